@@ -1,0 +1,67 @@
+# `make help` lists the targets. Nothing but Python 3.11+, git and make is expected to be installed.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	if $$p -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$p; break; fi; done)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help install install-dev run demo test test-fast check format lock bench bench-recall clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+install: $(VENV)/.installed ## make .venv with .venv/bin/signet in it
+
+install-dev: $(VENV)/.installed-dev ## the same, with the tools for tests and checks
+
+run: install ## install, then run the daemon in the foreground
+	$(BIN)/signet up
+
+demo: install ## the whole main job on a throw-away workspace; ends by itself
+	$(BIN)/python -m bench.demo
+
+test: install-dev ## all tests with bounded faults
+	$(BIN)/python -m pytest
+
+test-fast: install-dev ## the tests that start no daemon
+	$(BIN)/python -m pytest -m "not system and not slow" -q
+
+check: install-dev ## format, lint, types, import contracts, fast tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -m "not system and not slow" -q
+
+format: install-dev ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: install-dev ## resolve the dependencies anew into the hashed locks
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url \
+		pyproject.toml --extra build --output-file requirements.lock --upgrade
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url \
+		pyproject.toml --extra build --extra dev --output-file requirements-dev.lock --upgrade
+
+bench: install ## write and recall figures at 1 k and 10 k memories against a live daemon
+	$(BIN)/python -m bench.load
+
+bench-recall: install ## evidence recall on a LoCoMo file: make bench-recall LOCOMO=path/to/file.json
+	$(BIN)/python -m bench.locomo $(LOCOMO)
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build *.egg-info

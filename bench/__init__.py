@@ -1,0 +1,1 @@
+"""Programs that run the daemon for real: the demonstration, load, and recall quality."""

@@ -1,0 +1,79 @@
+"""The command config: the effective configuration, where it comes from, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import print_json, say
+from signet_actors.config.load import effective_mapping, load_config
+from signet_actors.config.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from signet_actors.cli.invocation import Invocation
+
+
+@click.group()
+def config() -> None:
+    """Show or check the configuration."""
+
+
+@config.command()
+@shared_options
+@click.pass_obj
+def show(invocation: Invocation) -> None:
+    """Print the configuration as it takes effect, defaults included, as YAML (or JSON)."""
+    loaded = load_config(invocation.workspace, invocation.settings)
+    for warning in loaded.warnings:
+        say(f"warning: {warning}")
+    mapping = effective_mapping(loaded.config)
+    if invocation.as_json:
+        print_json(mapping)
+    else:
+        for line in yaml_lines(mapping):
+            click.echo(line)
+
+
+@config.command()
+@shared_options
+@click.pass_obj
+def path(invocation: Invocation) -> None:
+    """Print the path of the configuration file, also where there is none yet."""
+    file = Workspace(invocation.workspace).config_file
+    if invocation.as_json:
+        print_json({"path": str(file), "exists": file.is_file()})
+    else:
+        click.echo(file)
+
+
+@config.command()
+@shared_options
+@click.pass_obj
+def check(invocation: Invocation) -> None:
+    """Report every problem of the configuration; exit code 78 if there is one."""
+    loaded = load_config(invocation.workspace, invocation.settings)
+    if invocation.as_json:
+        print_json({"ok": True, "source": str(loaded.source) if loaded.source else None, "warnings": loaded.warnings})
+        return
+    for warning in loaded.warnings:
+        click.echo(f"warning: {warning}")
+    origin = str(loaded.source) if loaded.source else "no configuration file; the defaults"
+    click.echo(f"The configuration is valid ({origin}).")
+
+
+def yaml_lines(mapping: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """The mapping as block YAML that ``agent.yaml`` may contain; values are JSON scalars, which YAML includes.
+
+    Keys are those of our schema and need no quotes. No YAML library is used, because writing needs none.
+    """
+    for name, value in mapping.items():
+        if isinstance(value, dict) and value:
+            yield f"{indent}{name}:"
+            yield from yaml_lines(value, indent + "  ")
+        else:
+            yield f"{indent}{name}: {json.dumps(value, ensure_ascii=False)}"

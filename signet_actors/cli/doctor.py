@@ -1,0 +1,347 @@
+"""The command doctor: everything that could be wrong with an installation, each finding with its remedy.
+
+It works with and without a running daemon and changes nothing. The database is examined by the writer's own
+check, started as a process of its own, because the command line never opens the database.
+
+Source: house.md section 3 rule 5; reliability.md R18; decisions.md 28 and 45.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.connection import DaemonClient, noted_address
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import in_colour, one_line, print_json
+from signet_actors.cli.running import lock_held, supervisor_pid
+from signet_actors.config.load import load_config
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError, ExitCode, SignetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from signet_actors.cli.invocation import Invocation
+    from signet_actors.config.schema import Config
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
+CHECK_TIMEOUT_S = 600
+SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
+LONGEST_SOCKET = "gateway-search.sock"
+LITTLE_DISK_BYTES = 1_000_000_000
+NO_DISK_BYTES = 64_000_000
+FEW_DESCRIPTORS = 512
+SHOWN_FINDINGS = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. ``remedy`` is empty where nothing is to be done."""
+
+    subject: str
+    state: str
+    detail: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Patient:
+    """What the checks look at; ``config`` is None where it is not valid, ``client`` where no daemon answers."""
+
+    workspace: Path
+    environment: dict[str, str]
+    config: Config | None
+    running: bool
+    client: DaemonClient | None
+
+
+@click.command()
+@shared_options
+@click.pass_obj
+def doctor(invocation: Invocation) -> None:
+    """Look for everything that could be wrong, with the remedy.
+
+    Exit code 1 if anything fails. Works with and without a running daemon; changes nothing.
+    """
+    workspace, environment = invocation.workspace, invocation.environment
+    findings: list[Finding] = []
+
+    def tell(finding: Finding) -> None:
+        findings.append(finding)
+        if invocation.as_json:
+            return
+        mark = f"{finding.state:<5}"
+        mark = click.style(mark, fg=COLOURS[finding.state], bold=True) if in_colour() else mark
+        click.echo(f"{mark} {finding.subject}: {one_line(finding.detail)}")
+        if finding.remedy:
+            click.echo(f"      → {one_line(finding.remedy)}")
+
+    config: Config | None = None
+    try:
+        loaded = load_config(workspace, invocation.settings)
+    except ConfigError as error:
+        for problem in error.detail.splitlines():
+            tell(Finding("configuration", FAIL, problem, "edit the file; `signet config path` says where it is"))
+    else:
+        config = loaded.config
+        tell(Finding("configuration", OK, str(loaded.source or "no file, the defaults")))
+        for warning in loaded.warnings:
+            tell(Finding("configuration", WARN, warning))
+    running = lock_held(workspace)
+    address = noted_address(workspace) if running else None
+    client = DaemonClient(address, timeout_s=10, patience_s=2) if address else None
+    if client is not None:
+        click.get_current_context().call_on_close(client.close)
+    patient = Patient(workspace, environment, config, running, client)
+    for check in CHECKS:
+        for finding in check(patient):
+            tell(finding)
+    failed = sum(finding.state == FAIL for finding in findings)
+    if invocation.as_json:
+        print_json(
+            {
+                "ok": failed == 0,
+                "findings": [
+                    {"subject": found.subject, "state": found.state, "detail": found.detail, "remedy": found.remedy}
+                    for found in findings
+                ],
+            }
+        )
+    if failed:
+        click.get_current_context().exit(REFUSED)
+
+
+def workspace_findings(patient: Patient) -> Iterator[Finding]:
+    """The workspace is there, ours, private and writable."""
+    workspace, places = patient.workspace, Workspace(patient.workspace)
+    try:
+        found = workspace.stat()
+    except FileNotFoundError:
+        yield Finding("workspace", OK, f"{workspace} is not there yet; the first start makes it")
+        return
+    except OSError as error:
+        yield Finding("workspace", FAIL, f"{workspace}: {error.strerror}", "give this user access to it")
+        return
+    if not stat.S_ISDIR(found.st_mode):
+        yield Finding("workspace", FAIL, f"{workspace} is not a directory", "move it away or set SIGNET_WORKSPACE")
+        return
+    if found.st_uid != os.getuid():
+        yield Finding(
+            "workspace", FAIL, f"{workspace} belongs to user {found.st_uid}", f"chown -R {os.getuid()} {workspace}"
+        )
+    if not os.access(workspace, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding("workspace", FAIL, f"{workspace} is not writable", f"chmod u+rwx {workspace}")
+        return
+    open_to_others = [
+        path
+        for path in (places.daemon_dir, places.secret_file, places.log_dir, places.memory_dir, places.database)
+        if path.exists() and path.stat().st_mode & 0o077
+    ]
+    if found.st_mode & 0o077:
+        open_to_others.insert(0, workspace)
+    if open_to_others:
+        names = " ".join(str(path) for path in open_to_others)
+        yield Finding("workspace", WARN, f"other users may read {names}", f"chmod go-rwx {names}")
+    else:
+        yield Finding("workspace", OK, f"{workspace}, private")
+
+
+def daemon_findings(patient: Patient) -> Iterator[Finding]:
+    """The daemon is up and ready, or down for a known reason."""
+    if not patient.running:
+        yield Finding("daemon", OK, "not running (`signet start` starts it)")
+        return
+    pid = supervisor_pid(patient.workspace)
+    if patient.client is None:
+        yield Finding("daemon", WARN, f"pid {pid} runs but does not listen yet", "wait a moment; see `signet logs`")
+        return
+    try:
+        patient.client.get("/health/ready")
+    except SignetError as error:
+        yield Finding(
+            "daemon",
+            FAIL,
+            f"pid {pid} is not ready: {error.detail}",
+            "see `signet status` and `signet logs --level warning`",
+        )
+    else:
+        yield Finding("daemon", OK, f"ready at {patient.client.address} (pid {pid})")
+    try:
+        actors: list[dict[str, Any]] = patient.client.get("/api/status").body.get("actors") or []
+    except SignetError:
+        return
+    for actor in actors:
+        if actor.get("state") != "up":
+            yield Finding(
+                "daemon",
+                WARN,
+                f"{actor.get('name')} is {actor.get('state')}: {actor.get('detail') or 'no detail'}",
+                f"signet logs --actor {actor.get('name')}",
+            )
+
+
+def port_findings(patient: Patient) -> Iterator[Finding]:
+    """The port is free for the daemon, or the daemon's own."""
+    if patient.config is None or patient.running:
+        return
+    host, port = patient.config.gateway.host, patient.config.gateway.port
+    if patient.environment.get("SIGNET_PORT") == "0":
+        yield Finding("port", OK, "any free port")
+        return
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                remedy = "stop the program that holds it, or set SIGNET_PORT to another port"
+                yield Finding("port", FAIL, f"{host}:{port} is held by another program", remedy)
+            else:
+                yield Finding(
+                    "port", FAIL, f"{host}:{port}: {error.strerror}", "set gateway.host to a loopback address"
+                )
+            return
+    yield Finding("port", OK, f"{host}:{port} is free")
+
+
+def socket_findings(patient: Patient) -> Iterator[Finding]:
+    """The sockets' paths fit the kernel's limit, or the daemon uses its short directory."""
+    path = os.path.join(Workspace(Path(os.path.realpath(patient.workspace))).run_dir, LONGEST_SOCKET)
+    length = len(os.fsencode(path))
+    if length <= SOCKET_PATH_BYTES:
+        yield Finding("sockets", OK, f"paths of up to {length} bytes, the kernel allows {SOCKET_PATH_BYTES}")
+    else:
+        detail = f"a path would have {length} bytes (limit {SOCKET_PATH_BYTES}); a short private directory is used"
+        yield Finding("sockets", OK, detail)
+
+
+def disk_findings(patient: Patient) -> Iterator[Finding]:
+    """The disk has room for the database and for cleaning it up."""
+    directory = patient.workspace
+    while not directory.exists():
+        directory = directory.parent
+    free = shutil.disk_usage(directory).free
+    detail = f"{free / 1e9:.1f} GB free"
+    if free < NO_DISK_BYTES:
+        yield Finding("disk", FAIL, detail, "make room: writes are refused on a full disk, recall goes on")
+    elif free < LITTLE_DISK_BYTES:
+        yield Finding("disk", WARN, detail, "make room soon")
+    else:
+        yield Finding("disk", OK, detail)
+
+
+def descriptor_findings(_patient: Patient) -> Iterator[Finding]:
+    """A process may open enough files and connections."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FEW_DESCRIPTORS:
+        yield Finding("open files", WARN, f"at most {soft} a process", "ulimit -n 4096 before `signet start`")
+    else:
+        yield Finding("open files", OK, "no limit" if soft == resource.RLIM_INFINITY else f"up to {soft} a process")
+
+
+def database_findings(patient: Patient) -> Iterator[Finding]:
+    """The database is whole, by the writer's own check."""
+    database = Workspace(patient.workspace).database
+    if not database.exists():
+        yield Finding("database", OK, f"{database} is not there yet; the first start makes it")
+        return
+    if patient.running:
+        yield Finding(
+            "database", OK, "in use by the daemon, whose writer checked it at start; for a full check, stop it first"
+        )
+        return
+    try:
+        checked = subprocess.run(
+            [sys.executable, "-P", "-m", "signet_actors.writer", "--check"],
+            env=patient.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=CHECK_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        yield Finding(
+            "database", WARN, f"the check took longer than {CHECK_TIMEOUT_S} s", "run it again on a quiet machine"
+        )
+        return
+    yield from database_verdict(checked.returncode, checked.stdout, checked.stderr)
+
+
+def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[Finding]:
+    """The findings of the writer's check: one JSON object, or the last words of a check that broke."""
+    try:
+        verdict: dict[str, Any] = json.loads(output)
+        found: list[str] = verdict["findings"]
+        memories: int = verdict["memories"]
+    except (ValueError, KeyError, TypeError):
+        last = errors.strip().splitlines()[-1:] or ["nothing said"]
+        yield Finding("database", FAIL, f"the check broke (exit code {exit_code}): {last[0]}", "report this")
+        return
+    if exit_code == 0 and not found:
+        yield Finding("database", OK, f"whole; {memories} memories")
+        return
+    remedy = {
+        ExitCode.CONFIG: "set SIGNET_WORKSPACE to a folder of its own; the file was not touched",
+        ExitCode.IN_USE: "wait for the other check or daemon to end",
+    }.get(exit_code, "keep the file, and put a backup of memory/memories.db in its place")
+    for text in found[:SHOWN_FINDINGS]:
+        yield Finding("database", FAIL, text, remedy)
+        remedy = ""
+    if len(found) > SHOWN_FINDINGS:
+        yield Finding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
+
+
+def provider_findings(patient: Patient) -> Iterator[Finding]:
+    """Texts can be turned into vectors by the provider that is configured."""
+    if patient.config is None:
+        return
+    configured = patient.config.embedding.provider
+    if configured == "none":
+        yield Finding("embedding", WARN, "off: recall goes by words only", "set embedding.provider to auto")
+        return
+    if patient.client is None:
+        yield Finding("embedding", OK, f"{configured} (asked only while the daemon runs)")
+        return
+    try:
+        said: dict[str, Any] = patient.client.get("/api/embeddings/status").body
+    except SignetError as error:
+        yield Finding("embedding", WARN, f"no answer: {error.detail}", "signet logs --actor gateway")
+        return
+    model = f"{said.get('provider')} {said.get('model')}, {said.get('dimensions')} dimensions"
+    if said.get("available"):
+        yield Finding("embedding", OK, model)
+    else:
+        reason = said.get("error") or "not available"
+        yield Finding(
+            "embedding", WARN, f"{model}: {reason}", "memories are stored and found by words until it is back"
+        )
+
+
+CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
+    workspace_findings,
+    daemon_findings,
+    port_findings,
+    socket_findings,
+    disk_findings,
+    descriptor_findings,
+    database_findings,
+    provider_findings,
+)

@@ -1,0 +1,66 @@
+"""Exit codes of the command line, as documented in ``docs/cli.md``, and the advice that goes with a failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from signet_actors.errors import (
+    ConfigError,
+    DaemonNotRunning,
+    ErrorCode,
+    ExitCode,
+    OutcomeUnknown,
+    RequestRefused,
+    WorkspaceLocked,
+)
+
+if TYPE_CHECKING:
+    from signet_actors.errors import SignetError
+
+REFUSED = 1
+USAGE = 2
+NOT_RUNNING = 3
+UNAVAILABLE = 4
+OUTCOME_UNKNOWN = 5
+
+EXIT_CODES: dict[ErrorCode, int] = {
+    ErrorCode.BUSY: UNAVAILABLE,
+    ErrorCode.UNAVAILABLE: UNAVAILABLE,
+    ErrorCode.NOT_APPLIED: UNAVAILABLE,
+    ErrorCode.MUTATIONS_FROZEN: UNAVAILABLE,
+    ErrorCode.STORAGE_FULL: UNAVAILABLE,
+    ErrorCode.RATE_LIMITED: UNAVAILABLE,
+    ErrorCode.OUTCOME_UNKNOWN: OUTCOME_UNKNOWN,
+}
+"""Exit code of an answer's ``code``; every other refusal is ``REFUSED``."""
+
+REMEDIES: dict[ErrorCode, str] = {
+    ErrorCode.BUSY: "Nothing was applied; try again in a moment.",
+    ErrorCode.UNAVAILABLE: "Nothing was applied; try again in a moment, or look with `signet status`.",
+    ErrorCode.NOT_APPLIED: "Nothing was applied; try again in a moment.",
+    ErrorCode.MUTATIONS_FROZEN: "Set memory.pipelineV2.mutationsFrozen to false and run `signet restart`.",
+    ErrorCode.STORAGE_FULL: "Nothing was applied; make room on the disk, recall goes on meanwhile.",
+    ErrorCode.RATE_LIMITED: "Nothing was applied; wait a minute and try again.",
+    ErrorCode.OUTCOME_UNKNOWN: "Run the same command again: a change that was applied is not applied twice.",
+    ErrorCode.INTERNAL: "`signet logs --level error` has the cause.",
+}
+
+
+def exit_code(error: SignetError) -> int:
+    """The exit code of a failure."""
+    if isinstance(error, DaemonNotRunning):
+        return NOT_RUNNING
+    if isinstance(error, ConfigError):
+        return ExitCode.CONFIG
+    if isinstance(error, WorkspaceLocked):
+        return ExitCode.IN_USE
+    return EXIT_CODES.get(error.code, REFUSED)
+
+
+def remedy(error: SignetError) -> str:
+    """What the person can do about it, or nothing where the message says it all."""
+    if isinstance(error, DaemonNotRunning):
+        return "Start it with `signet start`."
+    if isinstance(error, RequestRefused | OutcomeUnknown):
+        return REMEDIES.get(error.code, "")
+    return ""

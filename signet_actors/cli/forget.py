@@ -1,0 +1,227 @@
+"""The command forget: one memory at once, a set of memories by way of a preview.
+
+A set is deleted exactly as it was shown: the second request names the ids of the preview and carries its
+confirm token, so that a set that changed meanwhile is refused by the daemon instead of deleted.
+
+Source: memory-api.txt "DELETE /api/memory/:id", "POST /api/memory/forget"; decisions.md 38 and 42.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.connection import memory_path
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.memories import split_tags
+from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_table, say
+from signet_actors.errors import ErrorCode, RequestRefused
+
+if TYPE_CHECKING:
+    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.invocation import Invocation
+
+BATCH_LIMIT = 200
+SHOWN_IN_FULL = 30
+
+
+@click.command()
+@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.option("--query", "-q", help="Select memories that contain these words.")
+@click.option("--type", "type_", metavar="TYPE", help="Select memories of this type.")
+@click.option("--tags", "-t", multiple=True, metavar="A,B", help="Select memories with any of these tags.")
+@click.option("--who", help="Select what this author said.")
+@click.option("--source-type", help="Select by kind of source.")
+@click.option("--since", metavar="TIME", help="Select what was created at or after.")
+@click.option("--until", metavar="TIME", help="Select what was created before.")
+@click.option("--limit", "-n", type=click.IntRange(1, BATCH_LIMIT), default=20, show_default=True, help="At most.")
+@click.option("--reason", "-r", default="forgotten on the command line", show_default=True, help="For the history.")
+@click.option("--if-version", type=click.IntRange(1), metavar="N", help="One ID only: if it still has this version.")
+@click.option("--force", is_flag=True, help="One ID: even if it is pinned. Several: delete FOR GOOD, pinned or not.")
+@click.option("--preview", is_flag=True, help="Only show what would be deleted.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@agent_option
+@shared_options
+@click.pass_obj
+def forget(
+    invocation: Invocation,
+    ids: tuple[str, ...],
+    query: str | None,
+    type_: str | None,
+    tags: tuple[str, ...],
+    who: str | None,
+    source_type: str | None,
+    since: str | None,
+    until: str | None,
+    limit: int,
+    reason: str,
+    if_version: int | None,
+    force: bool,
+    preview: bool,
+    yes: bool,
+    agent: str | None,
+) -> None:
+    """Delete memories; recoverable for 30 days unless forced.
+
+    Name them by ID, or select them with options; a selection and several IDs are shown before you are asked.
+    """
+    selection: dict[str, Any] = {
+        "query": query,
+        "type": type_,
+        "tags": split_tags(tags),
+        "who": who,
+        "source_type": source_type,
+        "since": since,
+        "until": until,
+    }
+    selected = any(value is not None for value in selection.values())
+    if bool(ids) == selected:
+        raise click.UsageError(
+            "give IDs or a selection, not both" if ids else "say what to forget: IDs, or --query, --type, --tags, …"
+        )
+    if if_version is not None and len(ids) != 1:
+        raise click.UsageError("--if-version goes with exactly one ID")
+    client = invocation.client()
+    if len(ids) == 1 and not preview:
+        _forget_one(invocation, client, ids[0], reason, force=force, if_version=if_version, yes=yes, agent=agent)
+        return
+    if len(ids) > BATCH_LIMIT:
+        raise click.UsageError(f"at most {BATCH_LIMIT} IDs at a time")
+    chosen: dict[str, Any] = {"ids": list(dict.fromkeys(ids)), "limit": BATCH_LIMIT} if ids else selection
+    _forget_many(
+        invocation,
+        client,
+        {"limit": limit, **chosen},
+        reason,
+        force=force,
+        preview_only=preview,
+        yes=yes,
+        agent=agent,
+    )
+
+
+def _forget_one(
+    invocation: Invocation,
+    client: DaemonClient,
+    memory_id: str,
+    reason: str,
+    *,
+    force: bool,
+    if_version: int | None,
+    yes: bool,
+    agent: str | None,
+) -> None:
+    if not yes:
+        memory = client.get(memory_path(memory_id), agentId=agent).body
+        pinned = ", pinned" if memory.get("pinned") else ""
+        say(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
+        if_version = if_version or memory.get("version")
+        if not _agreed("Forget it?"):
+            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
+    body = {"reason": reason, "force": force, "if_version": if_version, "agentId": agent}
+    answer = client.send("DELETE", memory_path(memory_id), body)
+    if invocation.as_json:
+        print_answer(answer)
+    else:
+        click.echo(f"Forgot {memory_id}; `signet recover {memory_id}` brings it back.")
+
+
+def _forget_many(
+    invocation: Invocation,
+    client: DaemonClient,
+    chosen: dict[str, Any],
+    reason: str,
+    *,
+    force: bool,
+    preview_only: bool,
+    yes: bool,
+    agent: str | None,
+) -> None:
+    request = {**chosen, "mode": "preview", "force": force, "agentId": agent}
+    answer = client.send("POST", "/api/memory/forget", request)
+    candidates: list[dict[str, Any]] = answer.body.get("candidates") or []
+    found = [str(candidate["id"]) for candidate in candidates]
+    unknown = [memory_id for memory_id in chosen.get("ids", []) if memory_id not in found]
+    if preview_only and invocation.as_json:
+        print_answer(answer)
+        return
+    for memory_id in unknown:
+        say(f"{one_line(memory_id)} is not there (unknown, deleted, or another agent's).")
+    if not candidates:
+        raise RequestRefused("nothing matches; nothing was deleted", code=ErrorCode.NOT_FOUND)
+    if preview_only:
+        _print_candidates(client, candidates, agent, to_stderr=False)
+        return
+    if not yes:
+        _print_candidates(client, candidates, agent, to_stderr=invocation.as_json)
+        count = f"these {len(found)} memories" if len(found) > 1 else "this memory"
+        if not _agreed(f"Delete {count} FOR GOOD, with no way back?" if force else f"Forget {count}?"):
+            raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
+    executed = client.send(
+        "POST",
+        "/api/memory/forget",
+        {
+            "mode": "execute",
+            "ids": found,
+            "limit": BATCH_LIMIT,
+            "reason": reason,
+            "force": force,
+            "confirm_token": answer.body.get("confirmToken"),
+            "agentId": agent,
+        },
+    )
+    results: list[dict[str, Any]] = executed.body.get("results") or []
+    kept = [result for result in results if result.get("status") != "deleted"]
+    if invocation.as_json:
+        print_answer(executed)
+    else:
+        for result in kept:
+            say(f"{result.get('id')} was kept: {_why(str(result.get('status')))}")
+        tail = "for good" if force else "`signet recover ID` brings one back"
+        click.echo(f"Forgot {executed.body.get('deleted', len(results) - len(kept))} of {len(found)}; {tail}.")
+    if kept or unknown:
+        click.get_current_context().exit(REFUSED)
+
+
+def _why(status: str) -> str:
+    return {
+        "pinned_requires_force": "it is pinned (unpin it with `signet edit ID --unpin`)",
+        "version_conflict": "it changed after the preview",
+        "already_deleted": "it is deleted already",
+        "not_found": "it is gone",
+    }.get(status, status)
+
+
+def _print_candidates(
+    client: DaemonClient, candidates: list[dict[str, Any]], agent: str | None, *, to_stderr: bool
+) -> None:
+    rows: list[tuple[Any, ...]] = []
+    for candidate in candidates[:SHOWN_IN_FULL]:
+        try:
+            memory = client.get(memory_path(str(candidate["id"])), agentId=agent).body
+        except RequestRefused as refused:
+            if refused.code is not ErrorCode.NOT_FOUND:
+                raise
+            memory = {"content": "(changed meanwhile)"}
+        pinned = "pinned" if candidate.get("pinned") else ""
+        rows.append((candidate["id"], memory.get("type"), pinned, one_line(memory.get("content"), 200)))
+    rows += [
+        (candidate["id"], "", "pinned" if candidate.get("pinned") else "", "")
+        for candidate in candidates[SHOWN_IN_FULL:]
+    ]
+    if to_stderr or not on_terminal():
+        for row in rows:
+            click.echo("\t".join(one_line(cell) for cell in row), err=to_stderr)
+    else:
+        print_table(("id", "type", "", "memory"), rows, fold="memory")
+
+
+def _agreed(question: str) -> bool:
+    """The person said yes; without anybody to ask, the answer is no."""
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort:
+        say("\nNobody answered; add --yes to go without asking.")
+        return False

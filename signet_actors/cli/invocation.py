@@ -1,0 +1,116 @@
+"""What every command gets: the options that mean the same everywhere, and the way to the daemon.
+
+``--json``, ``--url`` and ``--workspace`` may stand before or after the command's name.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from signet_actors.cli.connection import DaemonClient
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+@dataclass
+class Invocation:
+    """One call of ``signet``."""
+
+    as_json: bool = False
+    url: str | None = None
+    workspace_option: str | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment, with ``--workspace`` in it, as a child process must see it."""
+        environment = dict(self.environ)
+        if self.workspace_option is not None:
+            environment["SIGNET_WORKSPACE"] = str(Path(self.workspace_option).expanduser().absolute())
+        return environment
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The environment as the configuration reads it: port 0 (any free one) is known to the supervisor only."""
+        return {name: value for name, value in self.environment.items() if (name, value) != ("SIGNET_PORT", "0")}
+
+    @property
+    def any_port(self) -> bool:
+        """The daemon of this environment listens on a port that only its own note tells."""
+        return self.environ.get("SIGNET_PORT") == "0"
+
+    @property
+    def workspace(self) -> Path:
+        """The workspace that this call is about."""
+        from signet_actors.config.load import workspace_from  # noqa: PLC0415 - not paid by --help and completion
+
+        return workspace_from(self.environment)
+
+    def client(self, *, timeout_s: float = 30.0) -> DaemonClient:
+        """A client of the daemon, closed when the command ends; raises DaemonNotRunning where none runs."""
+        from signet_actors.cli.connection import DaemonClient, find_address  # noqa: PLC0415 - same reason
+
+        client = DaemonClient(find_address(self), timeout_s=timeout_s)
+        click.get_current_context().call_on_close(client.close)
+        return client
+
+
+def _keep_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    invocation = ctx.ensure_object(Invocation)
+    invocation.as_json = invocation.as_json or value
+
+
+def _keep_url(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    invocation = ctx.ensure_object(Invocation)
+    invocation.url = value or invocation.url
+
+
+def _keep_workspace(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    invocation = ctx.ensure_object(Invocation)
+    invocation.workspace_option = value or invocation.workspace_option
+
+
+def shared_options(command: F) -> F:
+    """``--json``, ``--url`` and ``--workspace`` are options of this command."""
+    for option in (
+        click.option(
+            "--workspace",
+            metavar="DIR",
+            type=click.Path(file_okay=False),
+            expose_value=False,
+            callback=_keep_workspace,
+            help="Workspace of the daemon (default: SIGNET_WORKSPACE, else ~/.agents).",
+        ),
+        click.option(
+            "--url",
+            metavar="URL",
+            expose_value=False,
+            callback=_keep_url,
+            help="Address of the daemon (default: the one that runs on the workspace).",
+        ),
+        click.option(
+            "--json",
+            is_flag=True,
+            expose_value=False,
+            callback=_keep_json,
+            help="Print the daemon's answer as JSON.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def agent_option(command: F) -> F:
+    """``--agent`` is an option of this command: the agent on whose behalf it reads or writes."""
+    decorated: F = click.option("--agent", metavar="NAME", help="Act as this agent (default: the agent `default`).")(
+        command
+    )
+    return decorated

@@ -1,0 +1,247 @@
+"""The commands that start and stop the daemon: up, start, stop, restart.
+
+The supervisor is a fresh interpreter started with ``-P``, so that a file of the working directory that bears the
+name of one of our modules is never run instead.
+
+Source: reliability.md R10, R19 and appendix A (exit codes).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from signet_actors.cli.connection import ADDRESS_FILE_NAME, DaemonClient, noted_address
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import console, print_json, printable, say
+from signet_actors.cli.running import lock_held, supervisor_pid
+from signet_actors.config.load import load_config
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import DaemonNotRunning, SignetError, Unavailable, WorkspaceLocked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from signet_actors.cli.invocation import Invocation
+
+SUPERVISOR = (sys.executable, "-P", "-m", "supervisor")
+POLL_S = 0.05
+REASON_LINES = 12
+STOP_MARGIN_S = 10.0
+
+
+@click.command()
+@shared_options
+@click.pass_obj
+def up(invocation: Invocation) -> None:
+    """Run the daemon in the foreground.
+
+    Its log goes to the terminal too; Ctrl-C stops it in good order. For a service manager (systemd, launchd,
+    a container) this is the command to run.
+    """
+    workspace = invocation.workspace
+    _refuse_second(workspace)
+    load_config(workspace, invocation.settings)
+    sys.stdout.flush()
+    command = [*SUPERVISOR, "--console"]
+    os.execve(command[0], command, invocation.environment)  # noqa: S606 - no shell is wanted
+
+
+@click.command()
+@click.option("--timeout", type=click.FloatRange(1), default=120, show_default=True, help="Seconds to wait for ready.")
+@shared_options
+@click.pass_obj
+def start(invocation: Invocation, timeout: float) -> None:
+    """Start the daemon in the background and wait until it is ready.
+
+    A daemon that runs already is left alone. If it does not come up, the reason is printed, and the exit code
+    is the daemon's own.
+    """
+    _start(invocation, timeout)
+
+
+@click.command()
+@click.option("--timeout", type=click.FloatRange(1), help="Seconds to wait (default: the drain time and a margin).")
+@click.option("--now", is_flag=True, help="Do not let it finish what it is doing.")
+@shared_options
+@click.pass_obj
+def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
+    """Stop the daemon after it has finished what it is doing."""
+    workspace = invocation.workspace
+    pid = _stop(workspace, timeout or _stop_budget_s(invocation), now=now)
+    if invocation.as_json:
+        print_json({"stopped": pid is not None, "pid": pid})
+    elif pid is None:
+        click.echo(f"No daemon runs on {workspace}.")
+    else:
+        click.echo(f"Stopped (pid {pid}).")
+
+
+@click.command()
+@click.option("--timeout", type=click.FloatRange(1), default=120, show_default=True, help="Seconds to wait for ready.")
+@shared_options
+@click.pass_obj
+def restart(invocation: Invocation, timeout: float) -> None:
+    """Stop the daemon if it runs, then start it."""
+    load_config(invocation.workspace, invocation.settings)  # a broken file must not cost a running daemon
+    pid = _stop(invocation.workspace, _stop_budget_s(invocation))
+    if pid is not None and not invocation.as_json:
+        click.echo(f"Stopped (pid {pid}).")
+    _start(invocation, timeout)
+
+
+def _refuse_second(workspace: Path) -> None:
+    if lock_held(workspace):
+        pid = supervisor_pid(workspace)
+        whose = f" (pid {pid})" if pid else ""
+        raise WorkspaceLocked(
+            f"a daemon runs on {workspace} already{whose}; stop it with `signet stop`, or choose another workspace with"
+            " SIGNET_WORKSPACE"
+        )
+
+
+def _start(invocation: Invocation, timeout: float) -> None:
+    workspace = invocation.workspace
+    began = time.monotonic()
+    if lock_held(workspace):
+        _wait_until_ready(workspace, None, began + timeout)
+        _tell_started(invocation, workspace, "already runs")
+        return
+    load_config(workspace, invocation.settings)
+    places = Workspace(workspace)
+    places.ensure()
+    with contextlib.suppress(FileNotFoundError):
+        (places.daemon_dir / ADDRESS_FILE_NAME).unlink()  # of a daemon that died; ours writes a new one
+    start_log = places.log_dir / "start.log"
+    descriptor = os.open(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        child = subprocess.Popen(
+            list(SUPERVISOR),
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            cwd=workspace,
+            env=invocation.environment,
+            start_new_session=True,
+        )
+    finally:
+        os.close(descriptor)
+    try:
+        with _spinner("Starting the daemon"):
+            ended = _wait_until_ready(workspace, child, began + timeout)
+    except Unavailable:
+        _print_tail(start_log)
+        raise
+    finally:
+        if child.returncode is None:
+            child.returncode = 0  # it outlives this command: not ours to wait for
+    if ended is not None:
+        _explain(start_log, ended)
+        click.get_current_context().exit(ended)
+    _tell_started(invocation, workspace, f"ready in {time.monotonic() - began:.1f} s")
+
+
+def _wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, deadline: float) -> int | None:
+    """None: the daemon answers that it is ready. Else it ended before, with this exit code.
+
+    Raises Unavailable at the deadline.
+    """
+    last = "it does not answer yet"
+    while time.monotonic() < deadline:
+        if child is not None and (ended := child.poll()) is not None:
+            return ended if ended > 0 else 1
+        if child is None and not lock_held(workspace):
+            raise DaemonNotRunning(f"the daemon on {workspace} has just ended")
+        address = noted_address(workspace)
+        if address is not None:
+            client = DaemonClient(address, timeout_s=2, patience_s=0)
+            try:
+                client.get("/health/ready")
+            except SignetError as error:
+                last = error.detail
+            else:
+                return None
+            finally:
+                client.close()
+        time.sleep(POLL_S)
+    raise Unavailable(f"the daemon is not ready in time ({last}); it goes on starting, see `signet logs`")
+
+
+def _tell_started(invocation: Invocation, workspace: Path, how: str) -> None:
+    address, pid = noted_address(workspace), supervisor_pid(workspace)
+    if invocation.as_json:
+        print_json({"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)})
+    else:
+        click.echo(f"The daemon {'is ' if how.startswith('ready') else ''}{how}: {address} (pid {pid}, {workspace})")
+
+
+def _print_tail(start_log: Path) -> None:
+    try:
+        lines = start_log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return
+    for line in lines[-REASON_LINES:]:
+        say(f"  {printable(line)}")
+
+
+def _explain(start_log: Path, exit_code: int) -> None:
+    say(f"signet: the daemon did not start (exit code {exit_code}).")
+    _print_tail(start_log)
+    say(f"More is in {start_log.parent}; `signet doctor` looks for the cause.")
+
+
+def _stop_budget_s(invocation: Invocation) -> float:
+    """The time that a drain may take by the configuration, and a margin; a broken configuration stops nothing."""
+    try:
+        drain_ms = load_config(invocation.workspace, invocation.settings).config.supervision.drain_ms
+    except SignetError:
+        drain_ms = 5000
+    return drain_ms / 1000 + STOP_MARGIN_S
+
+
+def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
+    """The daemon is gone and its lock is free; the pid that was stopped, None when none ran."""
+    deadline = time.monotonic() + timeout
+    if not lock_held(workspace):
+        return None
+    pid = supervisor_pid(workspace)
+    while pid is None:  # it has the lock and is about to write its pid, or it is about to be gone
+        if not lock_held(workspace):
+            return None
+        if time.monotonic() > deadline:
+            raise Unavailable(f"something holds the lock of {workspace} but names no supervisor to stop")
+        time.sleep(POLL_S)
+        pid = supervisor_pid(workspace)
+    try:
+        os.kill(pid, signal.SIGTERM)
+        if now:
+            time.sleep(POLL_S)
+            os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+    except PermissionError as error:
+        raise Unavailable(f"the daemon (pid {pid}) belongs to another user") from error
+    with _spinner("Stopping the daemon"):
+        while lock_held(workspace):
+            if time.monotonic() > deadline:
+                raise Unavailable(f"the daemon (pid {pid}) is still stopping; `signet stop --now` does not wait for it")
+            time.sleep(POLL_S)
+    return pid
+
+
+@contextlib.contextmanager
+def _spinner(text: str) -> Iterator[None]:
+    """A spinner turns while a person waits."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with console(stderr=True).status(f"{text} …"):
+        yield

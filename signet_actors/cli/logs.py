@@ -1,0 +1,222 @@
+"""The command logs: the daemon's JSON lines for a person, read from the files themselves.
+
+It needs no running daemon. The last lines are found from the end of the newest file backwards, so that a large
+log costs nothing; following goes by inode, so that a renamed or a new file loses no line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import in_colour, one_line, say
+from signet_actors.config.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from signet_actors.cli.invocation import Invocation
+
+LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
+COLOURS = {"debug": "bright_black", "warn": "yellow", "warning": "yellow", "error": "red", "critical": "red"}
+LEAD = ("timestamp", "level", "event", "actor", "incarnation")
+BLOCK_BYTES = 64 * 1024
+POLL_S = 0.2
+
+
+@click.command()
+@click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C.")
+@click.option("--lines", "-n", type=click.IntRange(0), default=50, show_default=True, help="Matching lines at most.")
+@click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="This level and above.")
+@click.option("--actor", metavar="NAME", help="Only this process (`searcher` means all of them).")
+@click.option("--trace", metavar="ID", help="Only what belongs to this request.")
+@shared_options
+@click.pass_obj
+def logs(
+    invocation: Invocation, follow: bool, lines: int, level: str | None, actor: str | None, trace: str | None
+) -> None:
+    """Show the daemon's log, or follow it.
+
+    Works without a daemon. With --json the lines come as they are in the file.
+    """
+    directory = Workspace(invocation.workspace).log_dir
+    wanted = Wanted(LEVELS[level] if level else 0, actor, trace)
+    followed = Follower(directory) if follow else None  # taken first, so that no line falls between
+    files = log_files(directory)
+    if not files and not follow:
+        say(f"There is no log in {directory} yet.")
+        return
+    found: list[bytes] = []
+    for line in backwards(files, followed.offsets() if followed else {}):
+        if len(found) >= lines:
+            break
+        if wanted.admits(line):
+            found.append(line)
+    for line in reversed(found):
+        _print(line, as_json=invocation.as_json)
+    if followed is None:
+        return
+    while True:
+        for line in followed.new_lines():
+            if wanted.admits(line):
+                _print(line, as_json=invocation.as_json)
+        time.sleep(POLL_S)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the person wants to see."""
+
+    level: int
+    actor: str | None
+    trace: str | None
+
+    def admits(self, line: bytes) -> bool:
+        """The line is wanted. What is not JSON (a crash below Python) is wanted unless something specific is."""
+        if not line.strip():
+            return False
+        entry = decoded(line)
+        if entry is None:
+            return self.actor is None and self.trace is None
+        if LEVELS.get(str(entry.get("level")), 20) < self.level:
+            return False
+        if self.trace is not None and entry.get("trace") != self.trace:
+            return False
+        speaker = str(entry.get("actor", ""))
+        return self.actor is None or speaker == self.actor or speaker.startswith(f"{self.actor}-")
+
+
+def log_files(directory: Path) -> list[Path]:
+    """The daemon's log files, oldest first by their last change."""
+    dated: list[tuple[float, str, Path]] = []
+    for file in directory.glob("daemon-*.log"):
+        try:
+            dated.append((file.stat().st_mtime, file.name, file))
+        except FileNotFoundError:
+            continue
+    return [file for _, _, file in sorted(dated)]
+
+
+def backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Iterator[bytes]:
+    """The lines of the files, last first; of a file in ``limits`` (by device and inode) only up to that offset."""
+    for file in reversed(files):
+        try:
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            status = os.fstat(descriptor)
+            position = limits.get((status.st_dev, status.st_ino), status.st_size)
+            rest = b""
+            while position > 0:
+                size = min(BLOCK_BYTES, position)
+                position -= size
+                block = os.pread(descriptor, size, position) + rest
+                rest, *whole = block.split(b"\n")
+                yield from reversed(whole)
+            yield rest
+        finally:
+            os.close(descriptor)
+
+
+class Follower:
+    """New lines of all log files, known by inode: a rename goes on, a new file begins at its start."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._read: dict[tuple[int, int], int] = {}
+        for file in log_files(directory):
+            status = file.stat()
+            self._read[status.st_dev, status.st_ino] = _whole_lines(file, status.st_size)
+
+    def offsets(self) -> dict[tuple[int, int], int]:
+        """How far each file counts as read."""
+        return dict(self._read)
+
+    def new_lines(self) -> Iterator[bytes]:
+        """The whole lines since the last call, file by file."""
+        for file in log_files(self._directory):
+            try:
+                descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue
+            try:
+                status = os.fstat(descriptor)
+                key = (status.st_dev, status.st_ino)
+                position = self._read.get(key, 0)
+                if status.st_size < position:
+                    position = 0  # emptied in place
+                fresh = b""
+                while position + len(fresh) < status.st_size:
+                    block = os.pread(descriptor, BLOCK_BYTES, position + len(fresh))
+                    if not block:
+                        break
+                    fresh += block
+            finally:
+                os.close(descriptor)
+            whole = fresh.rfind(b"\n") + 1
+            self._read[key] = position + whole
+            yield from fresh[:whole].splitlines()
+
+
+def _whole_lines(file: Path, size: int) -> int:
+    """The offset after the last newline at or before ``size``."""
+    with file.open("rb") as stream:
+        position = size
+        while position > 0:
+            step = min(BLOCK_BYTES, position)
+            stream.seek(position - step)
+            newline = stream.read(step).rfind(b"\n")
+            if newline >= 0:
+                return position - step + newline + 1
+            position -= step
+    return 0
+
+
+def decoded(line: bytes) -> dict[str, Any] | None:
+    """The line as an object, or None where it is none."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _print(line: bytes, *, as_json: bool) -> None:
+    entry = None if as_json else decoded(line)
+    if entry is None:
+        click.echo(line if as_json else one_line(line.decode(errors="replace")))
+        return
+    level = str(entry.get("level", ""))
+    colour = in_colour()
+
+    def styled(text: str, **style: Any) -> str:
+        return click.style(text, **style) if colour else text
+
+    details = " ".join(
+        f"{one_line(name)}={one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))}"
+        for name, value in entry.items()
+        if name not in LEAD and name != "stack"
+    )
+    click.echo(
+        " ".join(
+            part
+            for part in (
+                styled(one_line(entry.get("timestamp")), dim=True),
+                styled(f"{one_line(level):<8}", fg=COLOURS.get(level)),
+                styled(f"{one_line(entry.get('actor')):<12}", fg="cyan"),
+                one_line(entry.get("event")),
+                styled(details, dim=True) if details else "",
+            )
+            if part
+        )
+    )
+    for frame in entry.get("stack") or []:
+        click.echo(f"    {one_line(frame)}")

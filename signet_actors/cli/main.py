@@ -1,0 +1,121 @@
+"""The command ``signet``: a literal table of commands, each imported only when it is used.
+
+Start-up time is what a person feels at every call, so the table carries the help lines and ``signet --help``
+imports no command at all. Every failure leaves through one door: one line on standard error that says what
+happened and what to do, and the exit code of ``exit_codes.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.exit_codes import exit_code, remedy
+from signet_actors.cli.invocation import Invocation, shared_options
+from signet_actors.errors import RequestRefused, SignetError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMANDS: tuple[tuple[str, str, str, str], ...] = (
+    # name, module, attribute, help line
+    ("up", "lifecycle", "up", "Run the daemon in the foreground."),
+    ("start", "lifecycle", "start", "Start the daemon in the background and wait until it is ready."),
+    ("stop", "lifecycle", "stop", "Stop the daemon after it has finished what it is doing."),
+    ("restart", "lifecycle", "restart", "Stop the daemon if it runs, then start it."),
+    ("status", "status", "status", "Show the daemon's processes, what is stored, and what waits."),
+    ("remember", "memories", "remember", "Store a memory."),
+    ("recall", "recall", "recall", "Find memories that answer a question."),
+    ("list", "memories", "list_memories", "List memories, newest first."),
+    ("show", "memories", "show", "Show one memory in full."),
+    ("history", "memories", "history", "Show what happened to a memory, oldest first."),
+    ("edit", "memories", "edit", "Change a memory."),
+    ("forget", "forget", "forget", "Delete memories; recoverable for 30 days unless forced."),
+    ("recover", "memories", "recover", "Bring a deleted memory back."),
+    ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
+    ("config", "configuration", "config", "Show or check the configuration."),
+    ("retention", "retention", "retention", "Run the periodic clean-up now."),
+    ("doctor", "doctor", "doctor", "Look for everything that could be wrong, with the remedy."),
+    ("completion", "completion", "completion", "Print the completion script for a shell."),
+    ("version", "status", "version", "Print the version."),
+)
+
+
+class SignetGroup(click.Group):
+    """The commands of ``COMMANDS``, in that order, imported on use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names, in the order of the table."""
+        return [name for name, *_ in COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        """The command, its module now imported; None when the table has no such name."""
+        for name, module, attribute, _ in COMMANDS:
+            if name == cmd_name:
+                command: click.Command = getattr(importlib.import_module(f"signet_actors.cli.{module}"), attribute)
+                return command
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the list of commands from the table, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, _, _, help_line in COMMANDS])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that was meant; an unknown name is a usage error that offers close ones."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib  # noqa: PLC0415 - only a mistyped command pays for it
+
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=2)
+            hint = f" Did you mean {' or '.join(close)}?" if close else " `signet --help` lists the commands."
+            raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a failure becomes one line on standard error and its documented exit code."""
+        try:
+            return super().invoke(ctx)
+        except SignetError as error:
+            report(error, as_json=ctx.ensure_object(Invocation).as_json)
+            ctx.exit(exit_code(error))
+
+
+def report(error: SignetError, *, as_json: bool) -> None:
+    """The failure is on standard error; with ``--json`` the daemon's own answer is on standard output too."""
+    if as_json and isinstance(error, RequestRefused) and error.answer:
+        click.echo(error.answer)
+    advice = remedy(error)
+    lines = error.detail.rstrip(".").split("\n")
+    click.echo(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}", err=True)
+    for line in lines[1:]:
+        click.echo(f"  {line}", err=True)
+    if advice and len(lines) > 1:
+        click.echo(advice, err=True)
+
+
+@click.group(
+    cls=SignetGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="`signet COMMAND --help` explains a command. Exit codes: docs/cli.md.",
+)
+@click.version_option(package_name="signet-actors", prog_name="signet", message="%(prog)s %(version)s")
+@shared_options
+def cli() -> None:
+    """Long-term memory for AI coding agents: talk to the Signet daemon of this machine."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command has run and the process has ended with its exit code."""
+    try:
+        cli.main(args=arguments, prog_name="signet")
+    except BrokenPipeError:
+        # The reader of our output went away (`signet list | head`): not an error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,393 @@
+"""The commands on single memories: remember, list, show, history, edit, recover.
+
+Source: memory-api.txt "Memories"; wire.md 1.2 and 2.6.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.connection import memory_path
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.presentation import (
+    day,
+    on_terminal,
+    one_line,
+    print_answer,
+    print_fields,
+    print_memories,
+    print_table,
+    printable,
+    say,
+    tags_text,
+)
+
+if TYPE_CHECKING:
+    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.invocation import Invocation
+
+FIELDS = (
+    ("id", "id"),
+    ("type", "type"),
+    ("tags", "tags"),
+    ("importance", "importance"),
+    ("pinned", "pinned"),
+    ("who", "who"),
+    ("project", "project"),
+    ("scope", "scope"),
+    ("agent", "agent_id"),
+    ("visibility", "visibility"),
+    ("source type", "source_type"),
+    ("source id", "source_id"),
+    ("source path", "source_path"),
+    ("runtime path", "runtime_path"),
+    ("idempotency key", "idempotency_key"),
+    ("session", "session_id"),
+    ("confidence", "confidence"),
+    ("recalled", "access_count"),
+    ("last recalled", "last_accessed"),
+    ("extraction", "extraction_status"),
+    ("embedding", "embedding_model"),
+    ("version", "version"),
+    ("created", "created_at"),
+    ("updated", "updated_at"),
+    ("updated by", "updated_by"),
+    ("deleted", "deleted_at"),
+)
+
+
+def read_text(words: tuple[str, ...]) -> str:
+    """The words as one text, or standard input where the only word is ``-``."""
+    if words != ("-",):
+        return " ".join(words)
+    try:
+        return sys.stdin.buffer.read().decode().rstrip("\n")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"standard input is not UTF-8 text ({error.reason} at byte {error.start})") from error
+
+
+def split_tags(tags: tuple[str, ...]) -> list[str] | None:
+    """The tags of repeated and comma-separated options; None where no option was given."""
+    if not tags:
+        return None
+    return [tag.strip() for option in tags for tag in option.split(",") if tag.strip()]
+
+
+@click.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("--type", "type_", metavar="TYPE", help="fact, preference, decision, rule, … (default: inferred).")
+@click.option("--tags", "-t", multiple=True, metavar="A,B", help="Tags, separated by commas; may be repeated.")
+@click.option("--importance", "-i", type=click.FloatRange(0, 1), help="Importance from 0 to 1 (default 0.8).")
+@click.option("--who", default="user", show_default=True, help="Who says so.")
+@click.option("--project", help="Project that the memory belongs to.")
+@click.option("--scope", help="Scope: hidden from everyone who does not ask for the same scope.")
+@click.option("--pinned/--no-pinned", default=None, help="Protect it from decay and from an unforced forget.")
+@click.option("--critical", is_flag=True, help="Pinned, with importance 1.")
+@click.option("--visibility", type=click.Choice(["global", "private"]), help="Who may read it (default global).")
+@click.option("--idempotency-key", metavar="KEY", help="Import key: the same key never stores a second memory.")
+@click.option("--source-type", help="Kind of source (default manual).")
+@click.option("--source-id", help="Id at the source; the same id never stores a second memory.")
+@click.option("--source-path", help="Path of the original.")
+@click.option("--runtime-path", help="Path relative to the runtime.")
+@click.option("--created-at", metavar="TIME", help="When it was first known (ISO; default now).")
+@click.option("--occurred-at", metavar="TIME", help="When the event happened.")
+@click.option("--observed-at", metavar="TIME", help="When it was observed.")
+@click.option("--source-created-at", metavar="TIME", help="When the source was made.")
+@click.option("--valid-from", metavar="TIME", help="Start of validity.")
+@click.option("--valid-until", metavar="TIME", help="End of validity.")
+@agent_option
+@shared_options
+@click.pass_obj
+def remember(
+    invocation: Invocation,
+    text: tuple[str, ...],
+    type_: str | None,
+    tags: tuple[str, ...],
+    importance: float | None,
+    who: str,
+    project: str | None,
+    scope: str | None,
+    pinned: bool | None,
+    critical: bool,
+    visibility: str | None,
+    idempotency_key: str | None,
+    source_type: str | None,
+    source_id: str | None,
+    source_path: str | None,
+    runtime_path: str | None,
+    created_at: str | None,
+    occurred_at: str | None,
+    observed_at: str | None,
+    source_created_at: str | None,
+    valid_from: str | None,
+    valid_until: str | None,
+    agent: str | None,
+) -> None:
+    """Store a memory.
+
+    TEXT is the memory; `-` reads it from standard input. It is on disk when the command ends. Storing the same
+    text again returns the memory that exists. On a pipe the output is the id alone.
+    """
+    content = read_text(text)
+    if critical:
+        pinned = True if pinned is None else pinned
+        importance = 1.0 if importance is None else importance
+    answer = invocation.client().send(
+        "POST",
+        "/api/memory/remember",
+        {
+            "content": content,
+            "type": type_,
+            "tags": split_tags(tags),
+            "importance": importance,
+            "who": who,
+            "project": project,
+            "scope": scope,
+            "pinned": pinned,
+            "visibility": visibility,
+            "idempotencyKey": idempotency_key,
+            "sourceType": source_type,
+            "sourceId": source_id,
+            "sourcePath": source_path,
+            "runtimePath": runtime_path,
+            "createdAt": created_at,
+            "occurredAt": occurred_at,
+            "observedAt": observed_at,
+            "sourceCreatedAt": source_created_at,
+            "validFrom": valid_from,
+            "validUntil": valid_until,
+            "agentId": agent,
+        },
+    )
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    stored: dict[str, Any] = answer.body
+    if stored.get("redacted"):
+        say("A secret in the text was replaced by a placeholder.")
+    if stored.get("chunked"):
+        ids: list[str] = stored.get("ids") or []
+        if on_terminal():
+            click.echo(f"Remembered as {stored.get('chunk_count', len(ids))} parts:")
+        for part_id in ids:
+            click.echo(part_id)
+        return
+    if not on_terminal():
+        click.echo(stored["id"])
+        return
+    about = [one_line(stored.get("type")), one_line(tags_text(stored.get("tags")))]
+    about += ["pinned"] if stored.get("pinned") else []
+    head = "Already remembered as" if stored.get("deduped") else "Remembered as"
+    click.echo(f"{head} {stored['id']} ({', '.join(part for part in about if part)})")
+    if stored.get("embedded") is False:
+        say("It is found by its words at once; its vector is not there yet.")
+
+
+@click.command(name="list")
+@click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
+@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="Memories at most.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many.")
+@click.option("--deleted", is_flag=True, help="List the deleted memories that can be recovered.")
+@agent_option
+@shared_options
+@click.pass_obj
+def list_memories(
+    invocation: Invocation, type_: str | None, limit: int, offset: int, deleted: bool, agent: str | None
+) -> None:
+    """List memories, newest first.
+
+    On a pipe: id, type, created, tags and content, separated by tabs.
+    """
+    answer = invocation.client().get(
+        "/api/memories", limit=limit, offset=offset, type=type_, deleted=deleted or None, agentId=agent
+    )
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    memories: list[dict[str, Any]] = answer.body.get("memories") or []
+    if memories:
+        print_memories(memories)
+    if on_terminal():
+        stats: dict[str, Any] = answer.body.get("stats") or {}
+        shown = f"{offset + 1}-{offset + len(memories)}" if memories else "none"
+        say(
+            f"{shown} shown; {stats.get('total', 0)} live memories, {stats.get('withEmbeddings', 0)} with a vector,"
+            f" {stats.get('critical', 0)} critical"
+        )
+
+
+@click.command()
+@click.argument("memory_id", metavar="ID")
+@click.option("--history", "with_history", is_flag=True, help="What happened to it, too.")
+@click.option("--deleted", is_flag=True, help="Show it even if it is deleted.")
+@agent_option
+@shared_options
+@click.pass_obj
+def show(invocation: Invocation, memory_id: str, with_history: bool, deleted: bool, agent: str | None) -> None:
+    """Show one memory in full."""
+    client = invocation.client()
+    answer = client.get(memory_path(memory_id), agentId=agent, includeDeleted=deleted or None)
+    if invocation.as_json and not with_history:
+        print_answer(answer)
+        return
+    if invocation.as_json:
+        events = client.get(memory_path(memory_id, "/history"), agentId=agent)
+        click.echo(b'{"memory":' + answer.raw.strip() + b',"history":' + events.raw.strip() + b"}")
+        return
+    memory: dict[str, Any] = answer.body
+    print_fields(
+        (label, _shown(name, memory.get(name)))
+        for label, name in FIELDS
+        if not (name == "deleted_at" and not memory.get("is_deleted"))
+    )
+    click.echo()
+    click.echo(printable(str(memory.get("content") or "")))
+    if with_history:
+        click.echo()
+        _print_history(client, memory_id, limit=200, agent=agent)
+
+
+@click.command()
+@click.argument("memory_id", metavar="ID")
+@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=200, show_default=True, help="Events at most.")
+@agent_option
+@shared_options
+@click.pass_obj
+def history(invocation: Invocation, memory_id: str, limit: int, agent: str | None) -> None:
+    """Show what happened to a memory, oldest first.
+
+    Also for a deleted memory, until its history is purged.
+    """
+    client = invocation.client()
+    if invocation.as_json:
+        print_answer(client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent))
+        return
+    _print_history(client, memory_id, limit=limit, agent=agent)
+
+
+@click.command()
+@click.argument("memory_id", metavar="ID")
+@click.option("--content", "-c", metavar="TEXT", help="New text; `-` reads it from standard input.")
+@click.option("--type", "type_", metavar="TYPE", help="New type.")
+@click.option("--tags", "-t", multiple=True, metavar="A,B", help="New tags in place of the old; an empty text clears.")
+@click.option("--importance", "-i", type=click.FloatRange(0, 1), help="New importance from 0 to 1.")
+@click.option("--pin/--unpin", "pinned", default=None, help="Protect it, or no longer.")
+@click.option("--reason", "-r", default="edited on the command line", show_default=True, help="Goes into the history.")
+@click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the memory still has this version.")
+@agent_option
+@shared_options
+@click.pass_obj
+def edit(
+    invocation: Invocation,
+    memory_id: str,
+    content: str | None,
+    type_: str | None,
+    tags: tuple[str, ...],
+    importance: float | None,
+    pinned: bool | None,
+    reason: str,
+    if_version: int | None,
+    agent: str | None,
+) -> None:
+    """Change a memory.
+
+    With no option that changes something, $EDITOR opens on the text; the change is stored only if nobody else
+    changed the memory meanwhile.
+    """
+    client = invocation.client()
+    patch: dict[str, Any] = {}
+    if content is not None:
+        patch["content"] = read_text((content,))
+    if type_ is not None:
+        patch["type"] = type_
+    if tags:
+        patch["tags"] = split_tags(tags) or []
+    if importance is not None:
+        patch["importance"] = importance
+    if pinned is not None:
+        patch["pinned"] = pinned
+    if not patch:
+        memory = client.get(memory_path(memory_id), agentId=agent).body
+        edited = _edited(str(memory["content"]))
+        if edited is None:
+            say("Nothing changed.")
+            return
+        patch["content"] = edited
+        if_version = if_version or memory.get("version")
+    body = {**patch, "reason": reason, "if_version": if_version, "agentId": agent}
+    answer = client.send("PATCH", memory_path(memory_id), body)
+    if invocation.as_json:
+        print_answer(answer)
+    elif answer.body.get("status") == "no_changes":
+        click.echo(f"{memory_id} is like that already.")
+    else:
+        click.echo(f"Updated {memory_id} (version {answer.body.get('newVersion')}).")
+
+
+@click.command()
+@click.argument("memory_id", metavar="ID")
+@click.option("--reason", "-r", default="recovered on the command line", show_default=True, help="For the history.")
+@click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the memory still has this version.")
+@agent_option
+@shared_options
+@click.pass_obj
+def recover(invocation: Invocation, memory_id: str, reason: str, if_version: int | None, agent: str | None) -> None:
+    """Bring a deleted memory back.
+
+    Possible for 30 days after the deletion; `signet list --deleted` shows the candidates.
+    """
+    body = {"reason": reason, "if_version": if_version, "agentId": agent}
+    answer = invocation.client().send("POST", memory_path(memory_id, "/recover"), body)
+    if invocation.as_json:
+        print_answer(answer)
+    else:
+        click.echo(f"Recovered {memory_id} (version {answer.body.get('newVersion')}).")
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name == "tags":
+        return tags_text(value)
+    if name == "pinned":
+        return "yes" if value else "no"
+    return value
+
+
+def _edited(content: str) -> str | None:
+    """The text as the person left it in the editor; None when it was left as it was."""
+    if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+        raise click.UsageError("nothing to change: give --content, --type, --tags, --importance or --pin/--unpin")
+    edited = click.edit(content, extension=".md")
+    if edited is None or edited.rstrip("\n") == content.rstrip("\n"):
+        return None
+    if not edited.strip():
+        raise click.UsageError("the text is empty; `signet forget` deletes a memory")
+    return edited.rstrip("\n")
+
+
+def _print_history(client: DaemonClient, memory_id: str, *, limit: int, agent: str | None) -> None:
+    events = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent).body.get("history") or []
+    print_table(
+        ("when", "event", "by", "reason", "text"),
+        [
+            (
+                event.get("createdAt") if not on_terminal() else day(event.get("createdAt")),
+                event.get("event"),
+                event.get("changedBy"),
+                event.get("reason"),
+                _change(event),
+            )
+            for event in events
+        ],
+        fold="text",
+    )
+
+
+def _change(event: dict[str, Any]) -> str:
+    old, new = event.get("oldContent"), event.get("newContent")
+    if old and new and old != new:
+        return f"{one_line(old, 200)} → {one_line(new, 200)}"
+    return one_line(new or old, 200)

@@ -1,0 +1,87 @@
+"""The command recall: memories that answer a question, best first.
+
+Source: memory-api.txt "POST /api/memory/recall"; wire.md 2.6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.memories import split_tags
+from signet_actors.cli.presentation import on_terminal, print_answer, print_memories, say
+
+if TYPE_CHECKING:
+    from signet_actors.cli.invocation import Invocation
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Memories at most.")
+@click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
+@click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags.")
+@click.option("--who", help="Only what this author said.")
+@click.option("--since", metavar="TIME", help="Created at or after (ISO time or date).")
+@click.option("--until", metavar="TIME", help="Created before (ISO time or date).")
+@click.option("--project", help="Only memories of this project.")
+@click.option("--scope", help="Read this scope.")
+@click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
+@click.option("--importance-min", type=click.FloatRange(0, 1), help="At least this important.")
+@click.option("--min-score", type=click.FloatRange(0, 1), help="Drop what scores below.")
+@agent_option
+@shared_options
+@click.pass_obj
+def recall(
+    invocation: Invocation,
+    query: tuple[str, ...],
+    limit: int,
+    type_: str | None,
+    tags: tuple[str, ...],
+    who: str | None,
+    since: str | None,
+    until: str | None,
+    project: str | None,
+    scope: str | None,
+    pinned: bool | None,
+    importance_min: float | None,
+    min_score: float | None,
+    agent: str | None,
+) -> None:
+    """Find memories that answer a question.
+
+    QUERY is a question in plain words, an identifier, or both. On a pipe: score, id, type, created, tags and
+    content, separated by tabs.
+    """
+    answer = invocation.client().send(
+        "POST",
+        "/api/memory/recall",
+        {
+            "query": " ".join(query),
+            "limit": limit,
+            "type": type_,
+            "tags": split_tags(tags),
+            "who": who,
+            "since": since,
+            "until": until,
+            "project": project,
+            "scope": scope,
+            "pinned": pinned,
+            "importance_min": importance_min,
+            "min_score": min_score,
+            "agentId": agent,
+        },
+    )
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    results: list[dict[str, Any]] = answer.body.get("results") or []
+    if not results:
+        say("Nothing found.")
+        return
+    print_memories(results, scored=True)
+    if on_terminal():
+        timings = (answer.body.get("meta") or {}).get("timings") or {}
+        took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
+        say(f"{len(results)} found{took} ({answer.body.get('method')})")

@@ -1,0 +1,48 @@
+"""The command retention: the periodic clean-up, now.
+
+Source: architecture.txt "Retention", "POST /api/repair/retention-sweep".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import on_terminal, print_answer, print_table, say
+
+if TYPE_CHECKING:
+    from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import Invocation
+
+
+@click.group()
+def retention() -> None:
+    """Run the periodic clean-up now."""
+
+
+@retention.command()
+@click.option("--confirm-clock", is_flag=True, help="The clock of this machine is right: purge although it leapt.")
+@shared_options
+@click.pass_obj
+def sweep(invocation: Invocation, confirm_clock: bool) -> None:
+    """Purge what is past its retention: tombstones, history, finished jobs.
+
+    After a leap of the clock nothing is purged until the leap is confirmed.
+    """
+    body = {"confirmClock": True} if confirm_clock else {}
+    answer = invocation.client(timeout_s=120).send("POST", "/api/repair/retention-sweep", body)
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    steps = answer.body.get("steps") or []
+    print_table(
+        ("step", "purged", ""),
+        [(step.get("step"), step.get("count"), "more left" if step.get("more") else "") for step in steps],
+    )
+    if answer.body.get("message") and (on_terminal() or not answer.body.get("success", True)):
+        say(str(answer.body["message"]))
+    if not answer.body.get("success", True):
+        click.get_current_context().exit(REFUSED)

@@ -1,0 +1,129 @@
+"""The commands status and version: what runs, what is stored, and why something waits.
+
+Source: architecture.txt "GET /api/status"; reliability.md R22; decisions.md 14.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors import __version__
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import day, one_line, print_answer, print_fields, print_json, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from signet_actors.cli.invocation import Invocation
+
+STORED = (
+    ("memories", "memories"),
+    ("deleted, recoverable", "tombstones"),
+    ("vectors", "embeddings"),
+    ("agents", "agents"),
+)
+
+
+@click.command()
+@shared_options
+@click.pass_obj
+def status(invocation: Invocation) -> None:
+    """Show the daemon's processes, what is stored, and what waits.
+
+    Exit code 3 when no daemon runs.
+    """
+    answer = invocation.client(timeout_s=10).get("/api/status")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    said: dict[str, Any] = answer.body
+    health: dict[str, Any] = said.get("health") or {}
+    state = ", ".join(str(word) for word in (said.get("status"), health.get("status")) if word)
+    print_fields(
+        (
+            ("daemon", f"{state}, version {said.get('version')}, up {duration(said.get('uptime'))}"),
+            ("address", f"http://{said.get('host')}:{said.get('port')}"),
+            ("workspace", said.get("agentsDir")),
+            ("away", said.get("detail")),
+        )
+    )
+    click.echo()
+    print_table(
+        ("process", "state", "pid", "life", "restarts", "detail"),
+        [
+            tuple(actor.get(name) for name in ("name", "state", "pid", "incarnation", "restarts", "detail"))
+            for actor in said.get("actors") or []
+        ],
+        fold="detail",
+    )
+    click.echo()
+    print_fields(_stored(said))
+    for remark in _remarks(said):
+        click.echo(remark)
+
+
+def _stored(said: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    stored: dict[str, Any] = said.get("db") or {}
+    for label, name in STORED:
+        yield label, stored.get(name)
+    if stored:
+        yield "database", f"{_size(stored.get('bytes'))}, schema {stored.get('schemaVersion')}"
+    embedding: dict[str, Any] = said.get("embedding") or {}
+    yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name))
+    jobs: dict[str, Any] | None = said.get("jobs")
+    if jobs is not None:
+        yield "jobs", ", ".join(f"{count} {state}" for state, count in jobs.items() if count) or "none"
+        yield "oldest job", day(said.get("oldestPendingJob"))
+
+
+def _remarks(said: dict[str, Any]) -> Iterator[str]:
+    """Why something waits or is refused, in words."""
+    if said.get("mutationsFrozen"):
+        yield "frozen: changes are refused (memory.pipelineV2.mutationsFrozen)"
+    if (said.get("writer") or {}).get("storageFull"):
+        yield "full: the disk is full; changes are refused until there is room, recall goes on"
+    suspended = (said.get("retention") or {}).get("suspendedReason")
+    if suspended:
+        yield f"retention: {one_line(suspended)}"
+    for reason in said.get("waiting") or []:
+        yield f"waiting: {one_line(reason)}"
+    for note in said.get("notes") or []:
+        yield f"unknown: {one_line(note)}"
+
+
+@click.command()
+@shared_options
+@click.pass_obj
+def version(invocation: Invocation) -> None:
+    """Print the version."""
+    if invocation.as_json:
+        print_json({"version": __version__, "python": platform.python_version()})
+    else:
+        click.echo(f"signet {__version__}")
+
+
+def duration(seconds: Any) -> str:
+    """Seconds as a person says them."""
+    if not isinstance(seconds, int | float):
+        return "?"
+    whole = int(seconds)
+    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
+    if days:
+        return f"{days} d {hours} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+
+
+def _size(count: Any) -> str:
+    if not isinstance(count, int):
+        return "?"
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

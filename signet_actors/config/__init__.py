@@ -1,0 +1,1 @@
+"""The configuration: its schema, its file, its environment, and the places of a workspace."""

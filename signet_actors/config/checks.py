@@ -1,0 +1,152 @@
+"""Rules between keys, and what this release cannot do yet: pure, from a whole configuration to findings.
+
+Source: decisions.md 22, 44; reliability.md appendices A and B.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config
+
+WORKING_EMBEDDING_PROVIDERS: Final = ("auto", "embedded", "none")
+
+_PIPELINE: Final = ("memory", "pipelineV2")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about one or several keys; the first names the place. A fatal one ends start-up."""
+
+    paths: tuple[tuple[str, ...], ...]
+    message: str
+    fatal: bool = True
+
+
+def findings(config: Config) -> Iterator[Finding]:
+    """Everything that single ranges cannot say."""
+    yield from _not_built_yet(config)
+    yield from _roster(config)
+    yield from _pipeline(config)
+    yield from _limits(config)
+
+
+def is_loopback(host: str) -> bool:
+    """The host names this machine only: ``localhost`` or a literal loopback address. No name is resolved."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _not_built_yet(config: Config) -> Iterator[Finding]:
+    mode = config.auth.mode
+    if mode != "local":
+        yield Finding(
+            (("auth", "mode"),),
+            f'"{mode}" is not possible: authentication is not built yet, and without it everybody who reaches the '
+            "daemon could read and change all memories; use local",
+        )
+    host = config.gateway.host
+    if not is_loopback(host):
+        yield Finding(
+            (("gateway", "host"),),
+            f'"{host}" is not a loopback address: authentication is not built yet, so the daemon answers this machine '
+            "only; use 127.0.0.1, ::1 or localhost",
+        )
+    embedding = config.embedding
+    if embedding.provider not in WORKING_EMBEDDING_PROVIDERS:
+        yield Finding(
+            (("embedding", "provider"),),
+            f'"{embedding.provider}" is not possible: this release has only the embedded provider; use auto, embedded '
+            "or none (keyword search only)",
+        )
+    elif embedding.provider != "none":
+        if embedding.model not in {"", EMBEDDED_MODEL}:
+            yield Finding(
+                (("embedding", "model"), ("embedding", "provider")),
+                f'"{embedding.model}" is not a model of the embedded provider; leave it out or use {EMBEDDED_MODEL}',
+            )
+        if embedding.dimensions != EMBEDDED_DIMENSIONS:
+            yield Finding(
+                (("embedding", "dimensions"), ("embedding", "provider")),
+                f"{embedding.dimensions} is not possible with the embedded model, which has {EMBEDDED_DIMENSIONS}",
+            )
+
+
+def _roster(config: Config) -> Iterator[Finding]:
+    here = ("agents", "roster")
+    seen: set[str] = set()
+    for entry in config.agents.roster:
+        if entry.name in seen:
+            yield Finding((here,), f'the agent "{entry.name}" is named twice')
+        seen.add(entry.name)
+        if entry.read_policy == "group" and not entry.policy_group:
+            yield Finding((here,), f'the agent "{entry.name}" has read_policy group but no policy_group')
+        if entry.read_policy != "group" and entry.policy_group:
+            yield Finding(
+                (here,),
+                f'the agent "{entry.name}" has a policy_group, which counts only with read_policy group',
+                fatal=False,
+            )
+
+
+def _pipeline(config: Config) -> Iterator[Finding]:
+    documents = config.memory.pipeline_v2.documents
+    if documents.chunk_overlap_chars >= documents.chunk_size_chars:
+        yield Finding(
+            ((*_PIPELINE, "documents", "chunkOverlap"), (*_PIPELINE, "documents", "chunkSize")),
+            f"{documents.chunk_overlap_chars} must be less than documents.chunkSize ({documents.chunk_size_chars})",
+        )
+    guardrails = config.memory.pipeline_v2.guardrails
+    if guardrails.chunk_target_chars > guardrails.max_content_chars:
+        yield Finding(
+            ((*_PIPELINE, "guardrails", "chunkTargetChars"), (*_PIPELINE, "guardrails", "maxContentChars")),
+            f"{guardrails.chunk_target_chars} is more than guardrails.maxContentChars "
+            f"({guardrails.max_content_chars}), so the chunks of a long memory are longer than a memory may be",
+            fatal=False,
+        )
+
+
+def _limits(config: Config) -> Iterator[Finding]:
+    supervision, writer, gateway, logging = config.supervision, config.writer, config.gateway, config.logging
+    if supervision.backoff_min_ms > supervision.backoff_max_ms:
+        yield Finding(
+            (("supervision", "backoffMinMs"), ("supervision", "backoffMaxMs")),
+            f"{supervision.backoff_min_ms} is more than supervision.backoffMaxMs ({supervision.backoff_max_ms})",
+        )
+    if gateway.max_body_bytes > writer.queue_bytes:
+        yield Finding(
+            (("gateway", "maxBodyBytes"), ("writer", "queueBytes")),
+            f"{gateway.max_body_bytes} is more than writer.queueBytes ({writer.queue_bytes}): a write of that size "
+            "could never be accepted",
+        )
+    if logging.max_file_bytes > logging.max_total_bytes:
+        yield Finding(
+            (("logging", "maxFileBytes"), ("logging", "maxTotalBytes")),
+            f"{logging.max_file_bytes} is more than logging.maxTotalBytes ({logging.max_total_bytes})",
+        )
+    if writer.busy_timeout_ms >= writer.request_timeout_ms:
+        yield Finding(
+            (("writer", "busyTimeoutMs"), ("writer", "requestTimeoutMs")),
+            f"{writer.busy_timeout_ms} is not less than writer.requestTimeoutMs ({writer.request_timeout_ms}), so "
+            "writes time out before a foreign lock is given up",
+            fatal=False,
+        )
+    for section, name, value in (
+        ("writer", "requestTimeoutMs", writer.request_timeout_ms),
+        ("searcher", "readTimeoutMs", config.searcher.read_timeout_ms),
+    ):
+        if gateway.request_timeout_ms < value:
+            yield Finding(
+                (("gateway", "requestTimeoutMs"), (section, name)),
+                f"{gateway.request_timeout_ms} is less than {section}.{name} ({value}), so the gateway gives up first",
+                fatal=False,
+            )

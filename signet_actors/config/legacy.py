@@ -1,0 +1,121 @@
+"""Older spellings of keys, and the keys of ``agent.yaml`` that belong to other programs.
+
+Source: memory-pipeline.txt "Configuration Reference" (legacy flat keys; nested keys take precedence) and the flat
+names that the documents use elsewhere; decisions.md 43 (aliases) and 46 (posthog*).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+PIPELINE: Final = ("memory", "pipelineV2")
+
+FLAT_KEYS: Final[tuple[tuple[str, str], ...]] = (
+    ("extractionProvider", "extraction.provider"),
+    ("extractionModel", "extraction.model"),
+    ("extractionEndpoint", "extraction.endpoint"),
+    ("extractionTimeout", "extraction.timeout"),
+    ("minFactConfidenceForWrite", "extraction.minConfidence"),
+    ("workerPollMs", "worker.pollMs"),
+    ("workerMaxRetries", "worker.maxRetries"),
+    ("leaseTimeoutMs", "worker.leaseTimeoutMs"),
+    ("graphEnabled", "graph.enabled"),
+    ("graphBoostWeight", "graph.boostWeight"),
+    ("graphBoostTimeoutMs", "graph.boostTimeoutMs"),
+    ("rerankerEnabled", "reranker.enabled"),
+    ("rerankerModel", "reranker.model"),
+    ("rerankerTopN", "reranker.topN"),
+    ("rerankerTimeoutMs", "reranker.timeoutMs"),
+    ("autonomousEnabled", "autonomous.enabled"),
+    ("autonomousFrozen", "autonomous.frozen"),
+    ("allowUpdateDelete", "autonomous.allowUpdateDelete"),
+    ("maintenanceIntervalMs", "autonomous.maintenanceIntervalMs"),
+    ("maintenanceMode", "autonomous.maintenanceMode"),
+    ("repairReembedCooldownMs", "repair.reembedCooldownMs"),
+    ("repairReembedHourlyBudget", "repair.reembedHourlyBudget"),
+    ("repairRequeueCooldownMs", "repair.requeueCooldownMs"),
+    ("repairRequeueHourlyBudget", "repair.requeueHourlyBudget"),
+    ("repairDedupCooldownMs", "repair.dedupCooldownMs"),
+    ("repairDedupHourlyBudget", "repair.dedupHourlyBudget"),
+    ("repairDedupSemanticThreshold", "repair.dedupSemanticThreshold"),
+    ("repairDedupBatchSize", "repair.dedupBatchSize"),
+    ("documentWorkerIntervalMs", "documents.workerIntervalMs"),
+    ("documentChunkSize", "documents.chunkSize"),
+    ("documentChunkOverlap", "documents.chunkOverlap"),
+    ("documentMaxContentBytes", "documents.maxContentBytes"),
+)
+"""Flat keys under ``memory.pipelineV2`` and the nested key that each stands for."""
+
+MOVED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
+    *(((*PIPELINE, flat), (*PIPELINE, *nested.split("."))) for flat, nested in FLAT_KEYS),
+    (("search", "reranking"), (*PIPELINE, "reranker", "enabled")),
+    (("authMode",), ("auth", "mode")),
+)
+"""Whole paths: where an older file has a value, and where it belongs. The newer place wins when both are given."""
+
+ALIASES: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
+    (("embedding", "endpoint"), ("baseUrl", "base_url")),
+    ((*PIPELINE, "extraction", "endpoint"), ("baseUrl", "base_url")),
+)
+"""Other names of a key in the same section. camelCase and snake_case of one name need no row here."""
+
+FOREIGN_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
+    (
+        (),
+        (
+            "version",
+            "schema",
+            "name",
+            "description",
+            "agent",
+            "owner",
+            "identity",
+            "harnesses",
+            "paths",
+            "trust",
+            "services",
+            "skills",
+            "secrets",
+            "tasks",
+            "plugins",
+            "connectors",
+            "dashboard",
+            "git",
+            "update",
+            "updates",
+            "inference",
+            "capabilities",
+            "created",
+            "updated",
+        ),
+    ),
+    (("memory",), ("database", "session_budget", "synthesis", "dreaming", "scripts", "vectors")),
+    (
+        PIPELINE,
+        (
+            "dependencySynthesis",
+            "feedback",
+            "predictor",
+            "predictorPipeline",
+            "procedural",
+            "significance",
+            "structural",
+            "synthesis",
+            "traversal",
+            "modelRegistry",
+        ),
+    ),
+    ((*PIPELINE, "extraction"), ("structuredOutput", "rateLimit", "command")),
+    ((*PIPELINE, "worker"), ("maxLoadPerCpu", "overloadBackoffMs")),
+    ((*PIPELINE, "hints"), ("maxTokens",)),
+    ((*PIPELINE, "telemetry"), ("posthogHost", "posthogApiKey")),
+    (("search",), ("top_k", "rehearsal_enabled", "rehearsal_weight", "rehearsal_half_life_days")),
+    (("agents",), ("defaults",)),
+    (
+        ("hooks",),
+        ("sessionStart", "sessionEnd", "preCompaction", "compactionComplete", "synthesis"),
+    ),
+    (("hooks", "userPromptSubmit"), ("recallLimit", "maxInjectChars", "minScore")),
+)
+"""Keys, by section, that are accepted in silence and change nothing: other programs read them, or this release ignores
+them. Nothing below them is looked at."""

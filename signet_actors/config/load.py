@@ -1,0 +1,396 @@
+"""From ``agent.yaml`` and the environment to a complete ``Config``, or to every problem at once.
+
+A missing file is fine: everything has a default. What belongs to other programs is passed over in silence, any other
+unknown key is a warning that names the key that was probably meant, and whatever cannot be used ends in one
+``ConfigError`` whose detail has a line for each problem: file, key, given value, what is allowed.
+
+Source: memory-pipeline.txt "Configuration Reference"; decisions.md 30, 43, 44.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from signet_actors.config.checks import Finding, findings
+from signet_actors.config.keys import Field, camel, fields_of, keys, snake
+from signet_actors.config.legacy import ALIASES, FOREIGN_KEYS, MOVED_KEYS
+from signet_actors.config.schema import CONFIG_FILE_NAME, ENDPOINT_PATTERN, ENVIRONMENT_NAME_PATTERN, Config
+from signet_actors.config.suggest import closest, did_you_mean
+from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
+from signet_actors.config.yaml_file import UnreadableYaml, read_yaml
+from signet_actors.errors import ConfigError
+
+KeyPath = tuple[str, ...]
+
+ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
+    ("SIGNET_HOST", ("gateway", "host")),
+    ("SIGNET_PORT", ("gateway", "port")),
+)
+"""Variables that override a key of the file, and the key."""
+
+_MOST_WARNINGS: Final = 50
+_MOST_SHOWN_CHARS: Final = 60
+_CONFIDENTIAL_PATTERNS: Final = (ENVIRONMENT_NAME_PATTERN, ENDPOINT_PATTERN)
+"""Where people paste a key or a password by mistake: the value given there is never repeated in a message."""
+
+_FOREIGN: Final = dict(FOREIGN_KEYS)
+_ALIASES: Final = dict(ALIASES)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """A configuration that holds together, what was odd about it, and the file it came from (None: there is none)."""
+
+    config: Config
+    warnings: list[str]
+    source: Path | None
+
+
+def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
+    """The configuration of a workspace. Raises ``ConfigError`` that lists every problem, one a line."""
+    path = workspace / CONFIG_FILE_NAME
+    reading = _Reading(CONFIG_FILE_NAME)
+    document: Any = None
+    try:
+        document = read_yaml(path)
+    except UnreadableYaml as unreadable:
+        reading.problems.extend(f"{CONFIG_FILE_NAME}: {problem}" for problem in unreadable.problems)
+    if document is not None and not isinstance(document, dict):
+        reading.problems.append(f"{CONFIG_FILE_NAME}: is {_shown(document)} where a mapping of keys is expected")
+        document = None
+    tree: dict[Any, Any] = document or {}
+    reading.find_moved(tree)
+    config = reading.section(Config(), tree, (), ())
+    assert isinstance(config, Config), "a section is read into its own struct"
+    config = _with_environment(config, environ, reading)
+    for finding in findings(config):
+        reading.judge(finding)
+    if reading.problems:
+        raise ConfigError("\n".join(reading.problems))
+    return LoadedConfig(config, reading.all_warnings(), path if path.exists() else None)
+
+
+def effective_mapping(config: Config) -> dict[str, Any]:
+    """The whole configuration in the file's spelling, as plain values.
+
+    It holds no secret: keys of providers are known by the name of their environment variable only.
+    """
+    mapping: dict[str, Any] = msgspec.to_builtins(config)
+    return mapping
+
+
+def workspace_from(environ: Mapping[str, str]) -> Path:
+    """The absolute path of the workspace: ``SIGNET_WORKSPACE``, else ``~/.agents``. Raises ``ConfigError``."""
+    given = environ.get(WORKSPACE_VARIABLE, "")
+    if "\0" in given:
+        raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: has a NUL character")
+    home = environ.get("HOME", "")
+    try:
+        base = Path(home) if home.startswith("/") else Path.home()
+        if not given:
+            return base / DEFAULT_WORKSPACE_NAME
+        if given == "~" or given.startswith("~/"):
+            return base / given[2:]
+        return Path(given).expanduser().absolute()
+    except (RuntimeError, OSError) as error:
+        raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: {_shown(given)} cannot be resolved: {error}") from None
+
+
+class _Refused(Exception):
+    """A value cannot be used; the message says what it is and what is allowed."""
+
+
+class _Reading:
+    """One pass over a file: what was found, and where each value was written."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.problems: list[str] = []
+        self._warnings: list[str] = []
+        self._unmentioned = 0
+        self._moved: dict[KeyPath, tuple[Any, str]] = {}
+        self._labels: dict[KeyPath, str] = {}
+        self._refused: set[KeyPath] = set()
+
+    def find_moved(self, tree: Mapping[Any, Any]) -> None:
+        """Values at older places are remembered under the place where they belong; the first of several counts."""
+        for source, target in MOVED_KEYS:
+            mapping: Any = tree
+            for step in source[:-1]:
+                mapping = next((mapping[name] for name in _spellings(step) if name in mapping), None)
+                if not isinstance(mapping, dict):
+                    break
+            else:
+                written = next((name for name in _spellings(source[-1]) if name in mapping), None)
+                if written is not None and mapping[written] is not None:
+                    self._moved.setdefault(target, (mapping[written], ".".join((*source[:-1], written))))
+
+    def section(
+        self, base: msgspec.Struct, mapping: Mapping[Any, Any], path: KeyPath, written: KeyPath
+    ) -> msgspec.Struct:
+        """``base`` with what the mapping says; problems are noted and leave the default in place.
+
+        ``path`` is the section's place in the schema, ``written`` the same in the file's own spelling.
+        """
+        fields = fields_of(type(base))
+        given = self._names(fields, mapping, path, written)
+        changes: dict[str, Any] = {}
+        for attribute, part in fields.items():
+            here = (*path, part.name)
+            name = given.get(attribute)
+            value = None if name is None else mapping[name]
+            label = ".".join((*written, name or part.name))
+            if part.section is not None:
+                if value is not None and not isinstance(value, dict):
+                    self._problem(here, label, f"{_shown(value)} is not a mapping of keys")
+                    value = None
+                inner = getattr(base, attribute)
+                changes[attribute] = self.section(inner, value or {}, here, (*written, name or part.name))
+                continue
+            moved = self._moved.get(here)
+            if moved is not None and value is None:
+                value, label = moved
+            elif moved is not None:
+                self._warn(f"{self.source}: {moved[1]}: ignored, because {label} is given")
+            if value is None and (name is None or "none" not in part.choices):
+                continue
+            self._labels[here] = f"{self.source}: {label}"
+            try:
+                changes[attribute] = self._value(part, value, here, label)
+            except _Refused as refused:
+                self._problem(here, label, str(refused))
+        return msgspec.structs.replace(base, **changes)
+
+    def judge(self, finding: Finding) -> None:
+        """A finding about several keys counts when each of them could be read; its first key names the place."""
+        if self._refused.intersection(finding.paths):
+            return
+        first = finding.paths[0]
+        place = self._labels.get(first) or f"{self.source}: {'.'.join(first)}"
+        line = f"{place}: {finding.message}"
+        if finding.fatal:
+            self.problems.append(line)
+        else:
+            self._warn(line)
+
+    def override(self, variable: str, path: KeyPath) -> None:
+        """From here on the value at ``path`` is known as the variable's."""
+        self._labels[path] = f"environment: {variable}"
+        self._refused.discard(path)
+
+    def refuse(self, path: KeyPath, line: str) -> None:
+        """A problem that leaves the default in place."""
+        self._refused.add(path)
+        self.problems.append(line)
+
+    def all_warnings(self) -> list[str]:
+        """The warnings, with one line for those that were too many."""
+        if not self._unmentioned:
+            return list(self._warnings)
+        return [*self._warnings, f"{self.source}: {self._unmentioned} more warnings of this kind"]
+
+    def _names(
+        self, fields: Mapping[str, Field], mapping: Mapping[Any, Any], path: KeyPath, written: KeyPath
+    ) -> dict[str, Any]:
+        """The mapping's own key for each attribute that it gives; unknown keys are warned of."""
+        attributes = {
+            spelling: attribute
+            for attribute, part in fields.items()
+            for spelling in (*_spellings(part.name), *_ALIASES.get((*path, part.name), ()))
+        }
+        passed_over = {
+            *(spelling for name in _FOREIGN.get(path, ()) for spelling in _spellings(name)),
+            *(spelling for source, _ in MOVED_KEYS if source[:-1] == path for spelling in _spellings(source[-1])),
+        }
+        given: dict[str, Any] = {}
+        for name in mapping:
+            attribute = attributes.get(name) if isinstance(name, str) else None
+            if attribute is None:
+                if name not in passed_over:
+                    self._unknown(name, [part.name for part in fields.values()], path, written)
+            elif attribute in given:
+                here = (*path, fields[attribute].name)
+                label = ".".join((*written, name))
+                self._problem(here, label, f"is given twice (also as {given[attribute]})")
+            else:
+                given[attribute] = name
+        return given
+
+    def _unknown(self, name: object, siblings: list[str], path: KeyPath, written: KeyPath) -> None:
+        if len(self._warnings) >= _MOST_WARNINGS:
+            self._unmentioned += 1
+            return
+        shown = _printable(name[:_MOST_SHOWN_CHARS]) if isinstance(name, str) else _shown(name)
+        label = ".".join((*written, shown))
+        if shown in {"apiKey", "api_key"} and "apiKeyEnv" in siblings:
+            hint = "; a key is never read from this file: put the name of an environment variable in apiKeyEnv"
+        else:
+            hint = self._suggestion(shown, siblings, path, written)
+        self._warn(f"{self.source}: {label}: unknown key, ignored{hint}")
+
+    def _suggestion(self, shown: str, siblings: list[str], path: KeyPath, written: KeyPath) -> str:
+        near = closest(shown, [*siblings, *_FOREIGN.get(path, ())])
+        if near is not None:
+            return f'; did you mean "{".".join((*written, near))}"?'
+        elsewhere = {key.path[-1]: key.dotted for key in keys()}
+        elsewhere |= {section: ".".join(place) for section, place in _section_places().items()}
+        far = next((place for name, place in elsewhere.items() if name in _spellings(shown)), None)
+        return f'; did you mean "{far}"?' if far is not None else ""
+
+    def _value(self, part: Field, value: Any, path: KeyPath, label: str) -> Any:
+        if part.element is not None:
+            return self._entries(part, part.element, value, path, label)
+        if part.item is not None:
+            return self._texts(part, part.item, value, path, label)
+        return read_scalar(part, value)
+
+    def _entries(self, part: Field, element: type[msgspec.Struct], value: Any, path: KeyPath, label: str) -> Any:
+        entries = []
+        for index, entry in enumerate(_sequence(part, value)):
+            place = f"{label}[{index}]"
+            if not isinstance(entry, dict):
+                self._problem(path, place, f"{_shown(entry)} is not a mapping of keys")
+                continue
+            fields = fields_of(element)
+            given = self._names(fields, entry, path, (place,))
+            values: dict[str, Any] = {}
+            for attribute, inner in fields.items():
+                name = given.get(attribute)
+                if name is None or entry[name] is None:
+                    if inner.required:
+                        self._problem(path, f"{place}.{inner.name}", "is missing")
+                    continue
+                try:
+                    values[attribute] = read_scalar(inner, entry[name])
+                except _Refused as refused:
+                    self._problem(path, f"{place}.{name}", str(refused))
+            if all(attribute in values for attribute, inner in fields.items() if inner.required):
+                entries.append(element(**values))
+        return tuple(entries)
+
+    def _texts(self, part: Field, item: Field, value: Any, path: KeyPath, label: str) -> Any:
+        texts = []
+        for index, text in enumerate(_sequence(part, value)):
+            try:
+                texts.append(read_scalar(item, text))
+            except _Refused as refused:
+                self._problem(path, f"{label}[{index}]", str(refused))
+        return tuple(texts)
+
+    def _problem(self, path: KeyPath, label: str, message: str) -> None:
+        self.refuse(path, f"{self.source}: {label}: {message}")
+
+    def _warn(self, line: str) -> None:
+        if len(self._warnings) < _MOST_WARNINGS:
+            self._warnings.append(line)
+        else:
+            self._unmentioned += 1
+
+
+def read_scalar(part: Field, value: Any) -> Any:
+    """The value as the field's type, within its range. Raises ``_Refused``."""
+    if part.choices:
+        if isinstance(value, str) and value in part.choices:
+            return value
+        hint = did_you_mean(value, part.choices) if isinstance(value, str) else ""
+        raise _Refused(f"{_shown(value)} is not one of {', '.join(part.choices)}{hint}")
+    if part.plain is bool:
+        if isinstance(value, bool):
+            return value
+        raise _Refused(f"{_shown(value)} is not true or false")
+    if part.plain is str:
+        return _read_text(part, value)
+    allowed = f" ({part.range_text})"
+    if part.plain is int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise _Refused(f"{_shown(value)} is not a whole number{allowed}")
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise _Refused(f"{_shown(value)} is not a number{allowed}")
+    assert part.low is not None, "every number has a range"
+    assert part.high is not None, "every number has a range"
+    if not part.low <= value <= part.high:
+        raise _Refused(f"{_shown(value)} is out of range{allowed}")
+    return value if part.plain is int else float(value)
+
+
+def _read_text(part: Field, value: Any) -> str:
+    if not isinstance(value, str):
+        hint = "; put it in quotes" if isinstance(value, bool | int | float) else ""
+        raise _Refused(f"{_shown(value)} is not text{hint}")
+    given = "the given value" if part.pattern in _CONFIDENTIAL_PATTERNS else _shown(value)
+    if len(value) < part.least:
+        raise _Refused("is empty")
+    if part.most is not None and len(value) > part.most:
+        raise _Refused(f"is longer than {part.most} characters")
+    if not value.isprintable():
+        raise _Refused("has a control character or another that cannot be printed")
+    if part.pattern is not None and re.search(part.pattern, value) is None:
+        raise _Refused(f"{given} is not {part.form}")
+    return value
+
+
+def _sequence(part: Field, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Refused(f"{_shown(value)} is not a list")
+    if part.most is not None and len(value) > part.most:
+        raise _Refused(f"has {len(value)} entries; at most {part.most} are allowed")
+    return value
+
+
+def _with_environment(config: Config, environ: Mapping[str, str], reading: _Reading) -> Config:
+    """The configuration with the variables that are set and not empty; they are held to the same rules."""
+    gateway = config.gateway
+    for variable, path in ENVIRONMENT_KEYS:
+        text = environ.get(variable, "").strip()
+        if not text:
+            continue
+        reading.override(variable, path)
+        part = fields_of(type(gateway))[path[-1]]
+        value: str | int = text
+        if part.plain is int and re.fullmatch(r"-?[0-9]{1,18}", text):
+            value = int(text)
+        try:
+            gateway = msgspec.structs.replace(gateway, **{part.attribute: read_scalar(part, value)})
+        except _Refused as refused:
+            reading.refuse(path, f"environment: {variable}: {refused}")
+    return msgspec.structs.replace(config, gateway=gateway)
+
+
+def _section_places() -> dict[str, KeyPath]:
+    return {key.path[end - 1]: key.path[:end] for key in keys() for end in range(1, len(key.path))}
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """The ways to write one name: as it is, in camelCase, in snake_case; each once."""
+    return tuple(dict.fromkeys((name, camel(name), snake(name))))
+
+
+def _shown(value: Any) -> str:
+    """A given value in a message: short, on one line, and never the inside of a list or mapping."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple | set):
+        return "a list"
+    if isinstance(value, int):
+        return str(value) if value.bit_length() <= 256 else "a very large number"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, str):
+        text = value if len(value) <= _MOST_SHOWN_CHARS else value[:_MOST_SHOWN_CHARS] + "…"
+        return f'"{_printable(text)}"'
+    return f"a {type(value).__name__}"
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "�" for sign in text)

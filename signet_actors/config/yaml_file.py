@@ -1,0 +1,144 @@
+"""A YAML file as plain values, within bounds, or every reason why not.
+
+Only the safe types are constructed. The file's size and depth are bounded, a key given twice is a problem rather
+than a silent overwrite, and merge keys are refused because they can multiply; an alias is shared, never copied, so
+that a chain of aliases costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+MAX_FILE_BYTES: Final = 1024 * 1024
+MAX_DEPTH: Final = 32
+
+_MOST_SHOWN_CHARS: Final = 60
+_MOST_PROBLEMS: Final = 50
+_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+
+
+class UnreadableYaml(Exception):
+    """The file cannot be read as YAML; ``problems`` says why, with line and column where they are known."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+def read_yaml(path: Path) -> Any:
+    """The one document in the file; None when the file is missing or empty.
+
+    Raises ``UnreadableYaml``.
+    """
+    data = _read_bounded(path)
+    return None if data is None else parse_yaml(data)
+
+
+def parse_yaml(data: bytes) -> Any:
+    """The one document in ``data``; None when there is none. Raises ``UnreadableYaml``."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UnreadableYaml([f"line {line}: is not UTF-8 text"]) from None
+    loader: _BoundedLoader | None = None
+    try:
+        loader = _BoundedLoader(text)
+        document = loader.get_single_data()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise UnreadableYaml([f"line {line}: the character U+{ord(text[error.position]):04X} is not allowed"]) from None
+    except yaml.MarkedYAMLError as error:
+        raise UnreadableYaml([_located(error)]) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if loader.repeated:
+        beyond = len(loader.repeated) - _MOST_PROBLEMS
+        more = [f"{beyond} more keys are given again"] if beyond > 0 else []
+        raise UnreadableYaml(loader.repeated[:_MOST_PROBLEMS] + more)
+    return document
+
+
+def _read_bounded(path: Path) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise UnreadableYaml(["is a link to a file that does not exist"]) from None
+        return None
+    except OSError as error:
+        raise UnreadableYaml([f"cannot be opened: {error.strerror}"]) from None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnreadableYaml(["is not a regular file"])
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UnreadableYaml([f"cannot be read: {error.strerror}"]) from None
+    finally:
+        os.close(descriptor)
+    if len(data) > MAX_FILE_BYTES:
+        raise UnreadableYaml([f"is larger than {MAX_FILE_BYTES} bytes"])
+    return data
+
+
+def _located(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    words = [part for part in (error.context, error.problem) if part]
+    sentence = ", ".join(words) or "is not valid YAML"
+    return sentence if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {sentence}"
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    """The safe loader with a bound on depth, and an account of repeated keys."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: list[str] = []
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self._depth >= MAX_DEPTH:
+            raise yaml.composer.ComposerError(None, None, f"is nested deeper than {MAX_DEPTH} levels", self.get_mark())
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """The value of a node; a scalar that looks like a number or a date and is none is a located problem."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            shown = "a value" if not isinstance(node, yaml.ScalarNode) else f"the value {node.value[:40]!a}"
+            raise yaml.constructor.ConstructorError(
+                None, None, f"{shown} is not a valid number or date; quote it if it is text", node.start_mark
+            ) from None
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, _ in node.value:
+            if key.tag == _MERGE_TAG:
+                raise yaml.constructor.ConstructorError(None, None, "merge keys (<<) are not read", key.start_mark)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        mapping = super().construct_mapping(node, deep=deep)
+        seen: dict[Hashable, int] = {}
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            line = key_node.start_mark.line + 1
+            if key in seen:
+                column = key_node.start_mark.column + 1
+                shown = ascii(key)[:_MOST_SHOWN_CHARS]
+                first = seen[key]
+                self.repeated.append(f"line {line}, column {column}: {shown} is given again (first on line {first})")
+            else:
+                seen[key] = line
+        return mapping

@@ -1,0 +1,64 @@
+"""A confirm token proves that its bearer saw the preview of exactly this deletion, a short while ago.
+
+The token is opaque to clients: base64url of the expiry (8 bytes, milliseconds since the Unix epoch) and an
+HMAC-SHA256 over expiry, force and the sorted id:version pairs. The daemon keeps no state between preview and
+execution.
+
+Source: decisions.md 42; memory-system.txt "Forget".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+
+_EXPIRY_BYTES = 8
+_MAC_BYTES = hashlib.sha256().digest_size
+_LENGTH = len(base64.urlsafe_b64encode(bytes(_EXPIRY_BYTES + _MAC_BYTES)).rstrip(b"="))
+_PURPOSE = b"signet.confirm.v1\0"
+
+
+class ConfirmCheck(StrEnum):
+    """What a token is worth. CHANGED: not minted for this set (or not minted by us): ask for a new preview."""
+
+    VALID = "valid"
+    EXPIRED = "expired"
+    CHANGED = "changed"
+    MALFORMED = "malformed"
+
+
+def _mac(key: bytes, expiry: bytes, force: bool, pairs: Iterable[tuple[str, int | None]]) -> bytes:
+    ordered = sorted({(id_, -1 if version is None else version) for id_, version in pairs})
+    body = json.dumps([force, ordered], separators=(",", ":")).encode("ascii")
+    return hmac.digest(key, _PURPOSE + expiry + body, "sha256")
+
+
+def confirm_token(key: bytes, expires_at_ms: int, force: bool, pairs: Iterable[tuple[str, int | None]]) -> str:
+    """A token for deleting exactly ``pairs`` (id, version) until ``expires_at_ms``; the pairs' order is free."""
+    expiry = expires_at_ms.to_bytes(_EXPIRY_BYTES, "big")
+    token = expiry + _mac(key, expiry, force, pairs)
+    return base64.urlsafe_b64encode(token).rstrip(b"=").decode("ascii")
+
+
+def check_confirm_token(
+    key: bytes, token: str, now_ms: int, force: bool, pairs: Iterable[tuple[str, int | None]]
+) -> ConfirmCheck:
+    """Whether ``token`` allows deleting exactly ``pairs`` now; the comparison takes the same time for any token."""
+    if len(token) != _LENGTH or not token.isascii():
+        return ConfirmCheck.MALFORMED
+    try:
+        raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return ConfirmCheck.MALFORMED
+    if base64.urlsafe_b64encode(raw).rstrip(b"=").decode("ascii") != token:
+        return ConfirmCheck.MALFORMED
+    expiry, mac = raw[:_EXPIRY_BYTES], raw[_EXPIRY_BYTES:]
+    genuine = hmac.compare_digest(mac, _mac(key, expiry, force, pairs))
+    if int.from_bytes(expiry, "big") <= now_ms:
+        return ConfirmCheck.EXPIRED
+    return ConfirmCheck.VALID if genuine else ConfirmCheck.CHANGED

@@ -1,0 +1,132 @@
+"""Rules about one memory: its prefixes, its type, its tags, and how its importance fades.
+
+Source: memory-system.txt "Memory Types", "Importance and Tags", "Importance Decay"; wire.md 1.2; decisions.md 10,
+31, 39.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from signet_actors.domain.normalization import storage_content
+from signet_actors.errors import InvalidRequest
+
+DEFAULT_IMPORTANCE = 0.8
+CRITICAL_IMPORTANCE = 1.0
+CRITICAL_AT_LEAST = 0.9
+"""Importance from which a memory counts as critical in ``stats.critical``. Source: wire.md 1.2 (GET /api/memories)."""
+
+DEFAULT_TYPE = "fact"
+MEMORY_TYPES = (
+    "fact",
+    "preference",
+    "decision",
+    "procedural",
+    "semantic",
+    "rule",
+    "learning",
+    "issue",
+    "constraint",
+    "rationale",
+    "document_chunk",
+    "session_summary",
+)
+"""Every type that the documents name. Clients invent further ones; see ``memory_type``."""
+
+_TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+
+_TYPE_RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("preference", re.compile(r"\b(?:prefer(?:s|red|ring|ence|ences|ably)?|likes|want(?:s|ed|ing)?)\b", re.IGNORECASE)),
+    ("decision", re.compile(r"\b(?:decided|agreed|will\s+use)\b", re.IGNORECASE)),
+    ("learning", re.compile(r"\b(?:(?i:learned|discovered)|TIL)\b|^\s*(?i:til)\b")),
+    ("issue", re.compile(r"\b(?:bugs?|issues?|broken|problems?)\b", re.IGNORECASE)),
+    ("rule", re.compile(r"\b(?:never|always|must(?:n['\u2019]t)?)\b", re.IGNORECASE)),
+)
+
+_CRITICAL = "critical:"
+_TAGS = re.compile(r"\[([^\]]+)\]:\s*(\S.*)", re.DOTALL)
+
+
+class Prefixes(NamedTuple):
+    """What the prefixes of an explicit remember said. ``content`` is what follows them; may be empty."""
+
+    content: str
+    pinned: bool
+    tags: tuple[str, ...]
+
+
+def parse_prefixes(text: str) -> Prefixes:
+    """``critical:`` pins, ``[a,b]:`` tags, and both are cut off; ``critical: [a,b]: text`` does both.
+
+    Call it for an explicit remember only, never for extracted, ingested or synthesised text (decisions.md 39).
+    Tags from a prefix are lower-cased. Brackets without a tag in them stay in the text.
+
+    Source: memory-system.txt "Importance and Tags"; wire.md 1.2.
+    """
+    content = text.strip()
+    pinned = content[: len(_CRITICAL)].lower() == _CRITICAL
+    if pinned:
+        content = content[len(_CRITICAL) :].strip()
+    match = _TAGS.fullmatch(content)
+    if match is not None:
+        tags = parse_tags(match[1].lower())
+        if tags:
+            return Prefixes(match[2].strip(), pinned, tags)
+    return Prefixes(content, pinned, ())
+
+
+def infer_type(content: str) -> str:
+    """The type that the words of ``content`` suggest; the first rule that matches wins, ``fact`` if none does.
+
+    Source: wire.md 1.2 "Type inference" (the order); memory-system.txt "Memory Types" (``problem``).
+    Departs: whole words with their inflections instead of substrings, so that "mustard" is no rule, "until
+    tomorrow" no learning and "debugger" no issue; ``TIL`` counts in capitals or at the very beginning.
+    """
+    for name, pattern in _TYPE_RULES:
+        if pattern.search(content):
+            return name
+    return DEFAULT_TYPE
+
+
+def memory_type(text: str) -> str | None:
+    """An explicit type in the form in which it is stored, or None if it cannot be a type's name.
+
+    Types beyond ``MEMORY_TYPES`` are welcome: real clients invent their own.
+    """
+    name = text.strip().lower()
+    return name if _TYPE_NAME.fullmatch(name) else None
+
+
+def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
+    """Tags in storage form: trimmed, none empty, none twice, in the given order; case is kept.
+
+    Takes an array or a comma string; a comma inside an array's element separates too, because answers join tags
+    with commas. Raises InvalidRequest (field ``tags``) for anything else. Source: decisions.md 31.
+    """
+    if tags is None:
+        return ()
+    parts: list[str] = []
+    if isinstance(tags, str):
+        parts = tags.split(",")
+    elif isinstance(tags, list | tuple):
+        for tag in tags:
+            if not isinstance(tag, str):
+                raise InvalidRequest("tags must be a string or an array of strings", field="tags")
+            parts.extend(tag.split(","))
+    else:
+        raise InvalidRequest("tags must be a string or an array of strings", field="tags")
+    return tuple(dict.fromkeys(filter(None, map(storage_content, parts))))
+
+
+def decayed_importance(base: float, *, pinned: bool, rate: float, days_since_access: float) -> float:
+    """The importance at reading time: 1.0 if pinned, else ``base * rate ** days``; never above ``base``.
+
+    ``rate`` lies in (0, 1]. A last access in the future (a clock that went back) counts as now.
+
+    Source: memory-system.txt "Importance Decay"; decisions.md 10 (computed when read, never written).
+    """
+    if pinned:
+        return CRITICAL_IMPORTANCE
+    return float(base * rate ** max(0.0, days_since_access))

@@ -1,0 +1,54 @@
+"""Who may do what: ten permissions, four roles, one matrix.
+
+Source: architecture.txt "Auth Middleware"; wire.md 1.1.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Permission(StrEnum):
+    """What a route asks of its caller; each route declares exactly one (decisions.md 40)."""
+
+    REMEMBER = "remember"
+    RECALL = "recall"
+    MODIFY = "modify"
+    FORGET = "forget"
+    RECOVER = "recover"
+    DOCUMENTS = "documents"
+    CONNECTORS = "connectors"
+    DIAGNOSTICS = "diagnostics"
+    ANALYTICS = "analytics"
+    ADMIN = "admin"
+
+
+class Role(StrEnum):
+    """What a token is minted for."""
+
+    ADMIN = "admin"
+    OPERATOR = "operator"
+    AGENT = "agent"
+    READONLY = "readonly"
+
+
+ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
+    Role.ADMIN: frozenset(Permission),
+    Role.OPERATOR: frozenset(Permission) - {Permission.ADMIN},
+    Role.AGENT: frozenset(
+        {
+            Permission.REMEMBER,
+            Permission.RECALL,
+            Permission.MODIFY,
+            Permission.FORGET,
+            Permission.RECOVER,
+            Permission.DOCUMENTS,
+        }
+    ),
+    Role.READONLY: frozenset({Permission.RECALL}),
+}
+
+
+def may(role: Role, permission: Permission) -> bool:
+    """Whether ``role`` holds ``permission``."""
+    return permission in ROLE_PERMISSIONS[role]

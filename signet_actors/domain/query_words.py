@@ -1,0 +1,270 @@
+"""A question becomes search terms: words without stop words, identifiers as phrases, CJK text as bigrams.
+
+Queries run against ``memories_fts(content, cjk)`` with the tokenizer ``porter unicode61 remove_diacritics 2``.
+No text of a user is ever FTS5 syntax: every term is a quoted string.
+
+Source: decisions.md 8; quality.md rules 3 and 4; wire.md section 3 "Prompt terms".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from signet_actors.domain.normalization import safe_text
+
+MAX_QUERY_CHARS = 20_000
+"""What follows in a longer query is not searched for."""
+
+_STOP_WORDS = """
+    a about above after again against all am an and any are as at be because been before being below between
+    both but by can cannot could did do does doing down during each few for from further had has have having he
+    her here hers herself him himself his how i if in into is it its itself just me more most my myself no nor
+    not now of off on once only or other our ours ourselves out over own same she should so some such than that
+    the their theirs them themselves then there these they this those through to too under until up us very was
+    we were what when where which while who whom why will with would you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""English words that say nothing about the subject. Measured: leaving them out is worth +3.9 points of evidence
+recall at 10 (quality.md rule 4)."""
+
+
+class QueryTerms(NamedTuple):
+    """The terms of a query, each without repetition and in the order of the text.
+
+    ``words`` are lower-case; ``identifiers`` keep their case; ``cjk`` are runs of Han, Hiragana, Katakana or Hangul.
+    """
+
+    words: tuple[str, ...]
+    identifiers: tuple[str, ...]
+    cjk: tuple[str, ...]
+
+
+# Scripts that are written without spaces, or whose words unicode61 does not part. Before NFKC also conjoining
+# jamo and half-width forms, which NFKC turns into the characters of the second class.
+_HAN_KANA_HANGUL = (
+    "\u3005\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd"
+)
+_MAYBE_CJK = re.compile(f"[{_HAN_KANA_HANGUL}\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff66-\uffdc]")
+_CJK_RUN = re.compile(f"[{_HAN_KANA_HANGUL}]+")
+_CJK_OR_NOT = re.compile(f"([{_HAN_KANA_HANGUL}]+)")
+
+# don't, she's, we'll: what follows the apostrophe, and all of a negation, are stop words.
+_CONTRACTION = re.compile(r"(?<!\w)([^\W\d_]{1,40})['\u2019](t|s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
+# Everything but white space and the punctuation that stands in no identifier. Combining marks stay with their letters.
+_PIECE = re.compile(
+    r"""[^\s!"$%&'()*,;<=>?\[\]^`{|}\u00a1\u00a7\u00ab\u00b7\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+"""
+)
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_QUANTITY = re.compile(
+    r"\d+(?:st|nd|rd|th|s|am|pm|h|hr|hrs|min|mins|ms|k|m|b|bn|x|kg|g|km|cm|mm|kb|mb|gb|tb|px|y|yo|d|w)", re.IGNORECASE
+)
+_TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+")
+_CAMEL = re.compile(r"[^\W\d_]*(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[^\W_]*")
+
+
+def query_terms(text: str) -> QueryTerms:
+    """The terms of ``text``. Stop words are left out, unless then nothing at all would be left.
+
+    Source: decisions.md 8.
+    """
+    text = _cut(text)
+    cjk: tuple[str, ...] = ()
+    if _MAYBE_CJK.search(text):
+        text = unicodedata.normalize("NFKC", text)
+        cjk = tuple(dict.fromkeys(_CJK_RUN.findall(text)))
+        text = _CJK_RUN.sub(" ", text)
+    words: list[str] = []
+    identifiers: dict[str, str] = {}
+    for piece in _pieces(_CONTRACTION.sub(_expand, text)):
+        if _is_identifier(piece):
+            identifiers.setdefault(piece.lower(), piece)
+            words.extend(_spoken_parts(piece))
+        else:
+            words.extend(words_of(piece))
+    telling = tuple(dict.fromkeys(word for word in words if word not in STOP_WORDS))
+    if not telling and not identifiers and not cjk:
+        telling = tuple(dict.fromkeys(words_of(text)))
+    return QueryTerms(telling, tuple(identifiers.values()), cjk)
+
+
+def identifiers_in(text: str) -> tuple[str, ...]:
+    """The identifiers in ``text``, each once, in order and as written.
+
+    An identifier is what people expect to find exactly: paths, file names, dotted and ``::`` names, snake_case,
+    camelCase, ticket ids (KA-6), error codes (E0412), versions, dates, addresses, flags.
+    """
+    return query_terms(text).identifiers
+
+
+def cjk_bigrams(text: str) -> str | None:
+    """What the column ``cjk`` holds for ``text``, so that parts of words without spaces are found; None without any.
+
+    Each run of Han, Hiragana, Katakana or Hangul becomes its overlapping pairs of characters followed by its last
+    character, which lets a question of a single character find every place where it stands. Other text that
+    touches a run ("使用PostgreSQL数据库") stands between them by itself, because unicode61 would read all of it as one
+    word. Compatibility forms (half-width katakana, decomposed Hangul) are unified by NFKC.
+    """
+    text = safe_text(text)
+    if not _MAYBE_CJK.search(text):
+        return None
+    text = unicodedata.normalize("NFKC", text)
+    parts: list[str] = []
+    for token in text.split():
+        between_runs = _CJK_OR_NOT.split(token)
+        if len(between_runs) == 1:
+            continue
+        for at, part in enumerate(between_runs):
+            if at % 2:
+                parts.extend(_bigrams(part))
+                if len(part) > 1:
+                    parts.append(part[-1])
+            elif _has_token(part):
+                parts.append(part)
+    return " ".join(parts) or None
+
+
+class MatchTerms(NamedTuple):
+    """What an expression over ``memories_fts`` asks for: ``phrases`` in both columns, ``pairs`` in ``cjk`` alone.
+
+    A phrase is raw text, most specific first; a pair is one or two characters, where one asks for what begins with it.
+    """
+
+    phrases: tuple[str, ...]
+    pairs: tuple[str, ...]
+
+
+def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
+    """The terms of ``text`` as FTS5 shall seek them; what exceeds ``max_terms`` is left out.
+
+    Identifiers come first (the last part of a path also by itself, and without a line number), then words, then CJK
+    bigrams. Bigrams are sought in the column ``cjk`` alone, words and identifiers in both columns, because ``cjk``
+    holds the words that touch CJK text.
+    """
+    terms = query_terms(text)
+    plain: dict[str, None] = {}
+    for identifier in terms.identifiers:
+        plain.setdefault(identifier.lower())
+        tail = re.split(r"[/\\]", identifier)[-1]
+        for part in (tail, tail.partition(":")[0] if "." in tail else tail):
+            if len(part) > 2 and _has_token(part):
+                plain.setdefault(part.lower())
+    plain.update(dict.fromkeys(terms.words))
+    phrases = tuple(plain)[:max_terms]
+    pairs = tuple(dict.fromkeys(pair for run in terms.cjk for pair in _bigrams(run)))
+    return MatchTerms(phrases, pairs[: max_terms - len(phrases)])
+
+
+def fts_expression(terms: MatchTerms) -> str | None:
+    """An FTS5 expression that matches rows with any of the terms; None if there is none.
+
+    Source: decisions.md 8 (escaping); quality.md rule 4 (OR).
+    """
+    parts = [_quoted(phrase) for phrase in terms.phrases]
+    if terms.pairs:
+        # A lone character asks for everything that begins with it; the index also holds each run's last one.
+        pairs = (f"{_quoted(pair)} *" if len(pair) == 1 else _quoted(pair) for pair in terms.pairs)
+        parts.append(f"cjk : ({' OR '.join(pairs)})")
+    return " OR ".join(parts) or None
+
+
+def fts_match(text: str, *, max_terms: int = 64) -> str | None:
+    """``fts_expression`` of all terms of ``text``."""
+    return fts_expression(match_terms(text, max_terms=max_terms))
+
+
+def dense_query(text: str, common_words: Collection[str]) -> str:
+    """``text`` without the ``common_words`` (lower-case), or all of it if nothing but stop words would be left.
+
+    Source: quality.md rule 3 (worth +6.0 and +3.8 points of evidence recall at 10).
+    """
+    if not common_words:
+        return text
+    kept: list[str] = []
+    telling = False
+    for token in text.split():
+        words = words_of(_CONTRACTION.sub(_expand, token))
+        if words and all(word in common_words for word in words):
+            continue
+        kept.append(token)
+        telling = telling or any(word not in STOP_WORDS for word in words) or bool(_MAYBE_CJK.search(token))
+    return " ".join(kept) if telling else text
+
+
+def _cut(text: str) -> str:
+    return safe_text(text[:MAX_QUERY_CHARS])
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
+
+
+def _expand(match: re.Match[str]) -> str:
+    """The word of a contraction that may say something; nothing of "don't"."""
+    word, rest = match[1], match[2]
+    return " " if rest.lower() == "t" and word.lower().endswith("n") else f"{word} "
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Stretches of ``text`` that may be one identifier, without the punctuation around them."""
+    for piece in _PIECE.findall(text):
+        stripped = piece.strip(":+").rstrip("./\\:@#~+-")
+        if stripped and _has_token(stripped):
+            yield stripped
+
+
+def _has_token(text: str) -> bool:
+    return any(map(str.isalnum, text))
+
+
+def _is_identifier(piece: str) -> bool:
+    if piece.isalnum():
+        if piece.isalpha():
+            return _CAMEL.fullmatch(piece) is not None
+        return not piece.isdecimal() and any(map(str.isalpha, piece)) and _QUANTITY.fullmatch(piece) is None
+    if "_" in piece or "@" in piece or "::" in piece or piece.startswith("--"):
+        return True
+    has_digit = any(map(str.isdigit, piece))
+    if "/" in piece or "\\" in piece:
+        marks = piece.count("/") + piece.count("\\")
+        return has_digit or "." in piece or "~" in piece or marks > 1 or piece[0] in "/\\"
+    if "." in piece:
+        inner = piece.lstrip(".")
+        return "." in inner and inner.lower() not in {"e.g", "i.e"}
+    if ":" in piece:
+        return has_digit or piece.count(":") > 1
+    if "-" in piece or "#" in piece:
+        return has_digit and not piece.lstrip("-#").isalpha()
+    return False
+
+
+def _spoken_parts(piece: str) -> list[str]:
+    """The words of a hyphenated name that is prose as much as identifier ("20-year-old"), none of a ticket id."""
+    if "-" not in piece or _TICKET.fullmatch(piece) or re.search(r"[_./\\:@#]", piece) or piece.startswith("-"):
+        return []
+    return [word for word in words_of(piece) if len(word) > 2 and word.isalpha()]
+
+
+def words_of(text: str) -> list[str]:
+    """Runs of letters and digits, lower-case. Combining marks belong to their letters."""
+    lower = text.lower()
+    if lower.isascii():
+        return _ASCII_WORD.findall(lower)
+    words: list[str] = []
+    current: list[str] = []
+    for char in lower:
+        if char.isalnum() or (current and unicodedata.category(char)[0] == "M"):
+            current.append(char)
+        elif current:
+            words.append("".join(current))
+            current.clear()
+    if current:
+        words.append("".join(current))
+    return words

@@ -1,0 +1,1 @@
+"""How candidates of several legs become one ranked list."""

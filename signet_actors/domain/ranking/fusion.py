@@ -1,0 +1,57 @@
+"""Fusion of a keyword leg and a vector leg into one score per candidate.
+
+``convex`` scales each leg by its best candidate and blends them; a candidate that a leg did not find counts 0
+there, so the caller gives keyword-only candidates their true cosine first. ``rrf`` uses ranks only.
+
+Source: quality.md rules 1, 2 and table; decisions.md 6, 7.
+Departs: the specification's ``1/(1+|score|)`` and "single-leg rows keep their score" (memory-system.txt "Alpha
+Blending"): measured, they rank worse than keywords alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+RRF_K = 60
+
+
+def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
+    """``alpha * max(0, cos) / max cos + (1 - alpha) * |bm25| / max |bm25|`` per candidate, in [0, 1].
+
+    ``bm25``: shape (n,), strength of the keyword match, >= 0, 0 = no match. ``cosine``: shape (n,), NaN = no vector.
+    When one leg has no match at all, the other one alone decides.
+    """
+    keyword = np.abs(bm25)
+    dense = np.where(np.isnan(cosine), 0.0, np.maximum(cosine, 0.0))
+    best_keyword = keyword.max(initial=0.0)
+    best_dense = dense.max(initial=0.0)
+    if best_keyword <= 0.0 and best_dense <= 0.0:
+        return np.zeros_like(keyword)
+    if best_keyword <= 0.0:
+        alpha, best_keyword = 1.0, 1.0
+    elif best_dense <= 0.0:
+        alpha, best_dense = 0.0, 1.0
+    blended: Floats = alpha * dense / best_dense + (1.0 - alpha) * keyword / best_keyword
+    return blended
+
+
+def rrf(bm25: Floats, cosine: Floats) -> Floats:
+    """Reciprocal rank fusion, scaled so that the first place of both legs scores 1."""
+    score = np.zeros(len(bm25))
+    for values, present in ((np.abs(bm25), bm25 != 0), (np.nan_to_num(cosine, nan=-1.0), ~np.isnan(cosine))):
+        if not present.any():
+            continue
+        order = np.argsort(-values, kind="stable")
+        ranks = np.empty(len(values))
+        ranks[order] = np.arange(1, len(values) + 1)
+        score += np.where(present, 1.0 / (RRF_K + ranks), 0.0)
+    return score * (RRF_K + 1) / 2
+
+
+def keyword_score(bm25: Floats) -> Floats:
+    """``|s| / (1 + |s|)``: monotone in the strength of the match, in [0, 1). Source: decisions.md 6."""
+    strength = np.abs(bm25)
+    return strength / (1.0 + strength)

@@ -1,0 +1,125 @@
+"""What a retention sweep removes, in which order, up to when, and whether its clock may be believed.
+
+Source: memory-system.txt "Retention Worker"; memory-pipeline.txt "Retention Worker"; reliability.md R16.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+HOUR_MS = 3_600_000
+LEAP_MS = 48 * HOUR_MS
+"""Wall time that runs ahead of the high-water mark by more than this, elapsed time allowed for, is a leap."""
+BACK_MS = 5 * 60_000
+"""A clock that falls behind the mark by no more than this was merely corrected."""
+CONFIRM_AFTER_MS = HOUR_MS
+"""The sweep that confirms a leap comes at least this much later, so that two in a row prove nothing."""
+
+
+class Step(NamedTuple):
+    """One step of the sweep.
+
+    ``window`` names the attribute of ``config.retention`` that holds its age limit in milliseconds; ``after`` the
+    steps that must have nothing left before it may run.
+    """
+
+    name: str
+    window: str
+    after: tuple[str, ...] = ()
+
+
+STEPS = (
+    Step("graph_links", "tombstone_retention_ms"),
+    Step("embeddings", "tombstone_retention_ms"),
+    Step("tombstones", "tombstone_retention_ms", after=("graph_links", "embeddings")),
+    Step("history", "history_retention_ms"),
+    Step("completed_jobs", "completed_job_retention_ms"),
+    Step("dead_jobs", "dead_job_retention_ms"),
+)
+"""The mandatory order: what refers to a tombstone goes before the tombstone."""
+
+
+def cutoff_ms(now_ms: int, window_ms: int) -> int:
+    """The moment (milliseconds since the epoch) before which rows go; never before the epoch."""
+    return max(0, now_ms - max(0, window_ms))
+
+
+class ClockVerdict(StrEnum):
+    """Whether a sweep may purge by this clock.
+
+    STEADY and CONFIRMED may; LEAPT_FORWARD and WENT_BACK are fresh suspicions, UNCONFIRMED an older one that waits.
+    """
+
+    STEADY = "steady"
+    CONFIRMED = "confirmed"
+    LEAPT_FORWARD = "leapt_forward"
+    WENT_BACK = "went_back"
+    UNCONFIRMED = "unconfirmed"
+
+
+class ClockDecision(NamedTuple):
+    """``reason`` says in words why nothing may be purged ("" where it may).
+
+    ``suspected_since_ms`` is to be stored beside the mark: the wall time of the sweep that first saw the leap.
+    ``recheck_in_ms`` is when a further sweep may confirm it (0 = no need).
+    """
+
+    verdict: ClockVerdict
+    reason: str = ""
+    suspected_since_ms: int | None = None
+    recheck_in_ms: int = 0
+
+    @property
+    def may_purge(self) -> bool:
+        """Whether the sweep goes on, and the high-water mark moves to now."""
+        return self.verdict in (ClockVerdict.STEADY, ClockVerdict.CONFIRMED)
+
+
+def judge_clock(
+    now_ms: int,
+    mark_ms: int | None,
+    *,
+    suspected_since_ms: int | None = None,
+    elapsed_ms: int = 0,
+    vouched: bool = False,
+) -> ClockDecision:
+    """Whether rows may be judged old by a wall clock that shows ``now_ms``.
+
+    A clock that leapt ahead makes every tombstone look expired, and one that went back has shown that it cannot be
+    trusted. Such a clock is believed only when a later sweep, at least an hour on, finds it running on without a
+    further leap; one that returns to the mark by itself is believed at once. ``mark_ms`` is the time of the last
+    sweep that was believed, None before the first. ``elapsed_ms`` is how much monotonic time this process has seen
+    since the mark (or since the suspicion) was stored; 0 when it does not know, for example after a restart.
+    ``vouched`` is an operator's word and settles it.
+
+    Source: reliability.md R16.
+    """
+    if vouched:
+        return ClockDecision(ClockVerdict.CONFIRMED)
+    if mark_ms is None:
+        return ClockDecision(ClockVerdict.STEADY)
+    ahead = now_ms - mark_ms
+    if -BACK_MS <= ahead <= LEAP_MS + elapsed_ms:
+        return ClockDecision(ClockVerdict.STEADY)
+    what = f"is {_span(ahead)} ahead of" if ahead > 0 else f"went back to {_span(-ahead)} before"
+    story = f"the clock {what} the last sweep"
+    if suspected_since_ms is not None:
+        since = now_ms - suspected_since_ms
+        if -BACK_MS <= since <= LEAP_MS + elapsed_ms:
+            if since >= CONFIRM_AFTER_MS:
+                return ClockDecision(ClockVerdict.CONFIRMED)
+            wait = CONFIRM_AFTER_MS - max(0, since)
+            reason = f"{story}; nothing is purged until a sweep in {_span(wait)} confirms it"
+            return ClockDecision(ClockVerdict.UNCONFIRMED, reason, suspected_since_ms, wait)
+    verdict = ClockVerdict.LEAPT_FORWARD if ahead > 0 else ClockVerdict.WENT_BACK
+    reason = f"{story}; nothing is purged until a sweep in {_span(CONFIRM_AFTER_MS)} confirms it"
+    return ClockDecision(verdict, reason, now_ms, CONFIRM_AFTER_MS)
+
+
+def _span(ms: int) -> str:
+    if ms >= 48 * HOUR_MS:
+        return f"{ms // (24 * HOUR_MS)} days"
+    if ms >= 2 * HOUR_MS:
+        return f"{ms // HOUR_MS} hours"
+    return f"{-(-ms // 60_000)} minutes"

@@ -1,0 +1,57 @@
+"""One form of time in the store: ``YYYY-MM-DDTHH:MM:SS.mmmZ``, UTC, which sorts as text.
+
+Source: memory-api.txt "POST /api/memory/remember" (createdAt and the temporal fields); house.md section 5.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+_ISO = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})"
+    r"(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
+    r" ?(?:([Zz])|([+-])(\d{2}):?(\d{2})?)?)?",
+    re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _parse(text: str) -> datetime | None:
+    match = _ISO.fullmatch(text.strip())
+    if match is None:
+        return None
+    year, month, day, hour, minute, second, fraction, _, sign, offset_hours, offset_minutes = match.groups()
+    microsecond = int((fraction or "0")[:3].ljust(3, "0")) * 1000
+    offset = timedelta(hours=int(offset_hours or 0), minutes=int(offset_minutes or 0))
+    if int(offset_minutes or 0) > 59:
+        return None
+    try:
+        zone = timezone(-offset if sign == "-" else offset)
+        moment = datetime(
+            int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), microsecond, zone
+        )
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def normalize_timestamp(text: str) -> str | None:
+    """``text`` (ISO 8601, or SQLite's ``YYYY-MM-DD HH:MM:SS``) in the one stored form; None if it is no such time.
+
+    A time without an offset is UTC, a bare date its first moment in UTC. Digits beyond the millisecond are cut.
+    None also for what does not exist (30 February) and what leaves the years 0001 to 9999 in UTC.
+    """
+    moment = _parse(text)
+    if moment is None:
+        return None
+    return (
+        f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}T{moment.hour:02d}:{moment.minute:02d}:"
+        f"{moment.second:02d}.{moment.microsecond // 1000:03d}Z"
+    )
+
+
+def epoch_ms(text: str) -> int | None:
+    """Milliseconds since the Unix epoch (negative before 1970) of what ``normalize_timestamp`` accepts, else None."""
+    moment = _parse(text)
+    return None if moment is None else (moment - _EPOCH) // timedelta(milliseconds=1)

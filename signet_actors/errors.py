@@ -1,0 +1,192 @@
+"""Every exception class and error code of the daemon; a class's docstring is its default message.
+
+Exceptions never cross a process boundary: a ``protocol.message.Failure`` carries the code and the
+detail instead. The gateway turns a code into an HTTP status with ``HTTP_STATUS``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """Machine-readable reason that travels in a ``Failure`` and in the HTTP body's ``code``."""
+
+    INVALID_REQUEST = "invalid_request"
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    CONFLICT = "conflict"
+    IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+    CONFIRM_REQUIRED = "confirm_required"
+    PAYLOAD_TOO_LARGE = "payload_too_large"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    MISDIRECTED_REQUEST = "misdirected_request"
+    RATE_LIMITED = "rate_limited"
+    REQUEST_TIMEOUT = "request_timeout"
+    MUTATIONS_FROZEN = "mutations_frozen"
+    BUSY = "busy"
+    UNAVAILABLE = "unavailable"
+    NOT_APPLIED = "not_applied"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    STORAGE_FULL = "storage_full"
+    NOT_IMPLEMENTED = "not_implemented"
+    INTERNAL = "internal"
+
+
+HTTP_STATUS: dict[ErrorCode, int] = {
+    ErrorCode.INVALID_REQUEST: 400,
+    ErrorCode.UNAUTHORIZED: 401,
+    ErrorCode.FORBIDDEN: 403,
+    ErrorCode.NOT_FOUND: 404,
+    ErrorCode.METHOD_NOT_ALLOWED: 405,
+    ErrorCode.REQUEST_TIMEOUT: 408,
+    ErrorCode.CONFLICT: 409,
+    ErrorCode.IDEMPOTENCY_CONFLICT: 409,
+    ErrorCode.CONFIRM_REQUIRED: 400,
+    ErrorCode.PAYLOAD_TOO_LARGE: 413,
+    ErrorCode.UNSUPPORTED_MEDIA_TYPE: 415,
+    ErrorCode.MISDIRECTED_REQUEST: 421,
+    ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.INTERNAL: 500,
+    ErrorCode.NOT_IMPLEMENTED: 501,
+    ErrorCode.MUTATIONS_FROZEN: 503,
+    ErrorCode.BUSY: 503,
+    ErrorCode.UNAVAILABLE: 503,
+    ErrorCode.NOT_APPLIED: 503,
+    ErrorCode.OUTCOME_UNKNOWN: 504,
+    ErrorCode.STORAGE_FULL: 507,
+}
+"""HTTP status of each code. 503 means certainly not applied, 504 means the outcome is unknown.
+
+Source: reliability.md appendix B, "HTTP outcomes".
+"""
+
+
+class ExitCode:
+    """Process exit codes, as documented in ``docs/operations.md``. Source: reliability.md appendix A."""
+
+    OK = 0
+    PROVIDER_CONFIG = 69
+    IN_USE = 73
+    IO_ERROR = 74
+    GIVE_UP = 75
+    CONFIG = 78
+
+
+class SignetError(Exception):
+    """Something in the daemon failed."""
+
+    code: ErrorCode = ErrorCode.INTERNAL
+    retry_after_ms: int | None = None
+
+    def __init__(
+        self,
+        detail: str | None = None,
+        *,
+        code: ErrorCode | None = None,
+        field: str | None = None,
+        retry_after_ms: int | None = None,
+    ) -> None:
+        self.detail = detail or (type(self).__doc__ or "").strip().split("\n", 1)[0]
+        if code is not None:
+            self.code = code
+        if retry_after_ms is not None:
+            self.retry_after_ms = retry_after_ms
+        self.field = field
+        super().__init__(self.detail)
+
+
+class InvalidRequest(SignetError):
+    """The request is not valid."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class NotFound(SignetError):
+    """Not found."""
+
+    code = ErrorCode.NOT_FOUND
+
+
+class Conflict(SignetError):
+    """The request conflicts with the current state."""
+
+    code = ErrorCode.CONFLICT
+
+
+class Busy(SignetError):
+    """The daemon is at capacity; nothing was applied. Retry shortly."""
+
+    code = ErrorCode.BUSY
+    retry_after_ms = 1000
+
+
+class Unavailable(SignetError):
+    """The part of the daemon that serves this is restarting; nothing was applied."""
+
+    code = ErrorCode.UNAVAILABLE
+    retry_after_ms = 1000
+
+
+class OutcomeUnknown(SignetError):
+    """The write was sent but no answer came in time; retry with the same Idempotency-Key."""
+
+    code = ErrorCode.OUTCOME_UNKNOWN
+
+
+class StorageFull(SignetError):
+    """The disk is full; nothing was applied and reads go on."""
+
+    code = ErrorCode.STORAGE_FULL
+
+
+class ConfigError(SignetError):
+    """The configuration is not valid."""
+
+
+class ForeignDatabase(SignetError):
+    """The database file was not made by this program."""
+
+
+class NewerSchema(SignetError):
+    """The database was written by a newer release of this program."""
+
+
+class WorkspaceLocked(SignetError):
+    """Another daemon runs on this workspace."""
+
+
+class StoreIOError(SignetError):
+    """The disk failed under the database; the writer must be restarted on what the disk holds."""
+
+
+class DaemonNotRunning(SignetError):
+    """No daemon runs on this workspace."""
+
+    code = ErrorCode.UNAVAILABLE
+
+
+class RequestRefused(SignetError):
+    """The daemon refused the request; ``answer`` is the body of its answer as it came."""
+
+    def __init__(
+        self,
+        detail: str | None = None,
+        *,
+        code: ErrorCode | None = None,
+        field: str | None = None,
+        retry_after_ms: int | None = None,
+        answer: bytes = b"",
+    ) -> None:
+        self.answer = answer
+        super().__init__(detail, code=code, field=field, retry_after_ms=retry_after_ms)
+
+
+class ActorExit(SignetError):
+    """This actor cannot go on; ``exit_code`` tells the supervisor whether a restart can help."""
+
+    def __init__(self, exit_code: int, detail: str) -> None:
+        super().__init__(detail)
+        self.exit_code = exit_code

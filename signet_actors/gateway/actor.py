@@ -1,0 +1,163 @@
+"""The gateway process: the bus, the shared state, the server, and their order of birth and death.
+
+It accepts connections before it says Ready, heartbeats from the loop that serves requests, and on Drain stops
+accepting, finishes what is in flight within the grace, and exits 0. The listening socket is the supervisor's: while
+this process is away, connections wait in its backlog.
+
+Source: reliability.md appendix A (gateway row), R19, R21; house.md section 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from signet_actors.config.schema import Config, GatewayConfig
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError, ExitCode
+from signet_actors.gateway.app import Edge
+from signet_actors.gateway.confirm_key import confirm_key
+from signet_actors.gateway.query_embedding import CommonWordsCache
+from signet_actors.gateway.redaction import Redactor
+from signet_actors.gateway.routes import ROUTES
+from signet_actors.gateway.server import InProcessServer, ServerSettings, WireLimits
+from signet_actors.gateway.state import GatewayState
+from signet_actors.providers.select import make_embedder
+from signet_actors.runtime.async_bus import AsyncBus
+from signet_actors.runtime.clock import new_id
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+    from signet_actors.providers.embedding import Embedder
+    from signet_actors.runtime.boot import Boot
+    from signet_actors.runtime.clock import Clock
+
+DRAIN_RESERVE_MS = 500
+"""Part of the drain grace that is kept for closing the bus after the last request."""
+
+
+def wire_limits(gateway: GatewayConfig) -> WireLimits:
+    """The bounds of a connection as the configuration has them."""
+    return WireLimits(
+        header_bytes=gateway.max_header_bytes,
+        header_ms=gateway.header_timeout_ms,
+        body_bytes=gateway.max_body_bytes,
+        body_ms=gateway.body_timeout_ms,
+        write_ms=max(gateway.body_timeout_ms, gateway.request_timeout_ms),
+        keep_alive_ms=gateway.keep_alive_ms,
+        connections=gateway.max_connections,
+    )
+
+
+class Gateway:
+    """One life of the gateway."""
+
+    def __init__(self, boot: Boot, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
+        self.boot = boot
+        self.clock = clock
+        self.log = log
+        self.rng = rng
+        self.bus = AsyncBus(boot, clock, log, rng)
+        self.state: GatewayState | None = None
+        self.server: InProcessServer | None = None
+
+    async def run(self) -> int:
+        """The exit code, once everything that was accepted is answered."""
+        await self.bus.start()
+        try:
+            return await self._serve()
+        except ConfigError as error:
+            return self._leave(ExitCode.CONFIG, error.detail)
+        finally:
+            await self.bus.close()
+
+    async def _serve(self) -> int:
+        listener = socket.socket(fileno=self.boot.listen_fds[0])
+        self.bus.starting("loading the embedding model")
+        try:
+            embedder = await asyncio.to_thread(make_embedder, self.boot.config.embedding)
+        except ConfigError as error:
+            listener.close()
+            return self._leave(ExitCode.PROVIDER_CONFIG, error.detail)
+        key = confirm_key(Workspace(Path(self.boot.workspace)).secret_file)
+        state = self.state = self._new_state(listener.getsockname()[1], embedder, key)
+        settings = ServerSettings(
+            Edge(state, ROUTES),
+            wire_limits(self.boot.config.gateway),
+            lambda: new_id(self.clock, self.rng),
+            backlog=self.boot.config.gateway.listen_backlog,
+        )
+        server = self.server = InProcessServer(settings)
+        self.bus.on_drain = self._drain
+        self.bus.on_reload = self._reload
+        self.bus.more_counters = self._figures
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        accepting = asyncio.create_task(server.accepting.wait())
+        await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)
+        if accepting.done():
+            gc.collect()
+            gc.freeze()  # what was imported lives as long as the process; the collector need not look at it again
+            self.bus.ready(f"port {state.port}")
+            self.log.info("ready", port=state.port)
+        else:
+            accepting.cancel()
+        await serving
+        self.log.info("drained")
+        return ExitCode.OK
+
+    def _new_state(self, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
+        return GatewayState(
+            boot=self.boot,
+            config=self.boot.config,
+            bus=self.bus,
+            clock=self.clock,
+            rng=self.rng,
+            log=self.log,
+            embedder=embedder,
+            redactor=Redactor(),
+            confirm_key=key,
+            common_words=CommonWordsCache(),
+            port=port,
+            started_at_ms=self.clock.wall_ms(),
+        )
+
+    def _drain(self, grace_ms: int) -> None:
+        """No new connection; what is in flight is answered."""
+        if self.state is None or self.server is None or self.state.draining:
+            return
+        self.state.draining = True
+        self.log.info("draining", in_flight=self.state.counters.in_flight)
+        self.server.stop(max(0, grace_ms - DRAIN_RESERVE_MS))
+
+    def _reload(self, config: Config) -> None:
+        """New requests and connections follow ``config``; what cannot change while running is kept and said."""
+        if self.state is None or self.server is None:
+            return
+        former = self.state.config
+        if config.embedding != former.embedding:
+            try:
+                self.state.embedder = make_embedder(config.embedding)
+            except ConfigError as error:
+                self.log.warning("embedding_not_changed", reason=error.detail)
+        self.server.settings.limits = wire_limits(config.gateway)
+        self.state.reconfigure(config)
+        self.log.info("reloaded")
+
+    def _figures(self) -> dict[str, float]:
+        if self.state is None or self.server is None:
+            return {}
+        return {
+            **self.state.counters.as_mapping(),
+            "connections": len(self.server.server_state.connections),
+            "refused": self.server.settings.refused,
+        }
+
+    def _leave(self, code: int, detail: str) -> int:
+        self.log.error("leaving", code=code, detail=detail)
+        self.bus.leaving(code, detail)
+        return code

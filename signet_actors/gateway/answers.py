@@ -1,0 +1,90 @@
+"""From a handler's reply, or from any failure, to the status, headers and bytes of an HTTP answer.
+
+Every failure has the one body ``{"error", "code", "field"?}`` and the status of its code; nothing that a caller
+sends can make the encoding fail, and no text of an unexpected exception leaves this process.
+
+Source: wire.md 1.0; decisions.md 30; reliability.md appendix B "HTTP outcomes" and the runtime traps below R25.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
+from signet_actors.gateway.route import Reply
+from signet_actors.protocol.http.problem import Problem
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes onto the wire. ``headers`` has no content-type and no content-length."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    media_type: str = JSON
+
+
+def answer_from_reply(reply: Reply) -> Answer:
+    """The reply's body as bytes."""
+    body = reply.body if isinstance(reply.body, bytes) else encode_json(reply.body)
+    return Answer(reply.status, reply.headers, body, reply.media_type)
+
+
+def answer_from_error(error: SignetError) -> Answer:
+    """The failure as its HTTP status; Retry-After in whole seconds, at least one."""
+    return problem(
+        HTTP_STATUS[error.code],
+        error.code,
+        error.detail,
+        field=error.field,
+        retry_after_ms=error.retry_after_ms,
+    )
+
+
+def problem(
+    status: int,
+    code: ErrorCode,
+    detail: str,
+    *,
+    field: str | None = None,
+    retry_after_ms: int | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """An error answer."""
+    extra = dict(headers or {})
+    if retry_after_ms is not None:
+        extra["retry-after"] = str(max(1, math.ceil(retry_after_ms / 1000)))
+    body = Problem(error=detail, code=code.value, field=UNSET if field is None else field)
+    return Answer(status, extra, encode_json(body))
+
+
+def internal_problem(trace_id: str) -> Answer:
+    """The answer to a fault of our own: the trace id, by which the log tells the rest."""
+    return problem(500, ErrorCode.INTERNAL, f"Internal error; the log has the details under trace {trace_id}")
+
+
+def encode_json(body: Any) -> bytes:
+    """``body`` as UTF-8 JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_without_surrogates(msgspec.to_builtins(body)))
+
+
+def _without_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return "".join("\ufffd" if "\ud800" <= char <= "\udfff" else char for char in value)
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_surrogates(item) for item in value]
+    return value

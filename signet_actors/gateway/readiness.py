@@ -1,0 +1,66 @@
+"""What the tree of processes means for a caller: pure, so that health needs no database and no question.
+
+Source: reliability.md R22, appendix A ("while it is away"); wire.md 1.0 "/health".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from signet_actors.protocol.control import STARTING, STOPPING, UP, ChildState
+
+HEALTHY = "healthy"
+DEGRADED = "degraded"
+UNHEALTHY = "unhealthy"
+
+_WORDS = {STARTING: "is starting", STOPPING: "is stopping", "restarting": "is being restarted", "failed": "has failed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """``not_up`` names every process but the gateway that does not serve; ``missing`` the work that nobody does now.
+
+    ``status``: healthy when everything is up; unhealthy when memories cannot be written or cannot be read; degraded
+    in between. ``ready`` is true when both can be done, be it by fewer processes.
+    """
+
+    status: str
+    ready: bool
+    not_up: tuple[str, ...]
+    missing: tuple[str, ...]
+    detail: str
+
+
+def readiness(children: Sequence[ChildState], *, draining: bool) -> Readiness:
+    """What can be done now, and in words why not everything."""
+    others = [child for child in children if child.role != "gateway"]
+    down = [child for child in others if child.state != UP]
+    missing = []
+    if not any(child.role == "writer" and child.state == UP for child in others):
+        missing.append("writer")
+    if not any(child.role == "searcher" and child.state == UP for child in others):
+        missing.append("searcher")
+    told = [child.name for child in down]
+    unknown = [role for role in missing if not any(child.role == role for child in others)]
+    sentences = [_sentence(child) for child in down] + [f"{role} has not reported yet" for role in unknown]
+    if draining:
+        sentences.append("the daemon is shutting down")
+    if missing:
+        status = UNHEALTHY
+    elif down or draining:
+        status = DEGRADED
+    else:
+        status = HEALTHY
+    return Readiness(
+        status=status,
+        ready=not missing and not draining,
+        not_up=(*told, *unknown),
+        missing=tuple(missing),
+        detail="; ".join(sentences),
+    )
+
+
+def _sentence(child: ChildState) -> str:
+    words = f"{child.name} {_WORDS.get(child.state, f'is {child.state}')}"
+    return f"{words} ({child.detail})" if child.detail else words

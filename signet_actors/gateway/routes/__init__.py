@@ -1,0 +1,36 @@
+"""The route table of the gateway: every endpoint there is, in the order of the API document."""
+
+from __future__ import annotations
+
+from signet_actors.gateway.route import Route
+from signet_actors.gateway.routes import (
+    api_page,
+    auth,
+    config_files,
+    embeddings,
+    forget,
+    health,
+    jobs,
+    memories,
+    modify,
+    notes,
+    recall,
+    repair,
+    status,
+)
+
+ROUTES: tuple[Route, ...] = (
+    *memories.ROUTES,
+    *recall.ROUTES,
+    *modify.ROUTES,
+    *forget.ROUTES,
+    *notes.ROUTES,
+    *jobs.ROUTES,
+    *embeddings.ROUTES,
+    *status.ROUTES,
+    *health.ROUTES,
+    *config_files.ROUTES,
+    *repair.ROUTES,
+    *auth.ROUTES,
+    *api_page.ROUTES,
+)

@@ -1,0 +1,203 @@
+"""The files that a person edits: the configuration and the identity documents, read and replaced whole.
+
+A replacement is all or nothing (written aside, synced, renamed), keeps the former file in ``.daemon/previous``,
+and for agent.yaml happens only if the daemon could start with it. It takes effect at the next reload or start.
+
+Source: wire.md 1.8; memory-system.txt "User Data Layout".
+Departs: only the listed names, not every .md or .yaml of the workspace: a page or an agent with this route could
+otherwise plant instructions in files that other programs read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import stat
+import tempfile
+import threading
+from pathlib import Path
+
+from signet_actors.config.load import load_config
+from signet_actors.config.schema import CONFIG_FILE_NAME
+from signet_actors.config.workspace import IDENTITY_FILE_NAMES, Workspace
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, SignetError
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.protocol.http.config_files import (
+    ConfigFile,
+    ConfigFilesReply,
+    SkippedFile,
+    WriteConfigReply,
+    WriteConfigRequest,
+)
+
+FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
+MAX_FILE_BYTES = 1024 * 1024
+
+_replacing = threading.Lock()
+
+
+async def list_files(call: Call) -> Reply:
+    """The listed files that exist; one that is not plain text of ours is named with the reason."""
+    return Reply(await asyncio.to_thread(_read_files, call.state.workspace))
+
+
+async def write_file(call: Call) -> Reply:
+    """The file holds ``content``, on disk."""
+    body = call.json_object()
+    name, content = body.get("file"), body.get("content")
+    if not isinstance(name, str) or not isinstance(content, str):
+        raise InvalidRequest("Invalid request", field="file" if not isinstance(name, str) else "content")
+    _check_name(name)
+    data = _encoded(content)
+    warnings = await asyncio.to_thread(_replace, call.state.workspace, name, data)
+    call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
+    message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
+    return Reply(WriteConfigReply(success=True, warnings=warnings, message=message))
+
+
+def _check_name(name: str) -> None:
+    if "/" in name or "\\" in name or ".." in name or "\0" in name:
+        raise InvalidRequest("Invalid file name", field="file")
+    if not name.endswith((".md", ".yaml")):
+        raise InvalidRequest("Invalid file type", field="file")
+    if name not in FILES:
+        raise InvalidRequest("Invalid file name", field="file")
+
+
+def _encoded(content: str) -> bytes:
+    if "\0" in content:
+        raise InvalidRequest("content must be text", field="content")
+    try:
+        data = content.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest("content must be text", field="content") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise SignetError(
+            f"content must be at most {MAX_FILE_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content"
+        )
+    return data
+
+
+def _read_files(workspace: Path) -> ConfigFilesReply:
+    files: list[ConfigFile] = []
+    skipped: list[SkippedFile] = []
+    for name in FILES:
+        try:
+            data = _read(workspace / name)
+            files.append(ConfigFile(name=name, content=data.decode(), size=len(data)))
+        except FileNotFoundError:
+            continue
+        except UnicodeDecodeError:
+            skipped.append(SkippedFile(name=name, reason="not UTF-8 text"))
+        except OSError as error:
+            skipped.append(SkippedFile(name=name, reason=error.strerror or "not readable"))
+        except Conflict as error:
+            skipped.append(SkippedFile(name=name, reason=error.detail))
+    return ConfigFilesReply(files=files, skipped=skipped)
+
+
+def _read(path: Path) -> bytes:
+    if path.is_symlink():
+        raise Conflict("a symbolic link")
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise Conflict("not a regular file")
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise Conflict(f"larger than {MAX_FILE_BYTES} bytes")
+    return data
+
+
+def _replace(workspace: Path, name: str, data: bytes) -> list[str]:
+    """``data`` is in the file, the former content in ``.daemon/previous``; returns the loader's warnings."""
+    target = workspace / name
+    with _replacing:
+        warnings = _checked(workspace, data) if name == CONFIG_FILE_NAME else []
+        previous = _former(target)
+        if previous:
+            _keep_former(target, Workspace(workspace).daemon_dir / "previous")
+        aside = workspace / f".{name}.{secrets.token_hex(4)}.new"
+        handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(target)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
+        _sync_directory(workspace)
+    return warnings
+
+
+def _checked(workspace: Path, data: bytes) -> list[str]:
+    """The daemon could start with this configuration; else ``InvalidRequest`` with every problem."""
+    scratch_parent = Workspace(workspace).daemon_dir
+    scratch_parent.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="config-check-", dir=scratch_parent) as scratch:
+        candidate = Path(scratch) / CONFIG_FILE_NAME
+        candidate.write_bytes(data)
+        try:
+            loaded = load_config(Path(scratch), os.environ)
+        except ConfigError as error:
+            raise InvalidRequest(error.detail, field="content") from error
+    return loaded.warnings
+
+
+def _former(target: Path) -> bool:
+    """Whether there is a file to replace; ``Conflict`` for anything but a regular file."""
+    try:
+        facts = os.lstat(target)
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(facts.st_mode):
+        raise Conflict(f"{target.name} is not a regular file and is not replaced", field="file")
+    return True
+
+
+def _keep_former(target: Path, directory: Path) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside = directory / f".{target.name}.{secrets.token_hex(4)}"
+    os.link(target, aside, follow_symlinks=False)
+    aside.replace(directory / target.name)
+    aside.unlink(missing_ok=True)  # renaming a second link of the same file onto the first leaves both
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "GET",
+        "/api/config",
+        list_files,
+        Permission.ADMIN,
+        "The configuration and identity files",
+        "config",
+        replies={200: ConfigFilesReply},
+    ),
+    Route(
+        "POST",
+        "/api/config",
+        write_file,
+        Permission.ADMIN,
+        "Replace a configuration or identity file",
+        "config",
+        body=WriteConfigRequest,
+        replies={200: WriteConfigReply},
+        limit="admin",
+        description=(
+            "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
+            "or start. The former file is kept in .daemon/previous."
+        ),
+    ),
+)

@@ -1,0 +1,279 @@
+"""Stored embeddings: export, the provider's state, and how well they cover the memories.
+
+Source: memory-api.txt "Embeddings"; wire.md 1.2 and 1.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from weakref import WeakKeyDictionary
+
+import msgspec
+import numpy as np
+from msgspec import UNSET
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import SignetError
+from signet_actors.gateway.fields import Fields, read_scope_of
+from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.protocol.http.embeddings import (
+    EmbeddingCheck,
+    EmbeddingHealthReply,
+    EmbeddingSettings,
+    EmbeddingsReply,
+    EmbeddingStatusReply,
+    ExportedEmbedding,
+    Tracker,
+)
+from signet_actors.protocol.searcher import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
+from signet_actors.providers.embedding import Embedder
+from signet_actors.runtime.clock import iso
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+PROBE_TTL_MS: Final = 30_000
+PROBE_TIMEOUT_S: Final = 5.0
+PROBE_TEXT: Final = "Is the embedding provider there?"
+VECTOR_DECIMALS: Final = 8
+"""More than a float32 holds below 1; fewer digits than its float64 reading would print."""
+
+HEALTHY_FROM: Final = 0.8
+DEGRADED_FROM: Final = 0.5
+COVERAGE_OK: Final = 0.9
+COVERAGE_WARN: Final = 0.5
+SWITCHED_OFF: Final = "embedding is switched off (embedding.provider: none)"
+
+
+class _Probe(NamedTuple):
+    at_ms: int
+    error: str | None
+
+
+# By embedder, so that a reload that brings another one is probed at once. One event loop only.
+_probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
+
+
+async def export_embeddings(call: Call) -> Reply:
+    """A page of stored embeddings with their memories; the raw vectors only when asked for."""
+    fields = Fields(call.query)
+    limit = fields.query_integer("limit", 600, 50, 5000)
+    offset = fields.query_integer("offset", 0, 0, 100_000)
+    page, frames = await call.state.bus.ask_searcher(
+        ExportEmbeddings(read=read_scope_of(call), limit=limit, offset=offset, vectors=fields.query_flag("vectors")),
+        trace_id=call.trace_id,
+    )
+    # A full page of vectors is a million numbers; the thread keeps the event loop free while they are printed.
+    rows = await asyncio.to_thread(lambda: [_exported(row, frames) for row in page.rows])
+    return Reply(
+        EmbeddingsReply(
+            embeddings=rows,
+            count=len(rows),
+            total=page.total,
+            limit=limit,
+            offset=offset,
+            has_more=offset + len(rows) < page.total,
+        )
+    )
+
+
+def _exported(row: EmbeddingRow, frames: list[bytes]) -> ExportedEmbedding:
+    memory = row.memory
+    return ExportedEmbedding(
+        id=memory.id,
+        content=memory.content,
+        text=memory.content,
+        who=memory.who,
+        importance=memory.importance,
+        type=memory.type,
+        tags=memory.tags,
+        source_type="memory",
+        source_id=memory.id,
+        created_at=memory.created_at,
+        vector=UNSET if row.frame is None else _printed(frames[row.frame]),
+    )
+
+
+def _printed(frame: bytes) -> list[float]:
+    """The vector as ready JSON: what goes out is a list of numbers, which the struct says and the document shows."""
+    numbers = np.frombuffer(frame, dtype="<f4").astype(np.float64).round(VECTOR_DECIMALS)
+    return cast("list[float]", msgspec.Raw(msgspec.json.encode(numbers.tolist())))
+
+
+async def embedding_status(call: Call) -> Reply:
+    """Whether the provider answers, measured at most every 30 seconds."""
+    state = call.state
+    embedder = state.embedder
+    probe = await _probed(state)
+    return Reply(
+        EmbeddingStatusReply(
+            provider="none" if embedder is None else embedder.provider,
+            model=None if embedder is None else embedder.model,
+            available=probe.error is None,
+            dimensions=None if embedder is None else embedder.dimensions,
+            base_url=None if embedder is None else embedder.endpoint,
+            checked_at=iso(probe.at_ms),
+            tracker=Tracker(),
+            error=UNSET if probe.error is None else probe.error,
+        )
+    )
+
+
+async def _probed(state: GatewayState) -> _Probe:
+    """The last probe if it is fresh, else a new one; failures are remembered like successes."""
+    embedder = state.embedder
+    now_ms = state.clock.wall_ms()
+    if embedder is None:
+        return _Probe(now_ms, SWITCHED_OFF)
+    last = _probes.get(embedder)
+    if last is not None and 0 <= now_ms - last.at_ms < PROBE_TTL_MS:
+        return last
+    try:
+        vector = await asyncio.wait_for(asyncio.to_thread(embedder.embed_query, PROBE_TEXT), timeout=PROBE_TIMEOUT_S)
+        error = None if vector.any() else "the provider answered without a vector"
+    except TimeoutError:
+        error = f"the provider did not answer within {PROBE_TIMEOUT_S:g} s"
+    except (SignetError, OSError, ValueError, RuntimeError) as failure:
+        error = str(failure)
+    probe = _probes[embedder] = _Probe(now_ms, error)
+    return probe
+
+
+async def embedding_health(call: Call) -> Reply:
+    """Seven checks over all live memories and one score."""
+    state = call.state
+    embedder = state.embedder
+    config = state.config.embedding
+    probe = await _probed(state)
+    counts, _ = await state.bus.ask_searcher(
+        GetEmbeddingHealth(
+            model=config.model if embedder is None else embedder.model,
+            dimensions=config.dimensions if embedder is None else embedder.dimensions,
+        ),
+        trace_id=call.trace_id,
+    )
+    current = None if embedder is None else embedder.model
+    weighted = _checks(counts, probe, current)
+    checks = [check for check, _ in weighted]
+    score = sum(check.score * weight for check, weight in weighted) / sum(weight for _, weight in weighted)
+    failed = any(check.status == "fail" for check in checks)
+    return Reply(
+        EmbeddingHealthReply(
+            status="unhealthy"
+            if score < DEGRADED_FROM
+            else "degraded"
+            if failed or score < HEALTHY_FROM
+            else "healthy",
+            score=round(score, 2),
+            checked_at=iso(state.clock.wall_ms()),
+            coverage=round(100 * _share(counts.embedded, counts.memories), 1),
+            total=counts.memories,
+            embedded=counts.embedded,
+            stale=counts.stale,
+            provider_available=probe.error is None,
+            config=EmbeddingSettings(
+                provider="none" if embedder is None else embedder.provider,
+                model=current,
+                dimensions=None if embedder is None else embedder.dimensions,
+            ),
+            checks=checks,
+        )
+    )
+
+
+def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[tuple[EmbeddingCheck, int]]:
+    """Each check with its weight."""
+    stored = sum(counts.by_model.values())
+    coverage = _share(counts.embedded, counts.memories)
+    foreign = {name: rows for name, rows in counts.by_model.items() if name != model}
+    return [
+        (
+            EmbeddingCheck(
+                name="provider-available",
+                status="ok" if probe.error is None else "warn" if model is None else "fail",
+                score=1.0 if probe.error is None else 0.5 if model is None else 0.0,
+                message=probe.error or "The embedding provider answers",
+                detail={},
+            ),
+            5,
+        ),
+        (
+            EmbeddingCheck(
+                name="coverage",
+                status="ok" if coverage >= COVERAGE_OK else "warn" if coverage >= COVERAGE_WARN else "fail",
+                score=round(coverage, 4),
+                message=f"{counts.embedded} of {counts.memories} memories have an embedding",
+                detail={"embedded": counts.embedded, "total": counts.memories, "stale": counts.stale},
+            ),
+            5,
+        ),
+        (_fault("dimension-mismatch", counts.wrong_dimensions, stored, "embeddings have the wrong dimensions"), 3),
+        (
+            EmbeddingCheck(
+                name="model-drift",
+                status="warn" if foreign else "ok",
+                score=round(1 - _share(sum(foreign.values()), stored, empty=0.0), 4),
+                message=f"{sum(foreign.values())} embeddings are of another model",
+                detail={"byModel": counts.by_model},
+            ),
+            2,
+        ),
+        (_fault("null-vectors", counts.null_vectors, stored, "embeddings are without a vector"), 2),
+        (_fault("vec-table-sync", counts.vec_missing, stored, "embeddings are missing from the vector index"), 2),
+        (_fault("orphaned-embeddings", counts.orphaned, stored, "embeddings belong to no memory"), 1),
+    ]
+
+
+def _fault(name: str, count: int, of: int, message: str) -> EmbeddingCheck:
+    """A check for something that should not be there at all: any is a warning, every tenth a failure."""
+    share = min(1.0, _share(count, max(of, count), empty=0.0))
+    return EmbeddingCheck(
+        name=name,
+        status="ok" if not count else "warn" if share < 0.1 else "fail",
+        score=round(1 - share, 4),
+        message=f"{count} {message}",
+        detail={"count": count},
+    )
+
+
+def _share(part: int, whole: int, *, empty: float = 1.0) -> float:
+    return part / whole if whole else empty
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path="/api/embeddings",
+        handler=export_embeddings,
+        permission=Permission.RECALL,
+        summary="Export stored embeddings",
+        tag="Embeddings",
+        query=(
+            Parameter("limit", "integer", "Page size, 50 to 5000; default 600"),
+            Parameter("offset", "integer", "Page offset, 0 to 100000"),
+            Parameter("vectors", "boolean", "true: with the raw vectors"),
+            *AGENT_PARAMETERS,
+        ),
+        replies={200: EmbeddingsReply, **PROBLEMS},
+    ),
+    Route(
+        method="GET",
+        path="/api/embeddings/status",
+        handler=embedding_status,
+        permission=Permission.RECALL,
+        summary="State of the embedding provider",
+        tag="Embeddings",
+        replies={200: EmbeddingStatusReply, **PROBLEMS},
+    ),
+    Route(
+        method="GET",
+        path="/api/embeddings/health",
+        handler=embedding_health,
+        permission=Permission.RECALL,
+        summary="Coverage and consistency of the embeddings",
+        tag="Embeddings",
+        replies={200: EmbeddingHealthReply, **PROBLEMS},
+    ),
+)

@@ -1,0 +1,236 @@
+"""The batch forget: preview what would go, then execute on exactly that.
+
+Nothing is kept between the two calls. A confirm token is an HMAC over expiry, force and the id:version pairs of the
+candidate set; execute selects the candidates anew and compares, and the writer deletes each row only at the version
+that was seen.
+
+Source: memory-api.txt "POST /api/memory/forget"; wire.md 1.2; decisions.md 3, 38, 42.
+Departs: an id that names nothing the caller may read is reported as ``not_found`` instead of being passed over;
+``project``, ``pinned`` and ``importance_min`` narrow a selection too, but do not make one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, confirm_token
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
+from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, read_scope_of
+from signet_actors.gateway.refusals import REFUSALS, refusal_text
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.protocol.http.forget import (
+    ForgetCandidateBody,
+    ForgetPreviewReply,
+    ForgetProblem,
+    ForgetReply,
+    ForgetRequest,
+    ForgetResult,
+)
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate
+from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten
+
+DEFAULT_LIMIT: Final = 20
+BATCH_LIMIT: Final = 200
+CONFIRM_ABOVE: Final = 25
+AUTONOMOUS: Final = frozenset({"pipeline", "agent"})
+
+_NEW_PREVIEW: Final[dict[ConfirmCheck, str]] = {
+    ConfirmCheck.CHANGED: "The memories to forget have changed since the preview; ask for a new preview",
+    ConfirmCheck.EXPIRED: "confirm_token has expired; ask for a new preview",
+}
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """What the body asks for."""
+
+    execute: bool
+    selection: FindForgetCandidates
+    reason: str
+    force: bool
+    token: str | None
+
+
+async def forget(call: Call) -> Reply:
+    """A preview changes nothing; an execute has deleted exactly the candidates that it answers for."""
+    body = call.json_object()
+    wish = _read(call, Fields(body))
+    principal = call.principal(body)
+    if wish.force and principal.actor_type in AUTONOMOUS:
+        raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
+    found, _ = await call.state.bus.ask_searcher(wish.selection, trace_id=call.trace_id)
+    candidates = found.candidates
+    requires_confirm = len(candidates) > CONFIRM_ABOVE or wish.force
+    if not wish.execute:
+        return Reply(
+            ForgetPreviewReply(
+                count=len(candidates),
+                requires_confirm=requires_confirm,
+                confirm_token=_token(call, candidates, force=wish.force),
+                candidates=[
+                    ForgetCandidateBody(id=c.id, score=round(c.score, 3), pinned=c.pinned, version=c.version)
+                    for c in candidates
+                ],
+            )
+        )
+
+    idempotency = call.idempotency()
+    request = ForgetMany(
+        targets=tuple(ForgetTarget(id=c.id, version=c.version) for c in candidates),
+        reason=wish.reason,
+        principal=principal,
+        hard=wish.force,
+        read=wish.selection.read,
+        idempotency=idempotency,
+    )
+    refused = _refusal(call, wish, candidates, requires_confirm=requires_confirm)
+    if refused is not None:
+        if idempotency is None or wish.token is None:
+            return refused
+        # A retry finds its candidates gone, so that its token fits no more: the first answer is the writer's to give.
+        request = msgspec.structs.replace(request, targets=())
+    done = await call.state.bus.ask_writer(request, trace_id=call.trace_id)
+    if refused is not None and not done.results:
+        return refused
+    results = [_result(outcome) for outcome in done.results]
+    answered = {outcome.id for outcome in done.results}
+    results += [
+        ForgetResult(id=missing, status="not_found", error=refusal_text("not_found"))
+        for missing in wish.selection.ids
+        if missing not in answered
+    ]
+    return Reply(
+        ForgetReply(
+            requested=len(results),
+            deleted=sum(outcome.status == "deleted" for outcome in done.results),
+            results=results,
+        )
+    )
+
+
+def _read(call: Call, fields: Fields) -> _Wish:
+    mode = fields.text("mode") or "preview"
+    if mode not in {"preview", "execute"}:
+        raise InvalidRequest("mode must be one of: preview, execute", field="mode")
+    if fields.find("if_version", "ifVersion")[1] is not None:
+        raise InvalidRequest(
+            "if_version is not supported for batch forget; use DELETE /api/memory/:id", field="if_version"
+        )
+    ids = fields.names("ids", max_items=BATCH_LIMIT)
+    query = fields.text("query", max_chars=MAX_QUERY_CHARS)
+    filters = fields.filters()
+    if not ids and query is None and not _selects(filters):
+        raise InvalidRequest("query, ids, or at least one filter is required")
+    body = fields.body
+    return _Wish(
+        execute=mode == "execute",
+        selection=FindForgetCandidates(
+            read=read_scope_of(call, body),
+            ids=ids,
+            query=query,
+            filters=filters,
+            limit=fields.limit(len(ids) or DEFAULT_LIMIT, 1, BATCH_LIMIT),
+        ),
+        reason=fields.required("reason") if mode == "execute" else "",
+        force=fields.flag("force") is True,
+        token=fields.text("confirm_token", "confirmToken"),
+    )
+
+
+def _selects(filters: Filters) -> bool:
+    return any((filters.type, filters.tags, filters.who, filters.source_type, filters.since, filters.until))
+
+
+def _pairs(candidates: list[ForgetCandidate]) -> list[tuple[str, int | None]]:
+    return [(candidate.id, candidate.version) for candidate in candidates]
+
+
+def _token(call: Call, candidates: list[ForgetCandidate], *, force: bool) -> str:
+    state = call.state
+    expires_at_ms = state.clock.wall_ms() + state.config.gateway.confirm_ttl_ms
+    return confirm_token(state.confirm_key, expires_at_ms, force=force, pairs=_pairs(candidates))
+
+
+def _refusal(call: Call, wish: _Wish, candidates: list[ForgetCandidate], *, requires_confirm: bool) -> Reply | None:
+    """Why this set may not be deleted on this token, or None. A token is checked also where none is needed."""
+    if wish.token is None:
+        if not requires_confirm:
+            return None
+        return _problem(
+            ErrorCode.CONFIRM_REQUIRED,
+            "confirm_token is required to forget this many memories, or with force",
+            candidates,
+            requires_confirm=True,
+            token=_token(call, candidates, force=wish.force),
+        )
+    check = check_confirm_token(
+        call.state.confirm_key,
+        wish.token,
+        now_ms=call.state.clock.wall_ms(),
+        force=wish.force,
+        pairs=_pairs(candidates),
+    )
+    match check:
+        case ConfirmCheck.VALID:
+            return None
+        case ConfirmCheck.MALFORMED:
+            return _problem(
+                ErrorCode.INVALID_REQUEST, "confirm_token is not valid", candidates, requires_confirm=requires_confirm
+            )
+        case ConfirmCheck.CHANGED | ConfirmCheck.EXPIRED:
+            return _problem(ErrorCode.CONFLICT, _NEW_PREVIEW[check], candidates, requires_confirm=requires_confirm)
+
+
+def _problem(
+    code: ErrorCode, text: str, candidates: list[ForgetCandidate], *, requires_confirm: bool, token: str | None = None
+) -> Reply:
+    body = ForgetProblem(
+        error=text,
+        code=code.value,
+        requires_confirm=requires_confirm,
+        count=len(candidates),
+        confirm_token=UNSET if token is None else token,
+        field="confirm_token",
+    )
+    return Reply(body, status=HTTP_STATUS[code])
+
+
+def _result(outcome: Forgotten) -> ForgetResult:
+    return ForgetResult(
+        id=outcome.id,
+        status=outcome.status,
+        current_version=UNSET if outcome.current_version is None else outcome.current_version,
+        new_version=UNSET if outcome.new_version is None else outcome.new_version,
+        error=refusal_text(outcome.status) if outcome.status != "deleted" and outcome.status in REFUSALS else UNSET,
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/api/memory/forget",
+        handler=forget,
+        permission=Permission.FORGET,
+        summary="Forget many memories",
+        tag="Memories",
+        body=ForgetRequest,
+        replies={
+            200: ForgetPreviewReply | ForgetReply,
+            **PROBLEMS,
+            400: ForgetProblem | Problem,
+            403: Problem,
+            409: ForgetProblem | Problem,
+            504: Problem,
+            507: Problem,
+        },
+        limit="batchForget",
+        mutates=True,
+        description="Preview (the default mode) deletes nothing. More than 25 memories, or force, need its token.",
+    ),
+)

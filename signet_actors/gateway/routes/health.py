@@ -1,0 +1,86 @@
+"""Is it there, does it serve, what is away: answered from the tree that the supervisor tells, never from the database.
+
+Source: wire.md 1.0 "/health"; reliability.md R22.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET
+
+import signet_actors
+from signet_actors.errors import ErrorCode
+from signet_actors.gateway.readiness import readiness
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.protocol.http.health import ActorBrief, HealthReply, LiveReply, ReadyReply
+
+
+async def health(call: Call) -> Reply:
+    """200 in every state, because clients take any other status for "no daemon"; ``status`` tells the state."""
+    state = call.state
+    children = state.bus.tree.children
+    found = readiness(children, draining=state.draining)
+    return Reply(
+        HealthReply(
+            status=found.status,  # type: ignore[arg-type]
+            uptime=_uptime(call),
+            pid=state.boot.supervisor_pid,
+            version=signet_actors.__version__,
+            port=state.port,
+            agents_dir=state.boot.workspace,
+            db="writer" not in found.missing,
+            shutting_down=state.draining,
+            detail=found.detail,
+            actors=[
+                ActorBrief(
+                    name=child.name,
+                    role=child.role,
+                    state=child.state,
+                    incarnation=child.incarnation,
+                    restarts=child.restarts,
+                    detail=child.detail,
+                )
+                for child in children
+            ],
+        )
+    )
+
+
+async def live(call: Call) -> Reply:
+    """200 while this process serves."""
+    return Reply(LiveReply(status="live", uptime=_uptime(call)))
+
+
+async def ready(call: Call) -> Reply:
+    """200 while memories can be written and read; else 503 that names what is away."""
+    found = readiness(call.state.bus.tree.children, draining=call.state.draining)
+    return Reply(
+        ReadyReply(
+            ready=found.ready,
+            status=found.status,  # type: ignore[arg-type]
+            not_up=list(found.not_up),
+            detail=found.detail,
+            error=UNSET if found.ready else f"Not ready: {found.detail}",
+            code=UNSET if found.ready else ErrorCode.UNAVAILABLE.value,
+        ),
+        status=200 if found.ready else 503,
+        headers={} if found.ready else {"retry-after": "1"},
+    )
+
+
+def _uptime(call: Call) -> float:
+    return max(0, call.state.clock.wall_ms() - call.state.started_at_ms) / 1000
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "/health", health, None, "The state of the daemon", "health", replies={200: HealthReply}),
+    Route("GET", "/health/live", live, None, "Whether the gateway answers", "health", replies={200: LiveReply}),
+    Route(
+        "GET",
+        "/health/ready",
+        ready,
+        None,
+        "Whether memories can be written and read",
+        "health",
+        replies={200: ReadyReply, 503: ReadyReply},
+    ),
+)

@@ -1,0 +1,60 @@
+"""The state of a background job.
+
+Source: wire.md 1.2.
+"""
+
+from __future__ import annotations
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import NotFound
+from signet_actors.gateway.fields import read_scope_of
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.protocol.http.jobs import JobReply
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.searcher import GetJob
+
+
+async def get_job(call: Call) -> Reply:
+    """The job, unless it belongs to a memory outside the caller's scope."""
+    found, _ = await call.state.bus.ask_searcher(
+        GetJob(id=call.path["id"], read=read_scope_of(call)), trace_id=call.trace_id
+    )
+    job = found.job
+    if job is None:
+        raise NotFound("Job not found")
+    return Reply(
+        JobReply(
+            id=job.id,
+            memory_id=job.memory_id,
+            document_id=job.document_id,
+            job_type=job.job_type,
+            status=job.status,
+            attempt_count=job.attempts,
+            attempts=job.attempts,
+            max_attempts=job.max_attempts,
+            next_attempt_at=None,
+            last_error=job.error,
+            last_error_code=None,
+            error=job.error,
+            leased_at=job.leased_at,
+            completed_at=job.completed_at,
+            failed_at=job.failed_at,
+            created_at=job.created_at,
+            updated_at=job.updated_at,
+        )
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path="/api/memory/jobs/{id}",
+        handler=get_job,
+        permission=Permission.RECALL,
+        summary="State of a background job",
+        tag="Jobs",
+        query=AGENT_PARAMETERS,
+        replies={200: JobReply, 404: Problem, **PROBLEMS},
+    ),
+)

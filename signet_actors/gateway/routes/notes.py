@@ -1,0 +1,166 @@
+"""An explicit note for Codex, as a file where Codex reads its own memories.
+
+The daemon makes the name. The folders below ``$CODEX_HOME`` are walked by descriptor and never through a symbolic
+link, so that nobody can lead the note elsewhere; the file appears whole under its name, and replaces none.
+
+Source: memory-api.txt "POST /api/memory/codex-native-note"; decisions.md 3, 26, 47; reliability.md 3.3.
+Departs: with an ``Idempotency-Key`` the name comes from the key, so that a retry finds its own note.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+
+from signet_actors.domain.normalization import safe_text, storage_content
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, SignetError, StorageFull
+from signet_actors.gateway.fields import MAX_NAME_CHARS, Fields
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.protocol.http.notes import NoteReply, NoteRequest
+from signet_actors.protocol.http.problem import Problem
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+MAX_NOTE_CHARS: Final = 8000
+FOLDERS: Final = ("memories", "extensions", "ad_hoc", "notes")
+DEFAULT_SLUG: Final = "note"
+
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID_CHARS: Final = 26
+_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+async def write_note(call: Call) -> Reply:
+    """The note is on disk at the path answered."""
+    state = call.state
+    fields = Fields(call.json_object())
+    _, raw = fields.find("content")
+    if raw is not None and not isinstance(raw, str):
+        raise InvalidRequest("content must be a string", field="content")
+    content = safe_text(raw or "").strip()
+    if not content:
+        raise InvalidRequest("content is required", field="content")
+    if len(content) > MAX_NOTE_CHARS:
+        raise InvalidRequest(f"content must be at most {MAX_NOTE_CHARS} characters", field="content")
+    title = storage_content(fields.text("title", max_chars=MAX_NAME_CHARS) or "")
+    tags = ", ".join(fields.tags())
+    parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    clean, secret_count = state.redactor.redact(text) if state.config.redaction.memories else (text, 0)
+    idempotency = call.idempotency()
+    if idempotency is None:
+        # The slug is part of the path that is answered and logged: it is made from the title after redaction.
+        slug = _slug(clean.splitlines()[0]) if title else DEFAULT_SLUG
+        name = f"{_new_ulid(state)}-{slug}.md"
+    else:
+        name = f"{_ulid_of_key(idempotency.key)}-{DEFAULT_SLUG}.md"
+    home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=idempotency is not None)
+    return Reply(NoteReply(path=path, redacted=True if secret_count else UNSET))
+
+
+def _slug(title: str) -> str:
+    return _NOT_SLUG.sub("-", title.lower()).strip("-")[:40].strip("-") or DEFAULT_SLUG
+
+
+def _new_ulid(state: GatewayState) -> str:
+    """48 bits of time and 80 of randomness: names sort by time and cannot be foreseen."""
+    return _crockford((state.clock.wall_ms() & ((1 << 48) - 1)) << 80 | secrets.randbits(80))
+
+
+def _ulid_of_key(key: str) -> str:
+    return _crockford(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+
+
+def _crockford(value: int) -> str:
+    return "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(5 * (_ULID_CHARS - 1), -1, -5))
+
+
+def _write(home: Path, name: str, content: bytes, *, retry: bool) -> str:
+    """The absolute path under which ``content`` is on disk. Blocks; raises SignetError, and leaves nothing then."""
+    try:
+        folder = _open_folder(home)
+        try:
+            _place(folder, name, content, retry=retry)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull from error
+        raise SignetError(f"The note was not written: {error.strerror}", code=ErrorCode.NOT_APPLIED) from error
+    # Not resolve(): the path answered goes through the user's own links, as the user knows it.
+    return str(Path(os.path.abspath(home), *FOLDERS, name))
+
+
+def _open_folder(home: Path) -> int:
+    """A descriptor of the notes' folder. ``home`` is the user's word and may be a link; nothing below it may."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = os.open(home, _DIRECTORY & ~os.O_NOFOLLOW)
+    for part in FOLDERS:
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=folder)
+            inner = os.open(part, _DIRECTORY, dir_fd=folder)
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+                raise Conflict(f"{part} below the Codex folder is a link or a file, not a folder") from error
+            raise
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _place(folder: int, name: str, content: bytes, *, retry: bool) -> None:
+    """``content`` is whole and durable under ``name``, which did not exist, or held the same on a retry."""
+    aside = f".{name}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            if not retry or _read(folder, name, len(content) + 1) != content:
+                raise SignetError(
+                    "The Idempotency-Key was used for another note", code=ErrorCode.IDEMPOTENCY_CONFLICT
+                ) from None
+    finally:
+        os.unlink(aside, dir_fd=folder)
+    os.fsync(folder)
+
+
+def _read(folder: int, name: str, limit: int) -> bytes:
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        return file.read(limit)
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/api/memory/codex-native-note",
+        handler=write_note,
+        permission=Permission.REMEMBER,
+        summary="Write a note for Codex",
+        tag="Memories",
+        body=NoteRequest,
+        replies={200: NoteReply, 409: Problem, 507: Problem, **PROBLEMS},
+        mutates=True,
+    ),
+)

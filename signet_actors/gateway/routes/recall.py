@@ -1,0 +1,370 @@
+"""Recall and the searches beside it. One function answers both spellings of recall (decisions.md 35).
+
+Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; wire.md 1.2 (recall-request-v1); house.md
+section 2 "recall".
+Departs: scores keep four decimals, so that equal-looking rows can be told apart; an aggregate recall ends in
+``router_unavailable`` (``no_evidence`` without hits), because this release has no inference router; a ``time``
+object is a filter on the captured facet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
+from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
+from signet_actors.gateway.query_embedding import query_vector
+from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, FILTER_PARAMETERS, PROBLEMS
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.http.recall import (
+    Aggregate,
+    AuthorsReply,
+    Dedupe,
+    LegacyResult,
+    LegacySearchReply,
+    RecallMeta,
+    RecallReply,
+    RecallRequest,
+    RecallResult,
+    SearchProblem,
+    SimilarReply,
+    SimilarResult,
+    Stage,
+    Temporal,
+    Timings,
+)
+from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.searcher import (
+    FindSimilar,
+    LegacySearch,
+    ListAuthors,
+    Recall,
+    Recalled,
+    RecalledRow,
+)
+from signet_actors.protocol.writer import TouchMemories
+
+TRUNCATED: Final = " [truncated]"
+BUDGETS: Final = ("small", "medium", "large")
+MAX_ROWS: Final = 1000
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    """What the caller asks for. ``window``: start and end (exclusive) of a ``time`` object."""
+
+    query: str
+    limit: int
+    min_score: float
+    filters: Filters
+    read: ReadScope
+    window: tuple[str, str] | None
+    aggregate: bool
+    budget: str
+
+
+async def recall(call: Call) -> Reply:
+    """Ranked memories for a body."""
+    body = call.json_object()
+    return await _recall(call, _read(call, Fields(body), body))
+
+
+async def search(call: Call) -> Reply:
+    """The same for query parameters: ``q`` for ``query``."""
+    return await _recall(call, _read(call, Fields(call.query), None))
+
+
+def _read(call: Call, fields: Fields, body: Mapping[str, Any] | None) -> _Wish:
+    """Raises InvalidRequest. ``body`` None: the fields are query parameters, read more leniently."""
+    in_query = body is None
+    names = ("query",) if body is not None else ("q", "query")
+    query = fields.text(*names, max_chars=MAX_QUERY_CHARS)
+    if query is None:
+        raise InvalidRequest("query is required", field=names[0])
+    score_names = ("min_score", "minScore")
+    min_score = fields.query_number(*score_names) if in_query else fields.number(*score_names)
+    budget = fields.text("aggregateBudget", "aggregate_budget") or "small"
+    if budget not in BUDGETS:
+        raise InvalidRequest(f"aggregateBudget must be one of: {', '.join(BUDGETS)}", field="aggregateBudget")
+    if not in_query:
+        for flags in (("includeRecalled", "include_recalled"), ("saveAggregate", "save_aggregate")):
+            fields.flag(*flags)
+        fields.text("sessionKey", "session_key")
+    aggregate = fields.query_flag("aggregate") if in_query else fields.flag("aggregate") is True
+    return _Wish(
+        query=query,
+        limit=fields.limit(10, 1, 100),
+        min_score=call.state.config.search.min_score if min_score is None else max(0.0, min(1.0, min_score)),
+        filters=fields.filters(query=in_query),
+        read=read_scope_of(call, body),
+        window=None if in_query else fields.time_window(),
+        aggregate=aggregate,
+        budget=budget,
+    )
+
+
+async def _recall(call: Call, wish: _Wish) -> Reply:
+    """The answer; that its rows were recalled is told to the writer, which nobody waits for."""
+    state = call.state
+    clock = state.clock
+    started = clock.monotonic_ns()
+    vector = await query_vector(state, wish.query, wish.read, wish.filters.project, trace_id=call.trace_id)
+    embedded = clock.monotonic_ns()
+    search_config = state.config.search
+    found, _ = await state.bus.ask_searcher(
+        Recall(
+            query=wish.query,
+            read=wish.read,
+            filters=_within(wish.filters, wish.window),
+            limit=wish.limit,
+            fusion=search_config.fusion,
+            alpha=search_config.alpha,
+            min_score=wish.min_score,
+            vector_model=vector.model,
+            common_words_version=vector.common_words_version,
+        ),
+        trace_id=call.trace_id,
+        frames=() if vector.frame is None else (vector.frame,),
+    )
+    answered = clock.monotonic_ns()
+    if found.common_words is not None:
+        state.common_words.learn(wish.read, wish.filters.project, found.common_words)
+    rows = [] if wish.aggregate else found.rows
+    _touch(call, rows)
+    cut = state.config.memory.pipeline_v2.guardrails.recall_truncate_chars
+    results = [_result(row, cut) for row in rows]
+    stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
+    stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
+    stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
+    return Reply(
+        RecallReply(
+            results=results,
+            query=wish.query,
+            method=found.method,
+            meta=RecallMeta(
+                total_returned=len(results),
+                has_supplementary=False,
+                no_hits=not results,
+                timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
+                dedupe=Dedupe(),
+                temporal=_temporal(wish),
+            ),
+            aggregate=_aggregate(wish, found) if wish.aggregate else UNSET,
+        )
+    )
+
+
+def _touch(call: Call, rows: list[RecalledRow]) -> None:
+    config = call.state.config
+    ids = tuple(row.id for row in rows[: config.gateway.touch_limit])
+    if ids and not config.memory.pipeline_v2.mutations_frozen:
+        call.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=call.trace_id)
+
+
+def _within(filters: Filters, window: tuple[str, str] | None) -> Filters:
+    """``filters`` narrowed to ``window``; the stored form of times compares as text."""
+    if window is None:
+        return filters
+    start, last = window[0], just_before(window[1])
+    return msgspec.structs.replace(
+        filters,
+        since=max(start, filters.since or start),
+        until=min(last, filters.until or last),
+    )
+
+
+def _temporal(wish: _Wish) -> Temporal | msgspec.UnsetType:
+    if wish.window is None:
+        return UNSET
+    start, end = wish.window
+    return Temporal(
+        mode="filter",
+        source="request",
+        original_query=wish.query,
+        content_query=wish.query,
+        start=start,
+        end=end,
+        facets=["captured"],
+    )
+
+
+def _aggregate(wish: _Wish, found: Recalled) -> Aggregate:
+    return Aggregate(
+        saved_memory_id=None,
+        saved=False,
+        deduped=False,
+        budget=wish.budget,
+        queries=[wish.query],
+        source_memory_ids=[row.id for row in found.rows],
+        stopped_reason="router_unavailable" if found.rows else "no_evidence",
+    )
+
+
+def _result(row: RecalledRow, cut: int) -> RecallResult:
+    truncated = len(row.content) > cut
+    return RecallResult(
+        id=row.id,
+        content=row.content[:cut] + TRUNCATED if truncated else row.content,
+        content_length=len(row.content),
+        truncated=truncated,
+        score=round(row.score, 4),
+        source=row.source,
+        type=row.type,
+        tags=joined_tags(row.tags),
+        pinned=row.pinned,
+        importance=row.importance,
+        who=row.who,
+        project=row.project,
+        scope=row.scope,
+        visibility=row.visibility,
+        created_at=row.created_at,
+    )
+
+
+def _ms(nanoseconds: int) -> float:
+    return round(nanoseconds / 1e6, 2)
+
+
+async def legacy_search(call: Call) -> Reply:
+    """Rows for an FTS5 expression as written (a syntax error is a 400), for filters alone, or distinct authors."""
+    fields = Fields(call.query)
+    read = read_scope_of(call)
+    if fields.text("distinct") == "who":
+        authors, _ = await call.state.bus.ask_searcher(ListAuthors(read=read), trace_id=call.trace_id)
+        return Reply(AuthorsReply(values=authors.values))
+    query = fields.text("q", max_chars=MAX_QUERY_CHARS)
+    found, _ = await call.state.bus.ask_searcher(
+        LegacySearch(
+            query=query,
+            read=read,
+            filters=fields.filters(query=True),
+            limit=fields.query_integer("limit", 50 if query is None else 20, 1, MAX_ROWS),
+        ),
+        trace_id=call.trace_id,
+    )
+    return Reply(
+        LegacySearchReply(
+            results=[
+                LegacyResult(
+                    id=memory.id,
+                    content=memory.content,
+                    created_at=memory.created_at,
+                    who=memory.who,
+                    importance=memory.importance,
+                    tags=joined_tags(memory.tags),
+                    type=memory.type,
+                    pinned=memory.pinned,
+                    score=UNSET if score is None else round(score, 4),
+                )
+                for memory, score in found.rows
+            ]
+        )
+    )
+
+
+async def similar(call: Call) -> Reply:
+    """Neighbours of a stored memory by the cosine of their vectors."""
+    fields = Fields(call.query)
+    anchor = fields.text("id")
+    if anchor is None:
+        return _no_search(ErrorCode.INVALID_REQUEST, "id is required")
+    found, _ = await call.state.bus.ask_searcher(
+        FindSimilar(
+            id=anchor,
+            read=read_scope_of(call),
+            filters=Filters(type=fields.memory_type()),
+            k=fields.query_integer("k", 10, 1, 100),
+        ),
+        trace_id=call.trace_id,
+    )
+    if found.rows is None:
+        return _no_search(ErrorCode.NOT_FOUND, "No embedding found for this memory")
+    return Reply(
+        SimilarReply(
+            results=[
+                SimilarResult(
+                    id=memory.id,
+                    content=memory.content,
+                    type=memory.type,
+                    tags=memory.tags,
+                    score=round(score, 2),
+                    confidence=memory.confidence,
+                    created_at=memory.created_at,
+                )
+                for memory, score in found.rows
+            ]
+        )
+    )
+
+
+def _no_search(code: ErrorCode, text: str) -> Reply:
+    return Reply(SearchProblem(error=text, code=code.value), status=HTTP_STATUS[code])
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/api/memory/recall",
+        handler=recall,
+        permission=Permission.RECALL,
+        summary="Recall",
+        tag="Recall",
+        body=RecallRequest,
+        replies={200: RecallReply, **PROBLEMS},
+        description="Keyword and vector search joined into one ranking, inside what the caller may read.",
+    ),
+    Route(
+        method="GET",
+        path="/api/memory/search",
+        handler=search,
+        permission=Permission.RECALL,
+        summary="Recall (query parameters)",
+        tag="Recall",
+        query=(
+            Parameter("q", description="What to recall", required=True),
+            Parameter("limit", "integer", "Results, 1 to 100; default 10"),
+            Parameter("min_score", "number", "Drop results below this score"),
+            Parameter("sessionKey", description="Session of the caller; also session_key"),
+            Parameter("includeRecalled", "boolean", "Return repeats; also include_recalled"),
+            *FILTER_PARAMETERS,
+            *AGENT_PARAMETERS,
+        ),
+        replies={200: RecallReply, **PROBLEMS},
+    ),
+    Route(
+        method="GET",
+        path="/memory/search",
+        handler=legacy_search,
+        permission=Permission.RECALL,
+        summary="Keyword search (legacy)",
+        tag="Recall",
+        query=(
+            Parameter("q", description="FTS5 expression; without it, filters only"),
+            Parameter("distinct", description="who: distinct authors instead"),
+            Parameter("limit", "integer", "Results; default 20 with q, 50 without"),
+            *FILTER_PARAMETERS,
+            *AGENT_PARAMETERS,
+        ),
+        replies={200: LegacySearchReply | AuthorsReply, **PROBLEMS},
+    ),
+    Route(
+        method="GET",
+        path="/memory/similar",
+        handler=similar,
+        permission=Permission.RECALL,
+        summary="Memories similar to a stored one",
+        tag="Recall",
+        query=(
+            Parameter("id", description="The memory to compare with", required=True),
+            Parameter("k", "integer", "Results, 1 to 100; default 10"),
+            Parameter("type", description="Memory type"),
+            *AGENT_PARAMETERS,
+        ),
+        replies={200: SimilarReply, 404: SearchProblem, **PROBLEMS, 400: SearchProblem | Problem},
+    ),
+)

@@ -1,0 +1,55 @@
+"""Repairs on demand. Source: wire.md 1.5; memory-pipeline.txt "Retention Worker"."""
+
+from __future__ import annotations
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
+from signet_actors.protocol.retention import SweepNow, Swept
+
+
+async def retention_sweep(call: Call) -> Reply:
+    """One sweep of the retention actor has run, or says why it did not."""
+    body = call.json_object(required=False)
+    confirm = body.get("confirmClock", body.get("confirm_clock", False))
+    if not isinstance(confirm, bool):
+        raise InvalidRequest("confirmClock must be a boolean", field="confirmClock")
+    swept = await call.state.bus.ask_retention(SweepNow(confirm_clock=confirm), trace_id=call.trace_id)
+    return Reply(_result(swept))
+
+
+def _result(swept: Swept) -> RepairReply:
+    affected = sum(step.count for step in swept.steps)
+    if swept.skipped_reason is not None:
+        message = swept.skipped_reason
+    elif any(step.more for step in swept.steps):
+        message = f"Purged {affected} rows; more are due and go with the next sweep"
+    else:
+        message = f"Purged {affected} rows"
+    if swept.requeued or swept.dead:
+        message += f"; {swept.requeued} expired leases requeued, {swept.dead} jobs dead"
+    return RepairReply(
+        action="retention_sweep",
+        success=swept.skipped_reason is None,
+        affected=affected,
+        message=message,
+        steps=[RepairStep(step=step.step, count=step.count, more=step.more) for step in swept.steps],
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "POST",
+        "/api/repair/retention-sweep",
+        retention_sweep,
+        Permission.ADMIN,
+        "Purge what is past its retention now",
+        "repair",
+        body=SweepRequest,
+        replies={200: RepairReply},
+        limit="admin",
+        mutates=True,
+        description="Runs one sweep of the retention steps in their order, instead of waiting for the next interval.",
+    ),
+)

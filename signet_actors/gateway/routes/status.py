@@ -1,0 +1,233 @@
+"""Everything at a glance, asked of whoever knows it and never waited for long.
+
+Source: wire.md 1.0 "/api/status", "/api/features"; decisions.md 14, 15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+import signet_actors
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import SignetError
+from signet_actors.gateway.readiness import readiness
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.http.health import (
+    ActorReport,
+    EmbeddingReport,
+    HealthScore,
+    LogPlaces,
+    ProviderChoice,
+    ProviderResolution,
+    RetentionReport,
+    StatusReply,
+    StoreReport,
+    WriterReport,
+)
+from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
+from signet_actors.protocol.searcher import GetStoreStats, StoreStats
+from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
+from signet_actors.runtime.clock import iso
+from signet_actors.runtime.logs import log_path
+
+ASK_MS = 1000
+T = TypeVar("T")
+
+
+async def status(call: Call) -> Reply:
+    """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
+    state = call.state
+    notes: list[str] = []
+    tree, stats, writer, retention = await asyncio.gather(
+        state.bus.ask_tree(),
+        _ask("searcher", _ask_store(call), notes),
+        _ask("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
+        _ask(
+            "retention", state.bus.ask_retention(GetRetentionStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes
+        ),
+    )
+    children = tree.children
+    found = readiness(children, draining=state.draining)
+    config = state.config
+    now_ms = state.clock.wall_ms()
+    log_dir = Workspace(state.workspace).log_dir
+    pipeline = msgspec.to_builtins(config.memory.pipeline_v2)
+    return Reply(
+        StatusReply(
+            status="stopping" if state.draining else "running",
+            version=signet_actors.__version__,
+            pid=state.boot.supervisor_pid,
+            uptime=max(0, now_ms - state.started_at_ms) / 1000,
+            started_at=iso(state.started_at_ms),
+            port=state.port,
+            host=config.gateway.host,
+            bind_host=config.gateway.host,
+            agents_dir=state.boot.workspace,
+            memory_db="writer" not in found.missing,
+            health=HealthScore(score=_share_up(children), status=found.status),
+            detail=found.detail,
+            actors=[_actor(child) for child in children],
+            gateway=state.counters.as_mapping(),
+            bus=dict(state.bus.counters),
+            db=_store(stats),
+            writer=_writer(writer),
+            retention=_retention(retention),
+            jobs=stats.jobs if stats else None,
+            oldest_pending_job=stats.oldest_pending_job if stats else None,
+            waiting=waiting_words(stats.jobs, config) if stats else [],
+            notes=notes,
+            embedding=_embedding(call),
+            mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
+            pipeline_v2=pipeline,
+            provider_resolution=_providers(config),
+            logging=LogPlaces(log_dir=str(log_dir), log_file=str(log_path(log_dir, now_ms))),
+        )
+    )
+
+
+async def features(call: Call) -> Reply:
+    """What this daemon can do. Departs: the reference daemon answers an empty object."""
+    return Reply(
+        {
+            "memory": True,
+            "recall": True,
+            "embeddings": call.state.embedder is not None,
+            "extraction": False,
+            "graph": False,
+            "sessions": False,
+            "documents": False,
+            "connectors": False,
+            "secrets": False,
+            "mcp": False,
+        }
+    )
+
+
+async def _ask_store(call: Call) -> StoreStats:
+    answer, _ = await call.state.bus.ask_searcher(GetStoreStats(), trace_id=call.trace_id, timeout_ms=ASK_MS)
+    return answer
+
+
+async def _ask(whom: str, question: Awaitable[T], notes: list[str]) -> T | None:
+    try:
+        async with asyncio.timeout(ASK_MS * 1.5 / 1000):
+            return await question
+    except SignetError as error:
+        notes.append(f"{whom}: {error.detail}")
+    except TimeoutError:
+        notes.append(f"{whom}: no answer within {ASK_MS} ms")
+    return None
+
+
+def waiting_words(jobs: Mapping[str, int], config: Config) -> list[str]:
+    """Why pending jobs wait, in words; nothing when none does. Source: decisions.md 14."""
+    pending = jobs.get("pending", 0)
+    if not pending:
+        return []
+    count = "1 job waits" if pending == 1 else f"{pending} jobs wait"
+    if not config.memory.pipeline_v2.enabled:
+        return [f"{count}: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"]
+    return [f"{count}: this release has no extraction provider; memories are searchable without, no attempt is spent"]
+
+
+def _actor(child: ChildState) -> ActorReport:
+    return ActorReport(
+        name=child.name,
+        role=child.role,
+        state=child.state,
+        incarnation=child.incarnation,
+        restarts=child.restarts,
+        detail=child.detail,
+        pid=child.pid,
+        counters=child.counters,
+    )
+
+
+def _share_up(children: list[ChildState]) -> float:
+    return round(sum(child.state == UP for child in children) / len(children), 2) if children else 0.0
+
+
+def _store(stats: StoreStats | None) -> StoreReport | None:
+    if stats is None:
+        return None
+    return StoreReport(
+        memories=stats.memories,
+        tombstones=stats.tombstones,
+        embeddings=stats.embeddings,
+        agents=stats.agents,
+        entities=0,
+        schema_version=stats.schema_version,
+        bytes=stats.database_bytes,
+    )
+
+
+def _writer(writer: WriterStatus | None) -> WriterReport | None:
+    if writer is None:
+        return None
+    return WriterReport(
+        commits=writer.commits,
+        rows=writer.rows,
+        largest_batch=writer.largest_batch,
+        wal_bytes=writer.wal_bytes,
+        storage_full=writer.storage_full,
+        schema_version=writer.schema_version,
+        sqlite_version=writer.sqlite_version,
+    )
+
+
+def _retention(retention: RetentionStatus | None) -> RetentionReport | None:
+    if retention is None:
+        return None
+    return RetentionReport(
+        last_sweep_at=retention.last_sweep_at,
+        next_sweep_in_ms=retention.next_sweep_in_ms,
+        last_counts=retention.last_counts,
+        suspended_reason=retention.suspended_reason,
+    )
+
+
+def _embedding(call: Call) -> EmbeddingReport:
+    embedder = call.state.embedder
+    if embedder is None:
+        return EmbeddingReport(provider="none", model="", dimensions=0, available=False)
+    return EmbeddingReport(
+        provider=embedder.provider, model=embedder.model, dimensions=embedder.dimensions, available=True
+    )
+
+
+def _providers(config: Config) -> ProviderResolution:
+    """No language model is called by this release, whatever is configured."""
+    configured = config.memory.pipeline_v2.extraction.provider
+    return ProviderResolution(
+        extraction=ProviderChoice(configured=configured, resolved="none", effective="none"),
+        synthesis=ProviderChoice(configured="none", resolved="none", effective="none"),
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "GET",
+        "/api/status",
+        status,
+        Permission.DIAGNOSTICS,
+        "Processes, counts, jobs and configuration at a glance",
+        "status",
+        replies={200: StatusReply},
+    ),
+    Route(
+        "GET",
+        "/api/features",
+        features,
+        Permission.DIAGNOSTICS,
+        "What this daemon can do",
+        "status",
+        replies={200: dict[str, bool]},
+    ),
+)

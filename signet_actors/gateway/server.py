@@ -1,0 +1,368 @@
+"""The HTTP server: uvicorn inside this process, with every size and every wait bounded before the application runs.
+
+uvicorn's httptools protocol has no cap on headers (1 MB of them is accepted), no deadline for headers or bodies,
+and answers parser errors as plain text. The subclass here counts and times what arrives on each connection; the
+application behind it sees only requests whose framing is sound and whose declared size is allowed.
+
+Every refusal carries the JSON error body and closes the connection. The close lingers: the write side ends at
+once, input is thrown away for a moment, so that the client can read the answer instead of getting a reset.
+
+Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import httptools
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
+
+MAX_HEADERS = 128
+MAX_PIPELINED = 8
+LINGER_S = 1.0
+LINGER_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WireLimits:
+    """Bounds of one connection. ``*_ms`` are total deadlines, not per read; ``header_bytes`` covers request line
+    and headers together; ``write_ms`` is how long a client may leave a full send buffer unread."""
+
+    header_bytes: int = 16 * 1024
+    header_ms: int = 10_000
+    body_bytes: int = 1024 * 1024
+    body_ms: int = 10_000
+    write_ms: int = 15_000
+    keep_alive_ms: int = 15_000
+    connections: int = 256
+
+
+class ServerSettings(uvicorn.Config):
+    """uvicorn's configuration with our limits beside it; ``limits`` may be replaced while serving (a reload)."""
+
+    def __init__(self, app: Any, limits: WireLimits, new_trace_id: Callable[[], str], *, backlog: int = 1024) -> None:
+        super().__init__(
+            app,
+            http=BoundedHttpProtocol,
+            ws="none",
+            lifespan="on",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=backlog,
+        )
+        self.limits = limits
+        self.new_trace_id = new_trace_id
+        self.refused = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Why a connection is being closed, as it will be told."""
+
+    status: int
+    code: ErrorCode
+    detail: str
+    retry_after_ms: int | None = None
+
+
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """One connection. At any moment exactly one deadline runs: head, body, keep-alive or linger."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config=config, server_state=server_state, app_state=app_state, _loop=_loop)
+        assert isinstance(config, ServerSettings)
+        self.settings = config
+        self.limits = config.limits
+        self.timeout_keep_alive = config.limits.keep_alive_ms / 1000  # type: ignore[assignment]
+        self._deadline: asyncio.TimerHandle | None = None
+        self._write_deadline: asyncio.TimerHandle | None = None
+        self._verdict: _Verdict | None = None
+        self._closing = False
+        self._discarded = 0
+        self._in_head = True
+        self._head_begun = False
+        self._head_fed = 0  # bytes fed while a head is unfinished: bounds a header that never ends
+        self._head_bytes = 0  # bytes of the finished lines of this head: the exact figure
+        self._body_bytes = 0
+        self._reading: RequestResponseCycle | None = None  # whose body is arriving
+        self._serving: RequestResponseCycle | None = None  # whose handler runs
+
+    # The connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            self._refuse(_Verdict(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000))
+            return
+        self._arm(self.limits.header_ms, self._head_late)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        self._unset_keepalive_if_required()
+        if self._write_deadline is not None:
+            self._write_deadline.cancel()
+        if self._serving is not None and not self._serving.response_complete:
+            self._serving.disconnected = True
+            self._serving.message_event.set()
+        self.pipeline.clear()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            self._discarded += len(data)
+            if self._discarded > LINGER_BYTES:
+                self.transport.abort()
+            return
+        self._unset_keepalive_if_required()
+        step = self.limits.header_bytes
+        for start in range(0, len(data), step):
+            self._feed(data[start : start + step])
+            if self._closing:
+                return
+        self._watch()
+
+    def _feed(self, piece: bytes) -> None:
+        """The parser has seen ``piece``, or the connection is closing."""
+        head = self._in_head
+        if head:
+            self._head_fed += len(piece)
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            # There is nothing to upgrade to: the request is answered as it stands, what follows is not HTTP.
+            self._closing = True
+            if self._serving is not None:
+                self._serving.keep_alive = False
+        except httptools.HttpParserError:
+            self._refuse(self._verdict or _Verdict(400, ErrorCode.INVALID_REQUEST, "The request is not valid HTTP/1.1"))
+        else:
+            if head and self._in_head and self._head_fed > self.limits.header_bytes:
+                self._refuse(self._headers_too_large())
+
+    def _watch(self) -> None:
+        """Some deadline runs, whatever state the last bytes left the connection in."""
+        if not self._in_head or self._deadline is not None:
+            return
+        if self._head_begun or self._head_fed or self.cycle is None:
+            self._arm(self.limits.header_ms, self._head_late)
+        elif self.cycle.response_complete and self.timeout_keep_alive_task is None:
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    # Parser callbacks: an exception here stops the parser, and `_feed` refuses with the verdict.
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_begun = True
+        self._head_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > MAX_HEADERS:
+            self._stop(self._headers_too_large())
+        self._count_head(len(name) + len(value) + 4)
+
+    def on_headers_complete(self) -> None:
+        self._disarm()
+        self._in_head = False
+        self._head_begun = False
+        self._check_head()
+        self._body_bytes = 0
+        super().on_headers_complete()
+        self._reading = self.cycle
+        self._arm(self.limits.body_ms, self._body_late)
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        if self._body_bytes > self.limits.body_bytes:
+            self._stop(self._body_too_large())
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._disarm()
+        self._in_head = True
+        self._head_fed = 0
+        self._reading = None
+        super().on_message_complete()
+
+    def _count_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > self.limits.header_bytes:
+            self._stop(self._headers_too_large())
+
+    def _check_head(self) -> None:
+        """The framing is sound and the declared size is allowed; checked before a byte of the body is kept."""
+        if self.parser.get_http_version() not in {"1.0", "1.1"}:
+            self._stop(_Verdict(400, ErrorCode.INVALID_REQUEST, "Only HTTP/1.0 and HTTP/1.1 are served"))
+        if not self.url.startswith(b"/"):
+            self._stop(_Verdict(400, ErrorCode.INVALID_REQUEST, "The request target must be a path"))
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._stop(_Verdict(503, ErrorCode.BUSY, "Too many pipelined requests", retry_after_ms=1000))
+        lengths = [value for name, value in self.headers if name == b"content-length"]
+        encodings = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        if encodings and (lengths or encodings != [b"chunked"]):
+            self._stop(_Verdict(400, ErrorCode.INVALID_REQUEST, "Ambiguous request framing"))
+        if len(lengths) > 1 or (lengths and not lengths[0].isdigit()):
+            self._stop(_Verdict(400, ErrorCode.INVALID_REQUEST, "Invalid Content-Length"))
+        if lengths and int(lengths[0]) > self.limits.body_bytes:
+            self._stop(self._body_too_large())
+        for name, value in self.headers:
+            if name == b"expect" and value.strip().lower() != b"100-continue":
+                self._stop(_Verdict(417, ErrorCode.INVALID_REQUEST, "Unknown expectation"))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._serving = cycle
+        super()._start_asgi_task(cycle, app)
+
+    # Slow readers
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._write_deadline is None:
+            self._write_deadline = self.loop.call_later(self.limits.write_ms / 1000, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._write_deadline is not None:
+            self._write_deadline.cancel()
+            self._write_deadline = None
+
+    # Deadlines
+
+    def _arm(self, after_ms: int, then: Callable[[], None]) -> None:
+        self._disarm()
+        self._deadline = self.loop.call_later(after_ms / 1000, then)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _head_late(self) -> None:
+        self._deadline = None
+        if self._head_begun or self._head_fed:
+            self._refuse(_Verdict(408, ErrorCode.REQUEST_TIMEOUT, "The request headers took too long to arrive"))
+        elif not self.transport.is_closing():
+            self.transport.close()
+
+    def _body_late(self) -> None:
+        self._deadline = None
+        self._refuse(_Verdict(408, ErrorCode.REQUEST_TIMEOUT, "The request body took too long to arrive"))
+
+    # Refusing
+
+    def _headers_too_large(self) -> _Verdict:
+        return _Verdict(
+            431,
+            ErrorCode.PAYLOAD_TOO_LARGE,
+            f"Request line and headers must be at most {self.limits.header_bytes} bytes and {MAX_HEADERS} headers",
+        )
+
+    def _body_too_large(self) -> _Verdict:
+        return _Verdict(
+            HTTP_STATUS[ErrorCode.PAYLOAD_TOO_LARGE],
+            ErrorCode.PAYLOAD_TOO_LARGE,
+            f"The request body must be at most {self.limits.body_bytes} bytes",
+        )
+
+    def _stop(self, verdict: _Verdict) -> None:
+        """The parser stops here; ``_feed`` sends the verdict."""
+        self._verdict = verdict
+        raise SignetError(verdict.detail, code=verdict.code)
+
+    def _refuse(self, verdict: _Verdict) -> None:
+        """Nothing more is read from this connection; the client is told why, unless an answer is under way."""
+        if self._closing or self.transport.is_closing():
+            return
+        self._closing = True
+        self._disarm()
+        self._unset_keepalive_if_required()
+        self.settings.refused += 1
+        self.pipeline.clear()
+        serving, reading = self._serving, self._reading
+        if serving is not None and not serving.response_complete:
+            if serving is not reading or serving.response_started:
+                serving.keep_alive = False  # its answer goes out whole, then the connection closes
+                return
+            serving.disconnected = True  # its handler waits for a body that will not come
+            serving.message_event.set()
+        elif reading is not None and reading.response_complete:
+            self._linger()  # answered before its body arrived; there is nothing to add
+            return
+        self._write_verdict(verdict)
+        self._linger()
+
+    def _write_verdict(self, verdict: _Verdict) -> None:
+        body = msgspec.json.encode({"error": verdict.detail, "code": verdict.code})
+        headers = [
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            (b"x-signet-trace-id", self.settings.new_trace_id().encode()),
+        ]
+        if verdict.retry_after_ms is not None:
+            headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
+
+    def _linger(self) -> None:
+        """Our side of the connection is ended; the other side has a moment to read and close."""
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
+
+
+class InProcessServer(uvicorn.Server):
+    """uvicorn run by the gateway actor: no signal handlers, no polling loop, stopped by ``stop()``."""
+
+    def __init__(self, config: ServerSettings) -> None:
+        super().__init__(config)
+        self.settings = config
+        self.accepting = asyncio.Event()
+        self._stopped = asyncio.Event()
+
+    def stop(self, grace_ms: int) -> None:
+        """No new connection is accepted; requests in flight have ``grace_ms`` to finish."""
+        self.settings.timeout_graceful_shutdown = max(1, grace_ms // 1000)
+        self.should_exit = True
+        self._stopped.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals belong to the actor."""
+        yield
+
+    async def main_loop(self) -> None:
+        """Requests are served until ``stop()``. Wakes once a second, for the Date header."""
+        self.accepting.set()
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), timeout=1.0)

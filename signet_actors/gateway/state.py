@@ -1,0 +1,76 @@
+"""What the handlers of this process share. One instance for each life of the gateway."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from structlog.typing import FilteringBoundLogger
+
+from signet_actors.config.schema import Config
+from signet_actors.gateway.guard import GuardPolicy, guard_policy
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.query_embedding import CommonWordsCache
+    from signet_actors.gateway.redaction import Redactor
+    from signet_actors.providers.embedding import Embedder
+    from signet_actors.runtime.async_bus import AsyncBus
+
+
+@dataclass(slots=True)
+class EdgeCounters:
+    """What the edge did since it started; goes out with the heartbeat and in ``/api/status``."""
+
+    requests: int = 0
+    in_flight: int = 0
+    guarded: int = 0
+    client_errors: int = 0
+    server_errors: int = 0
+
+    def as_mapping(self) -> dict[str, int]:
+        """Counter names and values."""
+        return {
+            "requests": self.requests,
+            "in_flight": self.in_flight,
+            "guarded": self.guarded,
+            "client_errors": self.client_errors,
+            "server_errors": self.server_errors,
+        }
+
+
+@dataclass(slots=True)
+class GatewayState:
+    """``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload; ``port`` is the one that is listened on."""
+
+    boot: Boot
+    config: Config
+    bus: AsyncBus
+    clock: Clock
+    rng: random.Random
+    log: FilteringBoundLogger
+    embedder: Embedder | None
+    redactor: Redactor
+    confirm_key: bytes
+    common_words: CommonWordsCache
+    port: int
+    started_at_ms: int
+    guard: GuardPolicy = field(init=False)
+    draining: bool = False
+    counters: EdgeCounters = field(default_factory=EdgeCounters)
+
+    def __post_init__(self) -> None:
+        self.guard = guard_policy(self.port, self.config.gateway.allowed_hosts)
+
+    @property
+    def workspace(self) -> Path:
+        """The daemon's directory."""
+        return Path(self.boot.workspace)
+
+    def reconfigure(self, config: Config) -> None:
+        """New requests are served by ``config``."""
+        self.config = config
+        self.guard = guard_policy(self.port, config.gateway.allowed_hosts)

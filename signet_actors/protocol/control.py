@@ -1,0 +1,91 @@
+"""What the supervisor and its children say to each other, and how a searcher offers itself for work.
+
+Source: reliability.md section 2 rules 10 and 11, appendix A; house.md section 4.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.protocol.message import Message, Request
+
+STARTING = "starting"
+UP = "up"
+RESTARTING = "restarting"
+STOPPING = "stopping"
+FAILED = "failed"
+CHILD_STATES = (STARTING, UP, RESTARTING, STOPPING, FAILED)
+
+
+class ChildState(msgspec.Struct, frozen=True):
+    """One child as the supervisor sees it.
+
+    ``state`` is one of ``CHILD_STATES``; ``incarnation`` is the life that is running, or the last one that ran;
+    ``restarts`` counts all lives after the first; ``pid`` is None when no process exists; ``detail`` says in words
+    what the child does or why it is away; ``counters`` are those of its last heartbeat.
+    """
+
+    name: str
+    role: str
+    state: str
+    incarnation: int
+    restarts: int
+    pid: int | None
+    detail: str = ""
+    core: bool = True
+    counters: dict[str, float] = {}
+
+
+class Starting(Message, frozen=True, tag="control.starting"):
+    """The child works towards Ready; ``detail`` says on what. Each one extends the start timeout."""
+
+    detail: str = ""
+
+
+class Ready(Message, frozen=True, tag="control.ready"):
+    """The child's self-check has passed and its mailbox is open."""
+
+    detail: str = ""
+
+
+class Heartbeat(Message, frozen=True, tag="control.heartbeat"):
+    """The child's work loop turns. Sent by that loop only, never by a helper thread."""
+
+    counters: dict[str, float] = {}
+
+
+class Leaving(Message, frozen=True, tag="control.leaving"):
+    """The child's last words: the exit code it is about to leave with, and why, in words for a person."""
+
+    code: int
+    detail: str
+
+
+class TreeChanged(Message, frozen=True, tag="control.tree_changed"):
+    """Every child's state, in start order; sent at each change and to each child when it first speaks."""
+
+    children: list[ChildState]
+
+
+class GetTree(Request[TreeChanged], frozen=True, tag="control.get_tree"):
+    """Ask the supervisor for the tree with fresh counters."""
+
+
+class Drain(Message, frozen=True, tag="control.drain"):
+    """Finish what was accepted, accept nothing more, and exit 0 within ``grace_ms``."""
+
+    grace_ms: int
+
+
+class Reload(Message, frozen=True, tag="control.reload"):
+    """A new, valid configuration as JSON text of ``config.schema.Config``."""
+
+    config_json: str
+
+
+class Idle(Message, frozen=True, tag="searcher.idle"):
+    """The searcher holds no query; said on every connection and repeated while it stays idle."""
+
+
+ChildSays = Starting | Ready | Heartbeat | Leaving | GetTree
+SupervisorSays = TreeChanged | Drain | Reload

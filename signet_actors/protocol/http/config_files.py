@@ -1,0 +1,42 @@
+"""Public bodies of the configuration files. Source: wire.md 1.8."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ConfigFile(msgspec.Struct, frozen=True):
+    """A file of the workspace; ``size`` in bytes."""
+
+    name: str
+    content: str
+    size: int
+
+
+class SkippedFile(msgspec.Struct, frozen=True):
+    """A file that exists and is not shown, and why."""
+
+    name: str
+    reason: str
+
+
+class ConfigFilesReply(msgspec.Struct, frozen=True):
+    """The files that exist, agent.yaml first."""
+
+    files: list[ConfigFile]
+    skipped: list[SkippedFile]
+
+
+class WriteConfigRequest(msgspec.Struct, frozen=True):
+    """``file`` is one of the names that GET may list; ``content`` replaces the whole of it."""
+
+    file: str
+    content: str
+
+
+class WriteConfigReply(msgspec.Struct, frozen=True):
+    """The file is on disk. ``warnings`` are those of the configuration loader, for agent.yaml."""
+
+    success: bool
+    warnings: list[str]
+    message: str

@@ -1,0 +1,95 @@
+"""Public bodies of the embedding endpoints. ``tags`` is an array here (decisions.md 31).
+
+Source: memory-api.txt "Embeddings"; wire.md 1.2 and 1.5.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+
+class ExportedEmbedding(msgspec.Struct, frozen=True, rename="camel"):
+    """A stored embedding with its memory; ``vector`` only with ``vectors=true``."""
+
+    id: str
+    content: str
+    text: str
+    who: str | None
+    importance: float
+    type: str
+    tags: list[str]
+    source_type: str
+    source_id: str
+    created_at: str
+    vector: list[float] | UnsetType = UNSET
+
+
+class EmbeddingsReply(msgspec.Struct, frozen=True, rename="camel"):
+    """A page of stored embeddings."""
+
+    embeddings: list[ExportedEmbedding]
+    count: int
+    total: int
+    limit: int
+    offset: int
+    has_more: bool
+
+
+class Tracker(msgspec.Struct, frozen=True, rename="camel"):
+    """The background re-embedder; all zero where none runs (an embedded model embeds with each write)."""
+
+    running: bool = False
+    processed: int = 0
+    failed: int = 0
+    skipped_cycles: int = 0
+    last_cycle_at: str | None = None
+    queue_depth: int = 0
+
+
+class EmbeddingStatusReply(msgspec.Struct, frozen=True):
+    """Whether the embedding provider answers; measured at most every 30 seconds."""
+
+    provider: str
+    model: str | None
+    available: bool
+    dimensions: int | None
+    base_url: str | None
+    checked_at: str = msgspec.field(name="checkedAt")
+    tracker: Tracker
+    error: str | UnsetType = UNSET
+
+
+class EmbeddingSettings(msgspec.Struct, frozen=True):
+    """The provider in use."""
+
+    provider: str
+    model: str | None
+    dimensions: int | None
+
+
+class EmbeddingCheck(msgspec.Struct, frozen=True):
+    """One measured property; ``score`` in [0, 1]."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    score: float
+    message: str
+    detail: dict[str, int | float | str | dict[str, int]]
+
+
+class EmbeddingHealthReply(msgspec.Struct, frozen=True, rename="camel"):
+    """How well stored vectors cover the memories; ``coverage`` in percent, ``score`` in [0, 1]."""
+
+    status: Literal["healthy", "degraded", "unhealthy"]
+    score: float
+    checked_at: str
+    coverage: float
+    total: int
+    embedded: int
+    stale: int
+    provider_available: bool
+    config: EmbeddingSettings
+    checks: list[EmbeddingCheck]

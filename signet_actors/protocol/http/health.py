@@ -1,0 +1,180 @@
+"""Public bodies of the health and status endpoints.
+
+Source: wire.md 1.0; reliability.md R22. ``actors`` and ``detail`` are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+
+class ActorBrief(msgspec.Struct, frozen=True, rename="camel"):
+    """One process of the daemon: ``state`` is starting, up, restarting, stopping or failed."""
+
+    name: str
+    role: str
+    state: str
+    incarnation: int
+    restarts: int
+    detail: str = ""
+
+
+class ActorReport(ActorBrief, frozen=True, rename="camel"):
+    """The same with its process id and its own counters, as of its last heartbeat."""
+
+    pid: int | None = None
+    counters: dict[str, float] = {}
+
+
+class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
+    """``uptime`` in seconds; ``db`` is true while the writer holds the database open; ``detail`` names what is away."""
+
+    status: Literal["healthy", "degraded", "unhealthy"]
+    uptime: float
+    pid: int
+    version: str
+    port: int
+    agents_dir: str
+    db: bool
+    shutting_down: bool
+    detail: str
+    actors: list[ActorBrief]
+    update_available: bool = False
+    pending_restart: bool = False
+
+
+class LiveReply(msgspec.Struct, frozen=True):
+    """The gateway answers."""
+
+    status: Literal["live"]
+    uptime: float
+
+
+class ReadyReply(msgspec.Struct, frozen=True, rename="camel"):
+    """``not_up`` names the processes that do not serve; also with 200 while others do their work."""
+
+    ready: bool
+    status: Literal["healthy", "degraded", "unhealthy"]
+    not_up: list[str]
+    detail: str
+    error: str | msgspec.UnsetType = msgspec.UNSET
+    code: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class StoreReport(msgspec.Struct, frozen=True, rename="camel"):
+    """Row counts over all agents; ``bytes`` are of the database file. ``entities`` is 0 until there is a graph."""
+
+    memories: int
+    tombstones: int
+    embeddings: int
+    agents: int
+    entities: int
+    schema_version: int
+    bytes: int
+
+
+class WriterReport(msgspec.Struct, frozen=True, rename="camel"):
+    """The writer's own figures since it started."""
+
+    commits: int
+    rows: int
+    largest_batch: int
+    wal_bytes: int
+    storage_full: bool
+    schema_version: int
+    sqlite_version: str
+
+
+class RetentionReport(msgspec.Struct, frozen=True, rename="camel"):
+    """The last sweep, and why purging waits if it does."""
+
+    last_sweep_at: str | None
+    next_sweep_in_ms: int
+    last_counts: dict[str, int]
+    suspended_reason: str | None
+
+
+class HealthScore(msgspec.Struct, frozen=True):
+    """``score`` is the share of the daemon's processes that are up."""
+
+    score: float
+    status: str
+
+
+class EmbeddingReport(msgspec.Struct, frozen=True):
+    """The embedding back end of this process; ``available`` is false for keyword-only search."""
+
+    provider: str
+    model: str
+    dimensions: int
+    available: bool
+
+
+class ProviderChoice(msgspec.Struct, frozen=True):
+    """What the configuration names, and what that came to."""
+
+    configured: str
+    resolved: str
+    effective: str
+
+
+class ProviderResolution(msgspec.Struct, frozen=True):
+    """Language model back ends."""
+
+    extraction: ProviderChoice
+    synthesis: ProviderChoice
+
+
+class LogPlaces(msgspec.Struct, frozen=True, rename="camel"):
+    """Where the log is."""
+
+    log_dir: str
+    log_file: str
+
+
+class UpdateReport(msgspec.Struct, frozen=True, rename="camel"):
+    """The daemon looks for no updates."""
+
+    update_available: bool = False
+    pending_restart: bool = False
+
+
+class StatusReply(msgspec.Struct, frozen=True, rename="camel"):
+    """Everything at a glance. A part that could not be asked in time is null, and ``notes`` says why.
+
+    ``jobs`` maps job state to rows; ``waiting`` says in words what waits for what.
+    """
+
+    status: Literal["running", "stopping"]
+    version: str
+    pid: int
+    uptime: float
+    started_at: str
+    port: int
+    host: str
+    bind_host: str
+    agents_dir: str
+    memory_db: bool
+    health: HealthScore
+    detail: str
+    actors: list[ActorReport]
+    gateway: dict[str, int]
+    bus: dict[str, int]
+    db: StoreReport | None
+    writer: WriterReport | None
+    retention: RetentionReport | None
+    jobs: dict[str, int] | None
+    oldest_pending_job: str | None
+    waiting: list[str]
+    notes: list[str]
+    embedding: EmbeddingReport
+    mutations_frozen: bool
+    pipeline_v2: dict[str, Any] = msgspec.field(name="pipelineV2")
+    provider_resolution: ProviderResolution
+    logging: LogPlaces
+    active_sessions: int = 0
+    bypassed_sessions: int = 0
+    agent_created_at: str | None = None
+    update: UpdateReport = UpdateReport()

@@ -1,0 +1,29 @@
+"""Public bodies of the repairs. Source: wire.md 1.5."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SweepRequest(msgspec.Struct, frozen=True, rename="camel"):
+    """``confirm_clock`` vouches for the wall clock after a leap."""
+
+    confirm_clock: bool = False
+
+
+class RepairStep(msgspec.Struct, frozen=True):
+    """One step of a repair; ``more`` means that rows remain for the next sweep."""
+
+    step: str
+    count: int
+    more: bool
+
+
+class RepairReply(msgspec.Struct, frozen=True):
+    """``affected`` counts rows; ``success`` is false when the repair could not do its work, ``message`` says why."""
+
+    action: str
+    success: bool
+    affected: int
+    message: str
+    steps: list[RepairStep]

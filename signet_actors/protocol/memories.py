@@ -1,0 +1,103 @@
+"""Shapes of a memory that several mailboxes share.
+
+Units: timestamps are ISO-8601 UTC text with milliseconds (``2026-02-21T10:00:00.000Z``), which sorts as
+text; ``importance`` and ``score`` lie in [0, 1].
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the caller may read: the agent whose read policy applies, and the optional exact ``scope`` value.
+
+    The policy itself (isolated, shared, group) is looked up by the reader in its own snapshot.
+    Rows whose ``scope`` column is not null are hidden unless ``scope`` equals it.
+    Source: architecture.txt "Multi-Agent Support"; wire.md recall-request-v1.
+    """
+
+    agent_id: str = "default"
+    scope: str | None = None
+
+
+class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Conditions applied before ranking; every field that is set must hold. ``tags``: any of them."""
+
+    type: str | None = None
+    tags: tuple[str, ...] = ()
+    who: str | None = None
+    pinned: bool | None = None
+    importance_min: float | None = None
+    since: str | None = None
+    until: str | None = None
+    project: str | None = None
+    source_type: str | None = None
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """A whole row of ``memories`` as a reader returns it. ``is_deleted`` and ``pinned`` are 0 or 1."""
+
+    id: str
+    content: str
+    type: str
+    importance: float
+    tags: list[str]
+    pinned: int
+    who: str | None
+    project: str | None
+    scope: str | None
+    agent_id: str
+    visibility: str
+    source_type: str | None
+    source_id: str | None
+    source_path: str | None
+    runtime_path: str | None
+    idempotency_key: str | None
+    session_id: str | None
+    confidence: float | None
+    access_count: int
+    last_accessed: str | None
+    injected_count: int
+    is_deleted: int
+    deleted_at: str | None
+    extraction_status: str
+    embedding_model: str | None
+    version: int
+    created_at: str
+    updated_at: str
+    updated_by: str | None
+
+
+class HistoryEvent(msgspec.Struct, frozen=True):
+    """One audit event; ``metadata`` is JSON text or None. Event names: decisions.md 32."""
+
+    id: str
+    event: str
+    old_content: str | None
+    new_content: str | None
+    changed_by: str
+    actor_type: str | None
+    reason: str | None
+    metadata: str | None
+    created_at: str
+    session_id: str | None
+    request_id: str | None
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A row of ``memory_jobs`` without its payload. Times are ISO text; states: decisions.md 13."""
+
+    id: str
+    memory_id: str | None
+    document_id: str | None
+    job_type: str
+    status: str
+    attempts: int
+    max_attempts: int
+    error: str | None
+    leased_at: str | None
+    completed_at: str | None
+    failed_at: str | None
+    created_at: str
+    updated_at: str

@@ -1,0 +1,348 @@
+"""The writer's mailbox: every command that changes the store, and its answers.
+
+Each command runs in its own savepoint of a group commit; its answer is sent only after COMMIT, so an
+answer is a promise of durability. A business outcome (``version_conflict``, ``not_found``) is part of the
+answer; ``Failure`` is for what could not run at all. Vectors travel as raw little-endian float32 frames
+beside the body; ``vector_frame`` is the index of the frame.
+
+Source: memory-api.txt; reliability.md appendix B; decisions.md 3-5, 23, 32, 38, 42.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Failure, Message, Principal, Request
+
+
+class Vector(msgspec.Struct, frozen=True):
+    """Where the embedding of a text is: model name, dimensions, and the index of its raw frame."""
+
+    model: str
+    dimensions: int
+    frame: int
+
+
+class Idempotency(msgspec.Struct, frozen=True):
+    """The client's ``Idempotency-Key`` made unique by principal and route, and a digest of its body.
+
+    The same ``key`` with another ``body_digest`` is answered ``Failure(IDEMPOTENCY_CONFLICT)``.
+    """
+
+    key: str
+    body_digest: str
+
+
+class TemporalEdge(msgspec.Struct, frozen=True):
+    """An explicit time of a memory. ``facet``: occurred, observed, source or valid; ``end`` may be open (None)."""
+
+    facet: str
+    start: str | None
+    end: str | None
+
+
+class NewMemory(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A memory ready to store: content already in storage form, prefixes parsed, secrets redacted.
+
+    ``created_at`` None means the writer's clock. ``session_bound`` is true when ``source_id`` is a session key
+    (a transcript came with it), which never dedupes (decisions.md 4).
+    """
+
+    content: str
+    type: str
+    importance: float
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
+    who: str | None = None
+    project: str | None = None
+    scope: str | None = None
+    agent_id: str = "default"
+    visibility: str = "global"
+    source_type: str = "manual"
+    source_id: str | None = None
+    source_path: str | None = None
+    runtime_path: str | None = None
+    idempotency_key: str | None = None
+    session_bound: bool = False
+    created_at: str | None = None
+    temporal: tuple[TemporalEdge, ...] = ()
+    vector: Vector | None = None
+
+
+class Remembered(Message, frozen=True, tag="writer.remembered"):
+    """The memory is on disk. ``embedded`` is true when its vector was committed with it (or already was)."""
+
+    id: str
+    type: str
+    tags: list[str]
+    pinned: bool
+    importance: float
+    content: str
+    embedded: bool
+    deduped: bool
+    version: int
+
+
+class Remember(Request[Remembered], frozen=True, tag="writer.remember"):
+    """Store one memory, or return the one it duplicates (source id, idempotency key, content hash)."""
+
+    memory: NewMemory
+    principal: Principal
+    idempotency: Idempotency | None = None
+
+
+class ChunksRemembered(Message, frozen=True, tag="writer.chunks_remembered"):
+    """All chunks are on disk, in order of the text. ``deduped`` is true for a repeated import."""
+
+    ids: list[str]
+    group_id: str
+    deduped: bool
+
+
+class RememberChunks(Request[ChunksRemembered], frozen=True, tag="writer.remember_chunks"):
+    """Store an oversized content as chunks, all or none.
+
+    ``memory.content`` is the whole text (its hash identifies a replay); ``chunks`` the parts, ``vectors`` one
+    per chunk or empty. Refusals are ``Failure(CONFLICT)`` with the texts of wire.md 1.2 "Oversized".
+    """
+
+    memory: NewMemory
+    chunks: tuple[str, ...]
+    principal: Principal
+    vectors: tuple[Vector, ...] = ()
+    idempotency: Idempotency | None = None
+
+
+class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
+    """Outcome of a patch.
+
+    ``status``: updated, no_changes, not_found, deleted, version_conflict, duplicate_content_hash.
+    """
+
+    id: str
+    status: str
+    current_version: int | None = None
+    new_version: int | None = None
+    content_changed: bool = False
+    embedded: bool = False
+    duplicate_memory_id: str | None = None
+
+
+class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The fields to change; UNSET leaves a field alone, ``tags=()`` clears the tags.
+
+    ``content`` is in storage form; ``vector`` embeds the new content.
+    """
+
+    id: str
+    reason: str
+    content: str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
+    importance: float | UnsetType = UNSET
+    pinned: bool | UnsetType = UNSET
+    who: str | UnsetType = UNSET
+    if_version: int | None = None
+    vector: Vector | None = None
+
+
+class ModifyMemory(Request[Modified], frozen=True, tag="writer.modify_memory"):
+    """Change one memory. A row outside ``read`` is answered ``not_found``."""
+
+    patch: MemoryPatch
+    principal: Principal
+    read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
+
+
+class ManyModified(Message, frozen=True, tag="writer.many_modified"):
+    """One outcome per patch, in order."""
+
+    results: list[Modified]
+
+
+class ModifyMany(Request[ManyModified], frozen=True, tag="writer.modify_many"):
+    """Change up to 200 memories, each patch in its own savepoint, all in one commit."""
+
+    patches: tuple[MemoryPatch, ...]
+    principal: Principal
+    read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
+
+
+class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True):
+    """Outcome of a deletion.
+
+    ``status``: deleted, not_found, already_deleted, version_conflict, pinned_requires_force,
+    autonomous_force_denied. A hard delete answers ``deleted`` with ``new_version`` None.
+    """
+
+    id: str
+    status: str
+    current_version: int | None = None
+    new_version: int | None = None
+
+
+class ForgetMemory(Request[Forgotten], frozen=True, tag="writer.forget_memory"):
+    """Soft-delete one memory; ``force`` lets a pinned one go (decisions.md 38)."""
+
+    id: str
+    reason: str
+    principal: Principal
+    force: bool = False
+    if_version: int | None = None
+    read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
+
+
+class ForgetTarget(msgspec.Struct, frozen=True):
+    """A candidate of a batch; ``version`` is the one that the preview saw, None = any."""
+
+    id: str
+    version: int | None = None
+
+
+class ManyForgotten(Message, frozen=True, tag="writer.many_forgotten"):
+    """One outcome per target, in order."""
+
+    results: list[Forgotten]
+
+
+class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
+    """Delete a set of memories, each in its own savepoint. ``hard`` removes the rows at once (decisions.md 38)."""
+
+    targets: tuple[ForgetTarget, ...]
+    reason: str
+    principal: Principal
+    hard: bool = False
+    read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
+
+
+class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True):
+    """Outcome of a recovery: recovered, not_found, not_deleted, retention_expired, version_conflict,
+    duplicate_content_hash (a live memory holds the same content)."""
+
+    id: str
+    status: str
+    retention_days: int
+    current_version: int | None = None
+    new_version: int | None = None
+    duplicate_memory_id: str | None = None
+
+
+class RecoverMemory(Request[Recovered], frozen=True, tag="writer.recover_memory"):
+    """Undo a soft deletion inside the retention window."""
+
+    id: str
+    reason: str
+    principal: Principal
+    if_version: int | None = None
+    read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
+
+
+class TouchMemories(Message, frozen=True, tag="writer.touch_memories"):
+    """Told, never answered: these memories were ``recalled`` or ``injected``; coalesced into a later commit."""
+
+    ids: tuple[str, ...]
+    kind: str = "recalled"
+
+
+class Purged(Message, frozen=True, tag="writer.purged"):
+    """``count`` rows went in this bounded step; ``more`` is true when the batch was full."""
+
+    step: str
+    count: int
+    more: bool
+
+
+class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
+    """One bounded step of the ordered purge, in its own short transaction.
+
+    ``step``: graph_links, embeddings, tombstones, history, completed_jobs, dead_jobs, request_replies.
+    ``cutoff``: ISO time; rows older than it go. ``limit``: rows at most.
+    """
+
+    step: str
+    cutoff: str
+    limit: int
+
+
+class LeasesReaped(Message, frozen=True, tag="writer.leases_reaped"):
+    """How many expired leases went back to pending, and how many jobs died (decisions.md 11)."""
+
+    requeued: int
+    dead: int
+
+
+class ReapLeases(Request[LeasesReaped], frozen=True, tag="writer.reap_leases"):
+    """Return expired leases."""
+
+    limit: int = 500
+
+
+class HighWaterMark(Message, frozen=True, tag="writer.high_water_mark"):
+    """The wall clock as the store knew it before this call (ISO), and after; see ``AdvanceHighWaterMark``."""
+
+    previous: str | None
+    suspected_leap_since: str | None
+
+
+class AdvanceHighWaterMark(Request[HighWaterMark], frozen=True, tag="writer.advance_high_water_mark"):
+    """Record the retention actor's wall clock; a leap is recorded and must be confirmed (reliability.md R16).
+
+    ``now`` ISO; ``suspected_leap_since`` is stored as given (None clears it).
+    """
+
+    now: str
+    suspected_leap_since: str | None = None
+    accept: bool = True
+
+
+class WriterStatus(Message, frozen=True, tag="writer.status"):
+    """The writer's own figures since it started; bytes of the WAL are of its file now."""
+
+    commits: int
+    rows: int
+    largest_batch: int
+    wal_bytes: int
+    storage_full: bool
+    schema_version: int
+    sqlite_version: str
+
+
+class GetWriterStatus(Request[WriterStatus], frozen=True, tag="writer.get_status"):
+    """Ask for the figures; also serves as a liveness probe."""
+
+
+WriterCommand = (
+    Remember
+    | RememberChunks
+    | ModifyMemory
+    | ModifyMany
+    | ForgetMemory
+    | ForgetMany
+    | RecoverMemory
+    | TouchMemories
+    | PurgeStep
+    | ReapLeases
+    | AdvanceHighWaterMark
+    | GetWriterStatus
+)
+WriterReply = (
+    Remembered
+    | ChunksRemembered
+    | Modified
+    | ManyModified
+    | Forgotten
+    | ManyForgotten
+    | Recovered
+    | Purged
+    | LeasesReaped
+    | HighWaterMark
+    | WriterStatus
+    | Failure
+)

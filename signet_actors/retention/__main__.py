@@ -1,0 +1,35 @@
+"""``python -m signet_actors.retention``: the retention process."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from signet_actors.protocol.retention import RetentionRequest
+from signet_actors.protocol.writer import WriterReply
+from signet_actors.retention.actor import Retention
+from signet_actors.runtime.actor_loop import ActorLoop
+from signet_actors.runtime.boot import read_boot
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.logs import configure_logging
+
+_MAX_ITEMS = 16
+_MAX_BYTES = 64 * 1024
+
+
+def main() -> int:
+    """The exit code of the retention actor."""
+    boot = read_boot()
+    log = configure_logging(boot)
+    clock = SystemClock()
+    loop = ActorLoop(boot, clock, log)
+    requests: msgspec.msgpack.Decoder[RetentionRequest] = msgspec.msgpack.Decoder(RetentionRequest)
+    replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
+    loop.bind_mailbox("retention", requests, max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES)
+    writer = loop.connect_ask("writer", replies)
+    return loop.run(Retention(writer, clock, log, boot.config))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

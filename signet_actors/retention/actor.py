@@ -1,0 +1,124 @@
+"""The retention actor: every periodic duty, with no handle to the database; it asks the writer in bounded batches.
+
+Source: house.md section 1; reliability.md appendix A (maintenance/retention), R16.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.retention import GetRetentionStatus, RetentionRequest, RetentionStatus, SweepNow, Swept
+from signet_actors.retention.periodic.lease_reaper import LeaseReaper
+from signet_actors.retention.periodic.purge import Purge
+from signet_actors.retention.writer_ref import WriterRef
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.mailbox import Incoming
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+_ANSWER_BEFORE_DEADLINE_NS = 250_000_000
+"""A caller whose deadline comes first hears what has been done so far, while the sweep goes on."""
+
+
+class Retention:
+    """Runs the duties when they are due, and a sweep when it is asked for one."""
+
+    def __init__(self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger, config: Config) -> None:
+        self._clock = clock
+        self._log = log
+        self._reaper = LeaseReaper(writer, clock, log)
+        self._purge = Purge(writer, clock, log, config)
+        self._asked: list[Incoming[RetentionRequest]] = []
+        """Who waits for a sweep that has not begun."""
+        self._waiting: list[Incoming[RetentionRequest]] = []
+        """Who waits for the sweep in progress."""
+        self._reaped = (0, 0)
+
+    def start(self) -> None:
+        """There is nothing to check: a writer that is away is waited for."""
+
+    def handle(self, batch: list[Incoming[RetentionRequest]]) -> None:
+        """Questions are answered, and demands for a sweep noted; ``tick``, which comes next, begins it."""
+        for incoming in batch:
+            match incoming.body:
+                case SweepNow():
+                    self._asked.append(incoming)
+                case GetRetentionStatus():
+                    incoming.reply(self._status())
+                case _:
+                    assert_never(incoming.body)
+
+    def tick(self) -> float | None:
+        """One piece of each duty that is due has been done; seconds until the next piece."""
+        now_ns = self._clock.monotonic_ns()
+        if self._asked and not self._purge.running:
+            self._begin_asked()
+        elif now_ns >= self._reaper.due_ns:
+            self._reaper.step()
+        if self._purge.due_ns <= self._clock.monotonic_ns() and self._purge.step():
+            self._answer(self._waiting)
+            self._waiting = []
+            if self._asked:
+                return 0.0
+        self._answer_the_impatient()
+        wanted_ns = min(self._reaper.due_ns, self._purge.due_ns) - self._clock.monotonic_ns()
+        return max(0.0, wanted_ns / 1e9)
+
+    def counters(self) -> dict[str, float]:
+        """Figures for the heartbeat."""
+        return {
+            "sweeps": self._purge.sweeps,
+            "purged_rows": self._purge.rows,
+            "leases_requeued": self._reaper.requeued,
+            "jobs_dead": self._reaper.dead,
+            "purge_suspended": float(self._purge.suspended_reason is not None),
+        }
+
+    def drain(self) -> None:
+        """A sweep ends between two batches, and whoever waits hears how far it came."""
+        self._purge.stop()
+        self._answer(self._waiting)
+        for incoming in self._asked:
+            incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the daemon is stopping; nothing was purged"))
+        self._waiting, self._asked = [], []
+
+    def reload(self, config: Config) -> None:
+        """The new windows and interval hold."""
+        self._purge.reload(config)
+
+    def _begin_asked(self) -> None:
+        """Leases are reaped and a sweep is begun, on behalf of all who asked."""
+        now_ns = self._clock.monotonic_ns()
+        self._waiting = [incoming for incoming in self._asked if not incoming.expired(now_ns)]
+        self._asked = []
+        if not self._waiting:
+            return
+        vouched = any(isinstance(asked.body, SweepNow) and asked.body.confirm_clock for asked in self._waiting)
+        reaped = self._reaper.step()
+        self._reaped = (0, 0) if isinstance(reaped, Failure) else (reaped.requeued, reaped.dead)
+        self._purge.begin(vouched=vouched)
+
+    def _answer_the_impatient(self) -> None:
+        soon_ns = self._clock.monotonic_ns() + _ANSWER_BEFORE_DEADLINE_NS
+        impatient = [incoming for incoming in self._waiting if incoming.expired(soon_ns)]
+        if impatient:
+            self._answer(impatient, "the sweep goes on; this is what it has done so far")
+            self._waiting = [incoming for incoming in self._waiting if not incoming.expired(soon_ns)]
+
+    def _answer(self, callers: list[Incoming[RetentionRequest]], reason: str | None = None) -> None:
+        requeued, dead = self._reaped
+        for incoming in callers:
+            incoming.reply(Swept(list(self._purge.steps), requeued, dead, reason or self._purge.skipped_reason))
+
+    def _status(self) -> RetentionStatus:
+        until_ns = self._purge.due_ns - self._clock.monotonic_ns()
+        return RetentionStatus(
+            last_sweep_at=self._purge.last_sweep_at,
+            next_sweep_in_ms=0 if self._purge.running else max(0, until_ns // 1_000_000),
+            last_counts=dict(self._purge.last_counts),
+            suspended_reason=self._purge.suspended_reason,
+        )

@@ -1,0 +1,199 @@
+"""What has outlived its window is purged, in the mandatory order, without ever holding the writer for long.
+
+A sweep is a generator that gives way after each message to the writer: the loop beats, answers and drains between
+any two batches, and a sweep that is cut off anywhere has done nothing that the next one would not do again.
+
+Source: memory-system.txt "Retention Worker"; reliability.md R16, appendix A (maintenance/retention).
+Departs: the documents do one batch per step and sweep; we repeat a full batch up to ``MAX_BATCHES`` times, and what
+is left is taken up a minute later, so that a mass deletion does not outrun the sweeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.retention import STEPS, ClockDecision, Step, cutoff_ms, judge_clock
+from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.writer import AdvanceHighWaterMark, Purged, PurgeStep
+from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
+from signet_actors.runtime.clock import Clock, iso
+from signet_actors.runtime.sync_points import sync_point
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+MAX_BATCHES = 200
+"""Batches per step and sweep."""
+FIRST_AFTER_MS = 60_000
+"""The first sweep waits until the daemon has settled."""
+FOLLOW_UP_MS = 60_000
+"""The next sweep comes this soon when rows were left."""
+PAUSE_MS = 10
+"""Between two batches, so that callers' writes are not queued behind an unbroken purge."""
+RETRY_MIN_MS, RETRY_MAX_MS = 5_000, 300_000
+
+REQUEST_REPLIES = "request_replies"
+
+
+class Purge:
+    """The sweep and its schedule.
+
+    ``steps`` holds what the sweep in progress (or the last one) has done, one entry per step begun, in order;
+    ``skipped_reason`` why it did not do all of it. ``suspended_reason`` is set while nothing is purged at all.
+    """
+
+    def __init__(self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger, config: Config) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._log = log
+        self._config = config
+        self._sweep: Iterator[None] | None = None
+        self._believed_ns: int | None = None
+        self._failures = 0
+        self._next_in_ms = 0
+        self.steps: list[Purged] = []
+        self.skipped_reason: str | None = None
+        self.suspended_reason: str | None = None
+        self.last_sweep_at: str | None = None
+        self.last_counts: dict[str, int] = {}
+        self.sweeps = 0
+        self.rows = 0
+        self.due_ns = clock.monotonic_ns() + min(FIRST_AFTER_MS, config.retention.interval_ms) * 1_000_000
+
+    @property
+    def running(self) -> bool:
+        """Whether a sweep is in progress."""
+        return self._sweep is not None
+
+    def reload(self, config: Config) -> None:
+        """The new windows hold from the next sweep on; a shorter interval at once."""
+        self._config = config
+        self.due_ns = min(self.due_ns, self._clock.monotonic_ns() + config.retention.interval_ms * 1_000_000)
+
+    def begin(self, *, vouched: bool = False) -> None:
+        """A sweep is in progress: a new one unless there was one. ``vouched``: an operator confirms the clock."""
+        if self._sweep is None:
+            self.steps = []
+            self.skipped_reason = None
+            self._next_in_ms = self._config.retention.interval_ms
+            self._sweep = self._sweeping(vouched=vouched)
+            self.due_ns = self._clock.monotonic_ns()
+
+    def step(self) -> bool:
+        """One message to the writer has been answered or given up on; True when this ended the sweep."""
+        self.begin()
+        assert self._sweep is not None
+        try:
+            next(self._sweep)
+        except StopIteration:
+            self._sweep = None
+            self.due_ns = self._clock.monotonic_ns() + self._next_in_ms * 1_000_000
+            return True
+        self.due_ns = self._clock.monotonic_ns() + PAUSE_MS * 1_000_000
+        return False
+
+    def stop(self) -> None:
+        """A sweep in progress ends between two batches; the next one begins anew."""
+        if self._sweep is not None:
+            self.skipped_reason = "the daemon is stopping; the next sweep goes on"
+        self._sweep = None
+
+    def _sweeping(self, *, vouched: bool) -> Iterator[None]:
+        now_ms = self._clock.wall_ms()
+        decision = self._judge(now_ms, vouched=vouched)
+        if decision is None:
+            return
+        if not decision.may_purge:
+            self.skipped_reason = self.suspended_reason = decision.reason
+            self._next_in_ms = min(self._next_in_ms, decision.recheck_in_ms)
+            self._log.warning("purge_suspended", verdict=decision.verdict.value, reason=decision.reason)
+            return
+        self.suspended_reason = None
+        yield
+        for step in (*STEPS, Step(REQUEST_REPLIES, "")):
+            sync_point("maintenance.between_steps")
+            if any(done.step in step.after and done.more for done in self.steps):
+                self.skipped_reason = f"{step.name} waits until {' and '.join(step.after)} have nothing left"
+                continue
+            cutoff = iso(cutoff_ms(now_ms, self._window_ms(step)))
+            for purged in self._batches(step, cutoff):
+                if purged is None:
+                    return
+                yield
+        self._finish(now_ms)
+
+    def _batches(self, step: Step, cutoff: str) -> Iterator[Purged | None]:
+        """The batches of one step while they are full; None when the writer did not answer."""
+        at = len(self.steps)
+        self.steps.append(Purged(step=step.name, count=0, more=True))
+        for _ in range(MAX_BATCHES):
+            request = PurgeStep(step=step.name, cutoff=cutoff, limit=self._config.retention.batch_limit)
+            answer = self._writer.ask(request, timeout_ms=ASK_TIMEOUT_MS)
+            if isinstance(answer, Failure):
+                self._postpone(answer)
+                yield None
+                return
+            self.rows += answer.count
+            self.steps[at] = Purged(step=step.name, count=self.steps[at].count + answer.count, more=answer.more)
+            yield answer
+            if not answer.more:
+                return
+
+    def _judge(self, now_ms: int, *, vouched: bool) -> ClockDecision | None:
+        """Whether this sweep may believe its clock; the verdict is stored. None when the writer did not answer.
+
+        The first message reads the mark. It clears a suspicion that is stored beside it: should this process die
+        before the second message puts it back, the suspicion begins anew, and purging is only delayed.
+        """
+        now = iso(now_ms)
+        known = self._writer.ask(AdvanceHighWaterMark(now, accept=False), timeout_ms=ASK_TIMEOUT_MS)
+        if isinstance(known, Failure):
+            self._postpone(known)
+            return None
+        now_ns = self._clock.monotonic_ns()
+        decision = judge_clock(
+            now_ms,
+            epoch_ms(known.previous) if known.previous else None,
+            suspected_since_ms=epoch_ms(known.suspected_leap_since) if known.suspected_leap_since else None,
+            elapsed_ms=0 if self._believed_ns is None else (now_ns - self._believed_ns) // 1_000_000,
+            vouched=vouched,
+        )
+        since = decision.suspected_since_ms
+        verdict = AdvanceHighWaterMark(
+            now, suspected_leap_since=None if since is None else iso(since), accept=decision.may_purge
+        )
+        stored = self._writer.ask(verdict, timeout_ms=ASK_TIMEOUT_MS)
+        if isinstance(stored, Failure):
+            self._postpone(stored)
+            return None
+        if decision.may_purge:
+            self._believed_ns = now_ns
+        return decision
+
+    def _window_ms(self, step: Step) -> int:
+        if step.name == REQUEST_REPLIES:
+            return self._config.writer.reply_retention_ms
+        window: int = getattr(self._config.retention, step.window)
+        return window
+
+    def _postpone(self, failure: Failure) -> None:
+        """The rest waits: 5 s, then twice as long each time, up to 5 minutes."""
+        delay = min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** min(self._failures, 10))
+        self._failures += 1
+        self._next_in_ms = min(self._next_in_ms, max(delay, failure.retry_after_ms or 0))
+        self.skipped_reason = self.suspended_reason = f"the writer could not purge: {failure.detail}"
+        self._log.warning(
+            "purge_postponed", code=failure.code.value, detail=failure.detail, retry_in_ms=self._next_in_ms
+        )
+
+    def _finish(self, now_ms: int) -> None:
+        self._failures = 0
+        self.sweeps += 1
+        self.last_sweep_at = iso(now_ms)
+        self.last_counts = {purged.step: purged.count for purged in self.steps}
+        if any(purged.more for purged in self.steps):
+            self._next_in_ms = min(self._next_in_ms, FOLLOW_UP_MS)
+        self._log.info("swept", **self.last_counts, next_in_ms=self._next_in_ms)

@@ -1,0 +1,59 @@
+"""What a child must know to live, handed over as one JSON document on its stdin.
+
+Nothing of it appears in the process list or the environment, and no file is left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ExitCode
+from signet_actors.runtime.parent import tie_life_to_supervisor
+
+
+class Boot(msgspec.Struct, frozen=True):
+    """A child's birth certificate.
+
+    ``incarnation`` counts the lives of this name within one life of the supervisor, from 1; ``boot_id`` names that
+    life of the supervisor; ``listen_fds`` are inherited listening TCP sockets; ``workspace`` and ``socket_dir`` are
+    absolute paths.
+    """
+
+    name: str
+    role: str
+    incarnation: int
+    boot_id: str
+    supervisor_pid: int
+    workspace: str
+    socket_dir: str
+    config: Config
+    listen_fds: tuple[int, ...] = ()
+    console: bool = False
+
+
+def encode_boot(boot: Boot) -> bytes:
+    """The document that ``read_boot`` reads."""
+    return msgspec.json.encode(boot)
+
+
+def read_boot() -> Boot:
+    """The boot data from stdin; from here on this process dies with its supervisor and creates private files only.
+
+    Leaves with exit code 78 when stdin holds no boot data (somebody started the child by hand).
+    """
+    os.umask(0o077)
+    if sys.stdin is None or sys.stdin.isatty():
+        sys.stderr.write("This is a part of the Signet daemon; start the whole of it with `signet up`.\n")
+        raise SystemExit(ExitCode.CONFIG)
+    try:
+        boot = msgspec.json.decode(sys.stdin.buffer.read(), type=Boot)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        sys.stderr.write(f"The boot data on stdin are not valid: {error}\n")
+        raise SystemExit(ExitCode.CONFIG) from error
+    if not tie_life_to_supervisor(boot.supervisor_pid):
+        raise SystemExit(ExitCode.GIVE_UP)
+    return boot

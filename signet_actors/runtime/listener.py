@@ -1,0 +1,70 @@
+"""The daemon's listening TCP socket, owned by the supervisor so that it outlives every gateway.
+
+While the gateway restarts, connections wait in the backlog instead of being refused.
+
+Source: reliability.md appendix A (gateway row); decisions.md 45.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from pathlib import Path
+
+from signet_actors.errors import ConfigError
+
+_LISTEN = "0A"
+
+
+def open_listener(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket; raises ConfigError that names who holds the port and the way out."""
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}; set SIGNET_HOST") from error
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(backlog)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            holder = port_holder(port)
+            by = f" by process {holder}" if holder is not None else ""
+            raise ConfigError(
+                f"port {port} on {host} is in use{by}; stop that process, or choose another port with SIGNET_PORT"
+            ) from error
+        raise ConfigError(
+            f"cannot listen on {host}:{port}: {error.strerror}; set SIGNET_HOST or SIGNET_PORT"
+        ) from error
+    listener.setblocking(False)
+    return listener
+
+
+def port_holder(port: int) -> int | None:
+    """The pid that listens on ``port``, where /proc tells and permissions allow."""
+    inodes: set[str] = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            columns = line.split()
+            if columns[3] == _LISTEN and int(columns[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{columns[9]}]")
+    if not inodes:
+        return None
+    for process in Path("/proc").iterdir():
+        if not process.name.isdigit():
+            continue
+        try:
+            for descriptor in (process / "fd").iterdir():
+                if os.readlink(descriptor) in inodes:
+                    return int(process.name)
+        except OSError:
+            continue
+    return None

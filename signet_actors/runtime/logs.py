@@ -1,0 +1,170 @@
+"""Structured logs: one JSON object a line, all processes into one file a day, no text of memories in them.
+
+Each line is one ``write`` to a file opened with O_APPEND, so that lines of different processes never mix. The
+supervisor renames a file that is full; the others notice by its inode and reopen.
+
+Every line bears ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``, and ``trace`` where a message is
+being handled. Exceptions appear as type and stack; their message only where the class is ours or the operating
+system's, because a message of any other may quote what somebody stored.
+
+Source: brief of the runtime room; reliability.md 3.3 (files 0600).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+from structlog.contextvars import bound_contextvars, merge_contextvars
+
+from signet_actors.errors import SignetError
+from signet_actors.runtime.clock import iso
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger, Processor
+
+    from signet_actors.runtime.boot import Boot
+
+Log = "FilteringBoundLogger"
+_REOPEN_CHECK_S = 1.0
+_LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
+
+
+def log_path(directory: Path, wall_ms: int) -> Path:
+    """The file of the (UTC) day of ``wall_ms``."""
+    return directory / f"daemon-{iso(wall_ms)[:10]}.log"
+
+
+class DailyFile:
+    """Appends lines to the file of the day; survives its being renamed, deleted, or the disk being full."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._descriptor = -1
+        self._path = Path()
+        self._checked = float("-inf")
+        self.lost_lines = 0
+
+    def write(self, line: bytes) -> None:
+        """``line`` is in the file, or counted as lost: a log never takes the daemon down."""
+        try:
+            self._follow()
+            os.write(self._descriptor, line)
+        except OSError:
+            self.lost_lines += 1
+
+    def _follow(self) -> None:
+        now = time.monotonic()
+        if now - self._checked < _REOPEN_CHECK_S:
+            return
+        self._checked = now
+        path = log_path(self._directory, time.time_ns() // 1_000_000)
+        if self._descriptor >= 0 and path == self._path:
+            try:
+                there, ours = path.stat(), os.fstat(self._descriptor)
+                if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
+                    return
+            except FileNotFoundError:
+                pass
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._path = opened, path
+
+    def close(self) -> None:
+        """The descriptor is closed; a later line opens it again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._checked = -1, float("-inf")
+
+
+def _describe_exception(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    wanted = event.pop("exc_info", None)
+    if not wanted:
+        return event
+    error = wanted if isinstance(wanted, BaseException) else sys.exc_info()[1]
+    if error is None:
+        return event
+    event["error"] = type(error).__name__
+    if isinstance(error, (SignetError, OSError)):
+        event["error_detail"] = str(error)
+    event["stack"] = [
+        f"{frame.filename}:{frame.lineno} {frame.name}: {frame.line}"
+        for frame in traceback.extract_tb(error.__traceback__)[-30:]
+    ]
+    return event
+
+
+def _timestamp(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event["timestamp"] = iso(time.time_ns() // 1_000_000)
+    return event
+
+
+class _Lines:
+    """The end of the processor chain: renders, writes, and mirrors to the terminal when asked."""
+
+    def __init__(self, file: DailyFile, *, console: bool) -> None:
+        self._file = file
+        self._console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if console else None
+
+    def __call__(self, logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
+        lead = {key: event[key] for key in ("timestamp", "level", "event", "actor", "incarnation") if key in event}
+        self._file.write(msgspec.json.encode({**lead, **event}, enc_hook=repr) + b"\n")
+        if self._console is not None:
+            sys.stderr.write(str(self._console(logger, name, dict(event))) + "\n")
+        raise structlog.DropEvent
+
+
+class _Forwarded(logging.Handler):
+    """Warnings and errors of libraries, in the same file and form."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """The record is a line of ours; its message is the library's format string, without its arguments."""
+        error = record.exc_info[1] if record.exc_info else None
+        self._log.log(record.levelno, str(record.msg), library=record.name, exc_info=error)
+
+
+def configure_logging(boot: Boot) -> FilteringBoundLogger:
+    """The process's logger; structlog's and the standard library's global loggers write to the same place."""
+    file = DailyFile(Path(boot.workspace) / ".daemon" / "logs")
+    chain: list[Processor] = [
+        merge_contextvars,
+        structlog.processors.add_log_level,
+        _timestamp,
+        _describe_exception,
+        _Lines(file, console=boot.console),
+    ]
+    level = _LEVELS.get(str(boot.config.logging.level).lower(), 20)
+    structlog.configure(
+        processors=chain,
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        context_class=dict,
+        logger_factory=structlog.ReturnLoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    log: FilteringBoundLogger = structlog.get_logger().bind(actor=boot.name, incarnation=boot.incarnation)
+    root = logging.getLogger()
+    root.handlers = [_Forwarded(log)]
+    root.setLevel(logging.WARNING)
+    return log
+
+
+@contextmanager
+def traced(trace_id: str) -> Iterator[None]:
+    """Every line logged inside bears ``trace``, also across awaits of the same task."""
+    with bound_contextvars(trace=trace_id):
+        yield

@@ -1,0 +1,175 @@
+"""A bounded mailbox: what waits becomes one batch, what does not fit is refused at once, nothing is silent.
+
+Source: reliability.md section 2 rules 6, 7, 9, 19 and 20; appendix B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+import zmq
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.envelope import UNDECODABLE, Speaker, is_tell
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+M = TypeVar("M")
+
+_REFUSALS_PER_BATCH = 1024
+"""So many messages beyond the bound are refused before the batch is worked on; the rest waits in the socket."""
+_RETRY_MIN_MS = 20
+_RETRY_MAX_MS = 2000
+
+
+class Incoming(Generic[M]):
+    """One message that waits for an answer (or, when told, for none).
+
+    ``received_ns`` is on the monotonic clock; ``nbytes`` is the size of all frames; ``answered`` turns true with the
+    first ``reply``.
+    """
+
+    __slots__ = ("_identity", "_mailbox", "answered", "body", "frames", "header", "nbytes", "received_ns")
+
+    def __init__(
+        self,
+        mailbox: Mailbox[M],
+        identity: bytes | None,
+        header: Header,
+        body: M,
+        frames: list[bytes],
+        received_ns: int,
+        nbytes: int,
+    ) -> None:
+        self._mailbox = mailbox
+        self._identity = identity
+        self.header = header
+        self.body = body
+        self.frames = frames
+        self.received_ns = received_ns
+        self.nbytes = nbytes
+        self.answered = is_tell(header)
+
+    def reply(self, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
+        """The answer is on its way, or counted as unroutable. Never blocks; only the first reply counts."""
+        if self.answered:
+            if not is_tell(self.header):
+                self._mailbox.counters["duplicate"] += 1
+            return
+        self.answered = True
+        self._mailbox.answer(self._identity, self.header, body, frames)
+
+    def expired(self, now_ns: int) -> bool:
+        """True when the asker has stopped waiting."""
+        return 0 < self.header.deadline_ns <= now_ns
+
+
+class Mailbox(Generic[M]):
+    """Reads a socket into batches. ``routed``: a ROUTER, whose messages begin with the sender's identity."""
+
+    def __init__(
+        self,
+        socket: zmq.Socket[bytes],
+        decoder: msgspec.msgpack.Decoder[M],
+        speaker: Speaker,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        counters: dict[str, int],
+        *,
+        max_items: int,
+        max_bytes: int,
+        routed: bool = True,
+    ) -> None:
+        self.socket = socket
+        self.counters = counters
+        self._decoder = decoder
+        self._speaker = speaker
+        self._clock = clock
+        self._log = log
+        self._max_items = max_items
+        self._max_bytes = max_bytes
+        self._routed = routed
+        self._batch_ms = 0
+
+    def worked(self, duration_ns: int) -> None:
+        """The last batch took so long: the advice to those refused next."""
+        self._batch_ms = duration_ns // 1_000_000
+
+    @property
+    def retry_after_ms(self) -> int:
+        """When a refused sender may try again: about the time that the batch ahead of it takes."""
+        return max(_RETRY_MIN_MS, min(_RETRY_MAX_MS, 2 * self._batch_ms))
+
+    def take(self) -> list[Incoming[M]]:
+        """Everything that waits, up to the bound; the rest, the late, the foreign and the illegible is answered here."""
+        batch: list[Incoming[M]] = []
+        total = 0
+        refused = 0
+        while refused < _REFUSALS_PER_BATCH:
+            try:
+                parts = self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+            self.counters["received"] += 1
+            identity = parts.pop(0) if self._routed else None
+            incoming = self._open(identity, parts)
+            if incoming is None:
+                refused += 1
+            elif incoming.expired(incoming.received_ns):
+                refused += 1
+                self.counters["expired"] += 1
+                incoming.reply(Failure(ErrorCode.NOT_APPLIED, "the deadline passed before the work was begun"))
+            elif len(batch) >= self._max_items or (batch and total + incoming.nbytes > self._max_bytes):
+                refused += 1
+                self.counters["shed"] += 1
+                incoming.reply(Failure(ErrorCode.BUSY, "the mailbox is full", retry_after_ms=self.retry_after_ms))
+            else:
+                batch.append(incoming)
+                total += incoming.nbytes
+        return batch
+
+    def _open(self, identity: bytes | None, parts: list[bytes]) -> Incoming[M] | None:
+        header = None
+        try:
+            header = self._speaker.read_header(parts[0])
+            if self._speaker.is_foreign(header):
+                self.counters["foreign"] += 1
+                self._log.warning("foreign message refused", sender=header.sender, proto=header.proto)
+                detail = "this message is of another protocol version or another life of the daemon"
+                self._refuse(identity, header, ErrorCode.UNAVAILABLE, detail)
+                return None
+            body = self._decoder.decode(parts[1])
+        except (*UNDECODABLE, IndexError) as error:
+            self.counters["decode_error"] += 1
+            self._log.warning(
+                "message not understood",
+                sender=header.sender if header else None,
+                error=type(error).__name__,
+                sizes=[len(part) for part in parts[:8]],
+            )
+            self._refuse(identity, header, ErrorCode.INVALID_REQUEST, "the message was not understood")
+            return None
+        nbytes = sum(map(len, parts))
+        return Incoming(self, identity, header, body, parts[2:], self._clock.monotonic_ns(), nbytes)
+
+    def _refuse(self, identity: bytes | None, header: Header | None, code: ErrorCode, detail: str) -> None:
+        asked = header or Header("", "", "", 0, 0, 1, self._speaker.boot_id)
+        if not is_tell(asked):
+            self.answer(identity, asked, Failure(code, detail), ())
+
+    def answer(self, identity: bytes | None, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
+        """The answer is handed to the socket without waiting; who has gone is counted."""
+        parts = self._speaker.answer(asked, body, frames)
+        if identity is not None:
+            parts.insert(0, identity)
+        try:
+            self.socket.send_multipart(parts, zmq.NOBLOCK)
+            self.counters["sent"] += 1
+        except zmq.ZMQError:  # EHOSTUNREACH: the asker is gone; EAGAIN: it reads nothing
+            self.counters["unroutable"] += 1

@@ -1,0 +1,195 @@
+"""Asks to one mailbox, held within credits, until each has exactly one outcome.
+
+The outcomes of an ask, and what each promises about its effect:
+
+=====================  =====================================================================================
+answered               whatever the answer says
+``Busy``               never sent: this side's credits were used up; or refused by the mailbox; not applied
+``Unavailable``        never sent: nobody was there for a second; not applied
+``OutcomeUnknown``     sent, and no answer by the deadline; the same id may be sent again
+=====================  =====================================================================================
+
+A peer that was restarted gets every unanswered ask again under the same message id (at most three sendings): what
+was in flight to the dead one is lost, and a twin of what it had already done is recognised by its id.
+
+Source: reliability.md section 2 rules 5-9; appendix B, "HTTP outcomes".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.envelope import Speaker
+from signet_actors.runtime.sync_points import sync_point
+
+MAX_ATTEMPTS = 3
+_UNSENT_MS = 1000
+_RETRY_S = 0.01
+
+
+class Ask:
+    """One unanswered question; ``attempt`` 0 = never sent."""
+
+    __slots__ = ("attempt", "deadline_ns", "future", "message_id", "nbytes", "parts", "sent_to", "timer", "trace_id")
+
+    def __init__(
+        self,
+        message_id: str,
+        trace_id: str,
+        deadline_ns: int,
+        parts: list[bytes],
+        nbytes: int,
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.message_id = message_id
+        self.trace_id = trace_id
+        self.deadline_ns = deadline_ns
+        self.parts = parts
+        self.nbytes = nbytes
+        self.future = future
+        self.attempt = 0
+        self.sent_to = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class PeerAsks:
+    """``send(parts)`` hands frames to a socket and says whether they went; ``peer`` is the name for messages."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        speaker: Speaker,
+        send: Callable[[list[bytes]], bool],
+        counters: dict[str, int],
+        *,
+        peer: str,
+        max_items: int,
+        max_bytes: int,
+        resend: bool,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._speaker = speaker
+        self._send = send
+        self._counters = counters
+        self.peer = peer
+        self.max_items = max_items
+        self.max_bytes = max_bytes
+        self._resend = resend
+        self._asks: dict[str, Ask] = {}
+        self._bytes = 0
+        self._incarnation = 0
+        self._unsent: deque[Ask] = deque()
+        self._retry: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._asks)
+
+    def submit(self, trace_id: str, timeout_ms: int, body: bytes, frames: list[bytes]) -> asyncio.Future[Any]:
+        """The future of the answer; raises Busy when the credits are used up."""
+        nbytes = len(body) + sum(map(len, frames))
+        if len(self._asks) >= self.max_items or (self._asks and self._bytes + nbytes > self.max_bytes):
+            self._counters["shed"] += 1
+            raise Busy(f"too much is waiting for the {self.peer}", retry_after_ms=1000)
+        now = self._clock.monotonic_ns()
+        ask = Ask(
+            self._speaker.next_id(),
+            trace_id,
+            now + timeout_ms * 1_000_000,
+            [body, *frames],
+            nbytes,
+            self._loop.create_future(),
+        )
+        self._asks[ask.message_id] = ask
+        self._bytes += nbytes
+        if self._unsent or not self._try(ask):
+            self._unsent.append(ask)
+            ask.timer = self._loop.call_later(min(timeout_ms, _UNSENT_MS) / 1000, self._deadline, ask)
+            self._retry_soon()
+        return ask.future
+
+    def answered(self, message_id: str, answer: Any) -> None:
+        """The answer is delivered, or counted when nobody waits for it."""
+        ask = self._asks.get(message_id)
+        if ask is None:
+            self._counters["late"] += 1
+            return
+        self._forget(ask)
+        if not ask.future.done():
+            ask.future.set_result(answer)
+
+    def peer_is_up(self, incarnation: int) -> None:
+        """A new life of the peer is ready: what the old one left unanswered is sent again."""
+        if incarnation <= self._incarnation:
+            return
+        self._incarnation = incarnation
+        if not self._resend:
+            return
+        again = [
+            ask
+            for ask in self._asks.values()
+            if 0 < ask.attempt < MAX_ATTEMPTS and ask.sent_to < incarnation and not ask.future.done()
+        ]
+        self._unsent.extendleft(reversed(again))
+        self._flush()
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        if self._retry is not None:
+            self._retry.cancel()
+        for ask in list(self._asks.values()):
+            self._deadline(ask)
+
+    def _try(self, ask: Ask) -> bool:
+        header = self._speaker.header(ask.message_id, ask.trace_id, ask.deadline_ns, ask.attempt + 1)
+        if not self._send([header, *ask.parts]):
+            return False
+        ask.attempt += 1
+        ask.sent_to = self._incarnation
+        if ask.attempt == 1:
+            if ask.timer is not None:
+                ask.timer.cancel()
+            left = max(0, ask.deadline_ns - self._clock.monotonic_ns())
+            ask.timer = self._loop.call_later(left / 1e9, self._deadline, ask)
+        else:
+            self._counters["resent"] += 1
+        sync_point(f"gateway.sent_to_{self.peer}")
+        return True
+
+    def _flush(self) -> None:
+        self._retry = None
+        while self._unsent:
+            ask = self._unsent[0]
+            if ask.message_id in self._asks and not (ask.future.done() and ask.attempt == 0) and not self._try(ask):
+                self._retry_soon()
+                return
+            self._unsent.popleft()
+            if ask.attempt == 0:
+                self._forget(ask)  # cancelled before it was ever sent
+
+    def _retry_soon(self) -> None:
+        if self._retry is None:
+            self._retry = self._loop.call_later(_RETRY_S, self._flush)
+
+    def _forget(self, ask: Ask) -> None:
+        if self._asks.pop(ask.message_id, None) is not None:
+            self._bytes -= ask.nbytes
+        if ask.timer is not None:
+            ask.timer.cancel()
+            ask.timer = None
+
+    def _deadline(self, ask: Ask) -> None:
+        self._forget(ask)
+        self._counters["expired"] += 1
+        if ask.future.done():
+            return
+        if ask.attempt == 0:
+            ask.future.set_exception(Unavailable(f"the {self.peer} is restarting; nothing was applied"))
+        else:
+            ask.future.set_exception(OutcomeUnknown())

@@ -1,0 +1,71 @@
+"""When a child that died is started again, and when it is given up: pure arithmetic.
+
+Only an early death counts (before Ready, or within ``settled_ms`` of it): a child that had served longer is started
+again at once, with a clean slate. Early deaths wait longer and longer, with jitter, until the budget is used up.
+
+Source: reliability.md R9 and appendix A.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+_JITTER = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """At most ``restarts`` counted restarts within ``window_ms``, at growing distances."""
+
+    restarts: int
+    window_ms: int
+    backoff_min_ms: int
+    backoff_max_ms: int
+    settled_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A child's early deaths: when (those within the window), and how many in a row."""
+
+    deaths_ms: tuple[int, ...] = ()
+    in_a_row: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Start it again after ``delay_ms``."""
+
+    record: Record
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """The budget is used up; ``deaths`` counted ones lie within the window."""
+
+    record: Record
+    deaths: int
+
+
+def after_death(
+    policy: Policy, record: Record, *, now_ms: int, ready_at_ms: int | None, rng: random.Random
+) -> Restart | GiveUp:
+    """What to do about a death at ``now_ms``; ``ready_at_ms`` None = it never became ready."""
+    window = tuple(at for at in record.deaths_ms if now_ms - at < policy.window_ms)
+    if ready_at_ms is not None and now_ms - ready_at_ms >= policy.settled_ms:
+        return Restart(Record(window, 0), 0)
+    deaths = (*window, now_ms)
+    in_a_row = record.in_a_row + 1
+    counted = Record(deaths, in_a_row)
+    if len(deaths) > policy.restarts:
+        return GiveUp(counted, len(deaths))
+    return Restart(counted, backoff_ms(policy, in_a_row, rng))
+
+
+def backoff_ms(policy: Policy, in_a_row: int, rng: random.Random) -> int:
+    """The wait before restart number ``in_a_row``: doubles from the least to the greatest, plus up to a quarter."""
+    exponent = min(in_a_row - 1, 30)
+    plain = min(policy.backoff_max_ms, policy.backoff_min_ms << exponent)
+    return min(policy.backoff_max_ms, plain + int(plain * _JITTER * rng.random()))

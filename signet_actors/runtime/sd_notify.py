@@ -1,0 +1,36 @@
+"""Tells systemd how the daemon is, when systemd started it; otherwise nothing happens.
+
+Source: systemd's sd_notify(3) protocol; reliability.md appendix A, last row.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+
+
+class Notifier:
+    """``watchdog_s`` is the interval at which WATCHDOG=1 is wanted (half of systemd's), None = not at all."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        address = environ.get("NOTIFY_SOCKET", "")
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+        try:
+            limit_us = int(environ.get("WATCHDOG_USEC", "0"))
+            wanted_by = int(environ.get("WATCHDOG_PID", str(os.getpid())))
+        except ValueError:
+            limit_us, wanted_by = 0, 0
+        wanted = bool(self._address) and limit_us > 0 and wanted_by == os.getpid()
+        self.watchdog_s: float | None = limit_us / 2e6 if wanted else None
+
+    def notify(self, *assignments: str) -> None:
+        """systemd has been told, or is not there; never blocks and never raises."""
+        if not self._address:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+                sender.setblocking(False)
+                sender.sendto("\n".join(assignments).encode(), self._address)
+        except OSError:
+            pass

@@ -1,0 +1,138 @@
+"""Every socket of the bus is made here, with the same options, in a directory that is ours alone.
+
+Only ``ipc://`` endpoints exist: nothing on the bus can be reached from another machine or by another user.
+
+Source: reliability.md section 2 rules 2-7, 12-15 and 19.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import zmq
+
+from signet_actors.errors import ConfigError
+
+SUPERVISOR_SOCKET = "supervisor"
+SEARCH_SOCKET = "gateway-search"
+
+MAX_PATH_BYTES = 107 if sys.platform == "linux" else 103
+"""The kernel's limit of a socket path, without the closing zero."""
+
+_LONGEST_NAME = "/gateway-search.sock"
+_HIGH_WATER_MARK = 1024
+"""A backstop only: the bound of a mailbox is the credits of its clients and the count of its owner."""
+_MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+_HANDSHAKE_MS = 2000
+_RECONNECT_MS = 20
+_RECONNECT_MAX_MS = 500
+_FAREWELL_MS = 200
+
+
+def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) -> Path:
+    """The private directory of this workspace's sockets, short enough for the kernel; it need not exist yet.
+
+    ``<workspace>/.daemon/run``, else ``$XDG_RUNTIME_DIR/signet-<8 hex>``, else ``/tmp/signet-<uid>-<8 hex>``, where the
+    hex digits come from the real path of the workspace: the same workspace always has the same directory.
+    Source: reliability.md section 2 rule 13; decisions.md 28.
+    """
+    environ = os.environ if environ is None else environ
+    real = Path(os.path.realpath(workspace))
+    digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
+    candidates = [real / ".daemon" / "run"]
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    if runtime.startswith("/") and Path(runtime).is_dir() and os.access(runtime, os.W_OK):
+        candidates.append(Path(runtime) / f"signet-{digest}")
+    candidates.append(Path(f"/tmp/signet-{os.getuid()}-{digest}"))  # noqa: S108 - checked for owner, mode and links
+    for candidate in candidates:
+        if len(os.fsencode(candidate)) + len(_LONGEST_NAME) <= MAX_PATH_BYTES:
+            return candidate
+    raise ConfigError("no directory is short enough for the daemon's sockets")
+
+
+def make_private_directory(path: Path) -> None:
+    """``path`` is a real directory of ours with mode 0700; raises ConfigError when it is somebody else's or a link."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        pass
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise ConfigError(f"{path} must be a directory, not a link or a file")
+    if found.st_uid != os.getuid():
+        raise ConfigError(f"{path} belongs to another user")
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        path.chmod(0o700)
+
+
+def remove_stale_sockets(directory: Path) -> None:
+    """No socket file is left in ``directory``. Only for the holder of the workspace lock: others may be in use."""
+    for entry in directory.iterdir():
+        if stat.S_ISSOCK(entry.lstat().st_mode):
+            entry.unlink(missing_ok=True)
+
+
+def new_context() -> zmq.Context[zmq.Socket[bytes]]:
+    """A context with one I/O thread; made after exec, never shared across a fork."""
+    return zmq.Context(io_threads=1)
+
+
+def _options(socket: zmq.Socket[bytes]) -> None:
+    socket.set(zmq.LINGER, 0)
+    socket.set(zmq.SNDHWM, _HIGH_WATER_MARK)
+    socket.set(zmq.RCVHWM, _HIGH_WATER_MARK)
+    socket.set(zmq.MAXMSGSIZE, _MAX_MESSAGE_BYTES)
+    socket.set(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
+
+
+def _endpoint(directory: Path | str, name: str) -> str:
+    path = f"{directory}/{name}.sock"
+    if len(os.fsencode(path)) > MAX_PATH_BYTES:
+        raise ConfigError(f"the socket path {path} is longer than {MAX_PATH_BYTES} bytes")
+    return f"ipc://{path}"
+
+
+def bind_router(context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str) -> zmq.Socket[bytes]:
+    """A ROUTER at ``<directory>/<name>.sock``; the file is private because the umask of every process is 077.
+
+    Unroutable messages raise instead of vanishing, and a restarted peer takes over its own name at once.
+    """
+    socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
+    _options(socket)
+    socket.set(zmq.ROUTER_MANDATORY, 1)
+    socket.set(zmq.ROUTER_HANDOVER, 1)
+    before = os.umask(0o077)
+    try:
+        socket.bind(_endpoint(directory, name))
+    finally:
+        os.umask(before)
+    return socket
+
+
+def connect_dealer(
+    context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str, identity: str
+) -> zmq.Socket[bytes]:
+    """A DEALER to ``<directory>/<name>.sock`` that queues nothing for a peer that is not there."""
+    socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+    _options(socket)
+    socket.set(zmq.IDENTITY, identity.encode())
+    socket.set(zmq.IMMEDIATE, 1)
+    socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
+    socket.set(zmq.RECONNECT_IVL_MAX, _RECONNECT_MAX_MS)
+    socket.connect(_endpoint(directory, name))
+    return socket
+
+
+def close_all(context: zmq.Context[zmq.Socket[bytes]], *, farewell: bool) -> None:
+    """Every socket of ``context`` is closed; with ``farewell`` the last answers get a bounded moment to leave.
+
+    Departs: rule 12 asks for no linger at all. It is zero for the whole life of a socket; only at exit it is
+    200 ms, so that the answers of the last batch and the last words to the supervisor are not cut off.
+    """
+    context.destroy(linger=_FAREWELL_MS if farewell else 0)

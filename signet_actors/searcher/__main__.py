@@ -1,0 +1,31 @@
+"""``python -m signet_actors.searcher``: a searcher process."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from signet_actors.protocol.searcher import SearcherQuery
+from signet_actors.runtime.actor_loop import ActorLoop
+from signet_actors.runtime.boot import read_boot
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.logs import configure_logging
+from signet_actors.runtime.network_refusal import refuse_network_sockets
+from signet_actors.searcher.actor import Searcher
+
+
+def main() -> int:
+    """The exit code of the searcher."""
+    refuse_network_sockets()
+    boot = read_boot()
+    log = configure_logging(boot)
+    clock = SystemClock()
+    loop = ActorLoop(boot, clock, log)
+    decoder: msgspec.msgpack.Decoder[SearcherQuery] = msgspec.msgpack.Decoder(SearcherQuery)
+    loop.connect_work(boot.name, decoder)
+    return loop.run(Searcher(boot, loop, clock, log))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

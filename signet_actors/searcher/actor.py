@@ -1,0 +1,166 @@
+"""A searcher: answers one query at a time from a read-only snapshot, and between queries keeps its caches current.
+
+Source: house.md section 2; reliability.md appendix A.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, assert_never
+
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.searcher import (
+    ExportEmbeddings,
+    FindForgetCandidates,
+    FindSimilar,
+    GetCommonWords,
+    GetEmbeddingHealth,
+    GetHistory,
+    GetJob,
+    GetMemory,
+    GetStoreStats,
+    LegacySearch,
+    ListAuthors,
+    ListMemories,
+    Recall,
+    SearcherQuery,
+    SearcherReply,
+)
+from signet_actors.runtime.actor_loop import ActorLoop
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.sync_points import sync_point
+from signet_actors.searcher.queries import embeddings, forget, memories, stats
+from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.recall import common_words, recall
+from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
+from signet_actors.store.snapshot import Snapshot
+
+_START_BUDGET_NS = 1_500_000_000
+"""So long a start may take for building vector files; the rest is built between queries."""
+
+
+class Searcher:
+    """Serves the work socket."""
+
+    def __init__(self, boot: Boot, loop: ActorLoop, clock: Clock, log: Any) -> None:
+        self.loop = loop
+        self.clock = clock
+        self.log = log
+        self.config: Config = boot.config
+        self.workspace = Workspace(Path(boot.workspace))
+        self.reader: Reader | None = None
+        self._caught_up = False
+        self._served = 0
+        self._failed = 0
+
+    def start(self) -> None:
+        """The store is readable, the indexes answer, and the caches are loaded as far as the start budget allows."""
+        try:
+            reader = Reader(
+                self.workspace.database,
+                self.workspace.index_dir,
+                self.clock,
+                read_timeout_ms=self.config.supervision.start_timeout_ms,
+            )
+            with reader.view() as view:
+                view.one("SELECT rowid FROM memories_fts WHERE memories_fts MATCH '\"ready\"' LIMIT 1")
+                reader.follow(view)
+            self.reader = reader
+            until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
+            while not self._caught_up and self.clock.monotonic_ns() < until_ns:
+                self._caught_up = reader.catch_up()
+                self.loop.beat()
+            reader.read_timeout_ms = self.config.searcher.read_timeout_ms
+        except (StoreError, OSError) as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"cannot read {self.workspace.database}: {error}") from error
+
+    def handle(self, batch: list[Incoming[SearcherQuery]]) -> None:
+        """Each query is answered with its result or with a failure; a damaged store ends this process."""
+        for incoming in batch:
+            frames: list[bytes] = []
+            reply: SearcherReply
+            try:
+                with self._reader.view(deadline_ns=incoming.header.deadline_ns) as view:
+                    reply, frames = self._answer(view, incoming)
+                self._served += 1
+            except SignetError as error:
+                self._failed += 1
+                reply = Failure(error.code, error.detail, error.field, error.retry_after_ms)
+            except LockTimeout:
+                self._failed += 1
+                reply = Failure(ErrorCode.UNAVAILABLE, "the database is locked by another program", None, 1000)
+            except BROKEN_DISK as error:
+                incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the store could not be read", None, 1000))
+                raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
+            sync_point("searcher.before_reply")
+            incoming.reply(reply, frames)
+
+    def tick(self) -> float | None:
+        """Vector files that a query found incomplete are built on, a bounded step at a time."""
+        if self._caught_up and all(leg.complete for leg in self._reader.legs()):
+            return None
+        try:
+            self._caught_up = self._reader.catch_up()
+        except SignetError as error:
+            self.log.warning("index_build_delayed", error=error.detail)
+            return 1.0
+        except StoreError as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
+        return None if self._caught_up else 0.0
+
+    def counters(self) -> dict[str, float]:
+        """Figures for the heartbeat."""
+        return {"served": self._served, "failed": self._failed}
+
+    def drain(self) -> None:
+        """Files are released."""
+        if self.reader is not None:
+            self.reader.close()
+
+    def reload(self, config: Config) -> None:
+        """The new read timeout holds from the next query on."""
+        self.config = config
+        self._reader.read_timeout_ms = config.searcher.read_timeout_ms
+
+    @property
+    def _reader(self) -> Reader:
+        assert self.reader is not None, "the searcher was not started"
+        return self.reader
+
+    def _answer(self, view: Snapshot, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:
+        reader = self._reader
+        query = incoming.body
+        match query:
+            case Recall():
+                return recall(reader, view, query, incoming.frames), []
+            case GetCommonWords():
+                return common_words(reader, view, query), []
+            case ListMemories():
+                return memories.list_memories(reader, view, query), []
+            case GetMemory():
+                return memories.get_memory(view, query), []
+            case GetHistory():
+                return memories.get_history(view, query), []
+            case GetJob():
+                return memories.get_job(view, query), []
+            case LegacySearch():
+                return memories.legacy_search(view, query), []
+            case ListAuthors():
+                return memories.list_authors(view, query), []
+            case FindSimilar():
+                return embeddings.find_similar(reader, view, query), []
+            case ExportEmbeddings():
+                return embeddings.export(view, query)
+            case GetEmbeddingHealth():
+                return embeddings.health(view, query), []
+            case GetStoreStats():
+                return stats.store_stats(reader, view), []
+            case FindForgetCandidates():
+                return forget.candidates(view, query), []
+            case _:
+                assert_never(query)

@@ -1,0 +1,105 @@
+"""Similar memories, export of stored vectors, and the counts behind embedding health.
+
+Source: memory-api.txt "similar", "Embeddings"; wire.md 1.5 (health checks).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from signet_actors.protocol.searcher import (
+    EmbeddingHealth,
+    EmbeddingRow,
+    EmbeddingsExported,
+    ExportEmbeddings,
+    FindSimilar,
+    GetEmbeddingHealth,
+    SimilarFound,
+)
+from signet_actors.searcher.reader import Reader, seq_list
+from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
+from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.vectors import vec_table
+
+_CURRENT = "JOIN embeddings e ON e.seq = m.embedding_seq"
+
+
+def find_similar(reader: Reader, view: Snapshot, query: FindSimilar) -> SimilarFound:
+    """The nearest admitted memories to a stored one, itself left out; None without an anchor vector in the scope."""
+    where, bindings = both(("m.id = :id AND m.is_deleted = 0", {"id": query.id}), readable(view.connection, query.read))
+    anchor = view.one(f"SELECT m.seq, e.vector, e.model FROM memories m {_CURRENT} WHERE {where}", bindings)
+    if anchor is None:
+        return SimilarFound(rows=None)
+    seq, raw, model = anchor
+    reader.follow(view)
+    leg = reader.leg(view, model)
+    if leg is None:
+        return SimilarFound(rows=None)
+    vector = np.frombuffer(raw, np.float32)
+    length = float(np.linalg.norm(vector))
+    allowed = reader.admitted(view, query.read, query.filters)
+    allowed[seq] = False
+    hits = leg.search(view, reader.columns, vector / length if length else vector, allowed, pool=max(query.k, 1))
+    seqs, cosines = hits.seqs[: query.k], hits.cosines[: query.k]
+    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read), matching(query.filters))
+    found = {
+        row[-1]: to_memory(row)
+        for row in view.rows(
+            f"SELECT {MEMORY_COLUMNS}, m.seq FROM memories m"
+            f" WHERE m.seq IN (SELECT value FROM json_each(:seqs)) AND {where}",
+            {**bindings, "seqs": seq_list(seqs)},
+        )
+    }
+    return SimilarFound(
+        rows=[(found[s], c) for s, c in zip(seqs.tolist(), cosines.tolist(), strict=True) if s in found]
+    )
+
+
+def export(view: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported, list[bytes]]:
+    """A page of stored embeddings, newest memory first, with the raw vectors as frames when asked for."""
+    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read))
+    total = view.value(f"SELECT count(*) FROM memories m {_CURRENT} WHERE {where}", bindings)
+    vector = "e.vector" if query.vectors else "NULL"
+    rows: list[EmbeddingRow] = []
+    frames: list[bytes] = []
+    for row in view.rows(
+        f"SELECT {MEMORY_COLUMNS}, {vector} FROM memories m {_CURRENT} WHERE {where}"
+        " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit OFFSET :offset",
+        {**bindings, "limit": query.limit, "offset": query.offset},
+    ):
+        frame = None
+        if row[-1] is not None:
+            frame = len(frames)
+            frames.append(row[-1])
+        rows.append(EmbeddingRow(memory=to_memory(row), frame=frame))
+    return EmbeddingsExported(rows=rows, total=total), frames
+
+
+def health(view: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
+    """Counts over live memories, and of rows that should not be there."""
+    by_model = dict(view.rows("SELECT model, count(*) FROM embeddings GROUP BY model"))
+    table = vec_table(view.connection, query.model)
+    current = "FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.is_deleted = 0"
+    vec_missing = (
+        view.value(f"SELECT count(*) {current} AND e.model = ?", (query.model,))
+        if table is None
+        else view.value(
+            f"SELECT count(*) {current} AND e.model = ? AND e.seq NOT IN (SELECT rowid FROM {table})", (query.model,)
+        )
+    )
+    return EmbeddingHealth(
+        memories=view.value("SELECT count(*) FROM memories WHERE is_deleted = 0"),
+        embedded=view.value(f"SELECT count(*) {current}"),
+        by_model=by_model,
+        wrong_dimensions=view.value(
+            f"SELECT count(*) {current} AND e.model = ? AND e.dimensions <> ?", (query.model, query.dimensions)
+        ),
+        null_vectors=view.value("SELECT count(*) FROM embeddings WHERE length(vector) <> 4 * dimensions"),
+        stale=view.value(f"SELECT count(*) {current} AND e.content_hash <> m.content_hash"),
+        orphaned=view.value(
+            "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
+            " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = e.source_id)"
+        ),
+        vec_missing=vec_missing,
+    )

@@ -1,0 +1,131 @@
+"""List, get, history, jobs, authors, and the legacy keyword search.
+
+Source: memory-api.txt; wire.md 1.2; decisions.md 8, 35.
+"""
+
+from __future__ import annotations
+
+from signet_actors.domain.ranking.fusion import keyword_score
+from signet_actors.errors import InvalidRequest
+from signet_actors.protocol.memories import HistoryEvent, Job, ReadScope
+from signet_actors.protocol.searcher import (
+    AuthorsListed,
+    GetHistory,
+    GetJob,
+    GetMemory,
+    HistoryFound,
+    JobFound,
+    LegacySearch,
+    LegacySearched,
+    ListAuthors,
+    ListMemories,
+    MemoryFound,
+    MemoryListed,
+)
+from signet_actors.searcher.reader import Reader
+from signet_actors.store.failures import QueryRefused
+from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
+from signet_actors.store.snapshot import Snapshot
+
+CRITICAL_IMPORTANCE = 0.9
+_HISTORY = ", ".join(f"h.{name}" for name in HistoryEvent.__struct_fields__)
+_JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
+
+
+def list_memories(reader: Reader, view: Snapshot, query: ListMemories) -> MemoryListed:
+    """A page, newest first, with counts over everything that the caller may read."""
+    state = "m.is_deleted = 1" if query.deleted else "m.is_deleted = 0"
+    where, bindings = both((state, {}), readable(view.connection, query.read), matching(query.filters))
+    order = "m.deleted_at DESC, m.seq DESC" if query.deleted else "m.created_at DESC, m.seq DESC"
+    rows = view.rows(
+        f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {order} LIMIT :limit OFFSET :offset",
+        {**bindings, "limit": query.limit, "offset": query.offset},
+    )
+    memories = [to_memory(row) for row in rows]
+    reader.follow(view)
+    everything = reader.admitted(view, query.read, ListMemories(query.read).filters)
+    size = len(everything)
+    if query.deleted:
+        matching_rows = view.value(f"SELECT count(*) FROM memories m WHERE {where}", bindings)
+    else:
+        matching_rows = int(reader.admitted(view, query.read, query.filters).sum())
+    return MemoryListed(
+        memories=memories,
+        total=int(everything.sum()),
+        with_embeddings=int((everything & (reader.columns.embedding_seq[:size] > 0)).sum()),
+        critical=int((everything & (reader.columns.importance[:size] >= CRITICAL_IMPORTANCE)).sum()),
+        matching=matching_rows,
+    )
+
+
+def get_memory(view: Snapshot, query: GetMemory) -> MemoryFound:
+    """The memory, or None when it is missing, deleted (unless asked for) or outside the scope."""
+    state = "1" if query.include_deleted else "m.is_deleted = 0"
+    where, bindings = both(("m.id = :id", {"id": query.id}), (state, {}), readable(view.connection, query.read))
+    row = view.one(f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where}", bindings)
+    return MemoryFound(memory=None if row is None else to_memory(row))
+
+
+def get_history(view: Snapshot, query: GetHistory) -> HistoryFound:
+    """The trail of a memory, oldest first; None when the memory is missing or outside the scope."""
+    if not _is_readable(view, query.memory_id, query.read):
+        return HistoryFound(events=None)
+    rows = view.rows(
+        f"SELECT {_HISTORY} FROM memory_history h WHERE h.memory_id = ? ORDER BY h.seq LIMIT ?",
+        (query.memory_id, query.limit),
+    )
+    return HistoryFound(events=[HistoryEvent(*row) for row in rows])
+
+
+def get_job(view: Snapshot, query: GetJob) -> JobFound:
+    """The job, unless it belongs to a memory that the caller may not read."""
+    row = view.one(f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = ?", (query.id,))
+    if row is None:
+        return JobFound(job=None)
+    job = Job(*row)
+    if job.memory_id is not None and not _is_readable(view, job.memory_id, query.read):
+        return JobFound(job=None)
+    return JobFound(job=job)
+
+
+def list_authors(view: Snapshot, query: ListAuthors) -> AuthorsListed:
+    """Distinct authors of live memories, sorted."""
+    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read))
+    rows = view.rows(
+        f"SELECT DISTINCT m.who FROM memories m WHERE {where} AND m.who IS NOT NULL ORDER BY m.who", bindings
+    )
+    return AuthorsListed(values=[who for (who,) in rows])
+
+
+def legacy_search(view: Snapshot, query: LegacySearch) -> LegacySearched:
+    """FTS5 as the caller wrote it, best first; without a query the newest that the filters admit.
+
+    Raises ``InvalidRequest`` for a text that is not an FTS5 expression.
+    """
+    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read), matching(query.filters))
+    if query.query is None:
+        rows = view.rows(
+            f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where}"
+            " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit",
+            {**bindings, "limit": query.limit},
+        )
+        return LegacySearched(rows=[(to_memory(row), None) for row in rows])
+    try:
+        found = view.rows(
+            f"SELECT {MEMORY_COLUMNS}, bm25(memories_fts) FROM memories_fts"
+            " JOIN memories m ON m.seq = memories_fts.rowid"
+            f" WHERE memories_fts MATCH :match AND {where} ORDER BY memories_fts.rank LIMIT :limit",
+            {**bindings, "match": query.query, "limit": query.limit},
+        )
+    except QueryRefused as error:
+        raise InvalidRequest(f"q is not a valid FTS5 expression: {error}", field="q") from error
+    return LegacySearched(rows=[(to_memory(row), float(keyword_score(row[-1]))) for row in found])
+
+
+def _is_readable(view: Snapshot, memory_id: str, read: ReadScope) -> bool:
+    predicate, bindings = readable(view.connection, read)
+    return (
+        view.one(f"SELECT 1 FROM memories m WHERE m.id = :id AND {predicate}", {"id": memory_id, **bindings})
+        is not None
+    )

@@ -1,0 +1,102 @@
+"""What every query works on: the connection, the columns in memory, the vectors, under one bounded snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.runtime.clock import Clock
+from signet_actors.searcher.columns import Mask, MemoryColumns
+from signet_actors.searcher.common_words import CommonWordsOfScopes
+from signet_actors.searcher.legs.vector import VectorLeg
+from signet_actors.searcher.term_frequency import TermFrequencies
+from signet_actors.store.connect import open_reader
+from signet_actors.store.read_policy import resolve_policy
+from signet_actors.store.snapshot import Snapshot, snapshot
+
+
+class Reader:
+    """One searcher's read-only view of the store and the caches that follow it."""
+
+    def __init__(self, database: Path, index_dir: Path, clock: Clock, *, read_timeout_ms: int) -> None:
+        self.database = database
+        self.clock = clock
+        self.read_timeout_ms = read_timeout_ms
+        self.connection = open_reader(database)
+        self.columns = MemoryColumns()
+        self.frequencies = TermFrequencies()
+        self.common_words = CommonWordsOfScopes()
+        self._index_dir = index_dir
+        self._legs: dict[str, VectorLeg] = {}
+
+    @contextmanager
+    def view(self, *, deadline_ns: int = 0) -> Iterator[Snapshot]:
+        """A snapshot that ends at the asker's deadline or after ``read_timeout_ms``, whichever is sooner."""
+        latest = self.clock.monotonic_ns() + self.read_timeout_ms * 1_000_000
+        with snapshot(
+            self.connection, self.clock, deadline_ns=min(latest, deadline_ns) if deadline_ns else latest
+        ) as view:
+            yield view
+
+    def follow(self, view: Snapshot) -> None:
+        """The caches show ``view``. Called before any query that uses them."""
+        if self.columns.follow(view):
+            self.frequencies.resize(self.columns.size)
+            for leg in self._legs.values():
+                leg.follow(view)
+
+    def leg(self, view: Snapshot, model: str) -> VectorLeg | None:
+        """The vectors of ``model``, None when nothing was ever embedded with it."""
+        leg = self._legs.get(model)
+        if leg is None:
+            row = view.one("SELECT dimensions FROM embedding_models WHERE model = ?", (model,))
+            database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'")
+            if row is None or database_id is None:
+                return None
+            leg = self._legs[model] = VectorLeg(self._index_dir, model, row[0], database_id)
+            leg.follow(view)
+        return leg
+
+    def legs(self) -> Iterable[VectorLeg]:
+        """The vector legs in use."""
+        return self._legs.values()
+
+    def catch_up(self) -> bool:
+        """A bounded step of building the vector files; True when nothing is left to do."""
+        with self.view() as view:
+            self.columns.follow(view)
+            for (model,) in view.rows("SELECT model FROM embedding_models"):
+                self.leg(view, model)
+            for leg in self._legs.values():
+                if not leg.complete:
+                    leg.follow(view)
+            return all(leg.complete for leg in self._legs.values())
+
+    def admitted(self, view: Snapshot, read: ReadScope, filters: Filters) -> Mask:
+        """Which rows the caller's policy and the filters admit. Shape (columns.size,)."""
+        mask = self.columns.admit(resolve_policy(view.connection, read.agent_id), read.scope, filters)
+        if filters.tags:
+            marks = ", ".join("?" * len(filters.tags))
+            seqs = [
+                seq for (seq,) in view.rows(f"SELECT memory_seq FROM memory_tags WHERE tag IN ({marks})", filters.tags)
+            ]
+            tagged = np.zeros(len(mask), np.bool_)
+            tagged[[seq for seq in seqs if seq < len(mask)]] = True
+            mask &= tagged
+        return mask
+
+    def close(self) -> None:
+        """Files and the connection are released."""
+        for leg in self._legs.values():
+            leg.matrix.close()
+        self.connection.close()
+
+
+def seq_list(seqs: Any) -> str:
+    """Row numbers as a JSON array, to bind for ``json_each``."""
+    return "[" + ",".join(str(int(seq)) for seq in seqs) + "]"

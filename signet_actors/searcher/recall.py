@@ -1,0 +1,214 @@
+"""Recall: candidates of two legs, authorised, fused, fetched. The whole recipe on one screen.
+
+Source: memory-api.txt "recall"; quality.md rules 1-4 and 7; decisions.md 6-9, 35.
+"""
+
+from __future__ import annotations
+
+import re
+from time import perf_counter
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from signet_actors.domain.query_words import identifiers_in
+from signet_actors.domain.ranking import fusion
+from signet_actors.errors import InvalidRequest
+from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
+from signet_actors.searcher.legs import keyword
+from signet_actors.searcher.legs.vector import VectorHits
+from signet_actors.searcher.reader import Reader, seq_list
+from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.rows import decode_tags
+from signet_actors.store.snapshot import Snapshot
+
+POOL = 300
+"""Candidates of each leg. Source: quality.md rule 7."""
+WHOLE_SCOPE_BELOW = 2_000
+"""A scope of fewer memories is ranked whole."""
+_EXACT_BONUS = 1.0
+
+Seqs = npt.NDArray[np.int64]
+
+
+class _Stopwatch:
+    """Named stages, each measured from the end of the one before."""
+
+    def __init__(self) -> None:
+        self.stages: list[StageTiming] = []
+        self._last = perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = perf_counter()
+        self.stages.append(StageTiming(name, round((now - self._last) * 1000, 3)))
+        self._last = now
+
+
+def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes]) -> Recalled:
+    """The best memories that the caller may read, best first."""
+    watch = _Stopwatch()
+    reader.follow(view)
+    allowed = reader.admitted(view, command.read, command.filters)
+    words = _common_words(reader, view, command)
+    admitted = int(allowed.sum())
+    pool = admitted if admitted < WHOLE_SCOPE_BELOW else max(POOL, command.limit)
+    watch.lap("admit")
+
+    keyword_hits = keyword.search(view, reader.frequencies, command.query, allowed, pool=max(pool, 1))
+    watch.lap("memory_fts")
+
+    leg = None if command.vector_model is None else reader.leg(view, command.vector_model)
+    query = _query_vector(command, frames)
+    if leg is None or query is None or len(query) != leg.matrix.dimensions:
+        method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
+        cosine = np.full(len(seqs), np.nan)
+        scores = fusion.keyword_score(bm25)
+    else:
+        method = "hybrid"
+        dense = leg.search(view, reader.columns, query, allowed, pool=max(pool, 1))
+        watch.lap("vector_knn")
+        seqs, bm25, cosine = _union(keyword_hits, dense)
+        missing = np.isnan(cosine)
+        cosine[missing] = leg.cosines(view, reader.columns, query, seqs[missing])
+        if command.fusion == "rrf":
+            scores = fusion.rrf(bm25, cosine)
+        else:
+            scores = fusion.convex(bm25, cosine, alpha=command.alpha)
+        watch.lap("fusion")
+
+    keep = scores >= command.min_score
+    seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
+    seqs, bm25, cosine, scores = _exact_first(view, command, seqs, bm25, cosine, scores)
+    # Ties go to the newer memory.
+    order = np.lexsort((-seqs, -scores))[: command.limit]
+    rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order])
+    watch.lap("final_rank")
+    return Recalled(rows=rows, method=method, timings=watch.stages, common_words=words)
+
+
+def common_words(reader: Reader, view: Snapshot, command: GetCommonWords) -> CommonWords:
+    """The common words of what the caller may read in ``project``, before any other filter."""
+    reader.follow(view)
+    admitted = reader.admitted(view, command.read, Filters(project=command.project))
+    return reader.common_words.of(view, scope_key(command), admitted)
+
+
+def scope_key(command: GetCommonWords) -> str:
+    """Names a scope: the agent, the exact scope value and the project."""
+    return msgspec.json.encode((command.read.agent_id, command.read.scope, command.project)).decode()
+
+
+def _common_words(reader: Reader, view: Snapshot, command: Recall) -> CommonWords | None:
+    """The scope's words when the caller embeds queries and its version is not the current one."""
+    if command.vector_model is None:
+        return None
+    words = common_words(reader, view, GetCommonWords(command.read, command.filters.project))
+    return words if words.version != command.common_words_version else None
+
+
+def _query_vector(command: Recall, frames: list[bytes]) -> npt.NDArray[np.float32] | None:
+    if command.vector_model is None or not frames:
+        return None
+    if len(frames[0]) % 4:
+        raise InvalidRequest("the query vector is not float32")
+    return np.frombuffer(frames[0], np.float32)
+
+
+def _union(
+    words: keyword.KeywordHits, dense: VectorHits
+) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
+    seqs = np.union1d(words.seqs, dense.seqs)
+    bm25 = np.zeros(len(seqs))
+    bm25[np.searchsorted(seqs, words.seqs)] = words.strengths
+    cosine = np.full(len(seqs), np.nan)
+    cosine[np.searchsorted(seqs, dense.seqs)] = dense.cosines
+    return seqs, bm25, cosine
+
+
+def _exact_first(
+    view: Snapshot,
+    command: Recall,
+    seqs: Seqs,
+    bm25: npt.NDArray[np.float64],
+    cosine: npt.NDArray[np.float64],
+    scores: npt.NDArray[np.float64],
+) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Memories that hold an identifier of the query to the letter stand before those that hold its stemmed parts.
+
+    The score stays in [0, 1]: the upper half belongs to the exact ones. Source: decisions.md 8; targets.md "Quality".
+    """
+    names = identifiers_in(command.query)
+    if not names or not len(seqs):
+        return seqs, bm25, cosine, scores
+    predicate, bindings = readable(view.connection, command.read)
+    clauses = " OR ".join(f"instr(lower(m.content), :name_{index}) > 0" for index in range(len(names)))
+    bindings.update({f"name_{index}": name.lower() for index, name in enumerate(names)})
+    # The index knows word parts only: KA-6 must not be found in KA-61, nor read_config in read_configs.
+    whole = re.compile("|".join(rf"(?<!\w){re.escape(name.lower())}(?!\w)" for name in names))
+    exact = {
+        seq
+        for seq, content in view.rows(
+            "SELECT m.seq, m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs))"
+            f" AND m.is_deleted = 0 AND {predicate} AND ({clauses})",
+            {**bindings, "seqs": seq_list(seqs[bm25 > 0])},
+        )
+        if whole.search(content.lower())
+    }
+    if not exact:
+        return seqs, bm25, cosine, scores
+    bonus = np.array([_EXACT_BONUS if seq in exact else 0.0 for seq in seqs.tolist()])
+    return seqs, bm25, cosine, (scores + bonus) / (1.0 + _EXACT_BONUS)
+
+
+def _fetch(
+    view: Snapshot,
+    command: Recall,
+    seqs: Seqs,
+    scores: npt.NDArray[np.float64],
+    bm25: npt.NDArray[np.float64],
+    cosine: npt.NDArray[np.float64],
+) -> list[RecalledRow]:
+    """The rows, authorised and filtered once more in SQL before their content is read, in the order of ``seqs``."""
+    predicate, bindings = both(readable(view.connection, command.read), matching(command.filters))
+    found = {
+        row[0]: row
+        for row in view.rows(
+            "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
+            " m.visibility, m.agent_id, m.created_at, m.session_id FROM memories m"
+            " WHERE m.seq IN (SELECT value FROM json_each(:seqs)) AND m.is_deleted = 0"
+            f" AND {predicate}",
+            {**bindings, "seqs": seq_list(seqs)},
+        )
+    }
+    rows = []
+    for seq, score, strength, similarity in zip(
+        seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), strict=True
+    ):
+        row = found.get(seq)
+        if row is None:
+            continue
+        in_dense = similarity == similarity and similarity > 0  # noqa: PLR0124 - NaN is unequal to itself
+        source = "hybrid" if strength > 0 and in_dense else "keyword" if strength > 0 else "vector"
+        rows.append(
+            RecalledRow(
+                id=row[1],
+                content=row[2],
+                score=round(min(1.0, score), 6),
+                source=source,
+                type=row[3],
+                tags=decode_tags(row[4]),
+                pinned=bool(row[5]),
+                importance=row[6],
+                who=row[7],
+                project=row[8],
+                scope=row[9],
+                visibility=row[10],
+                agent_id=row[11],
+                created_at=row[12],
+                session_id=row[13],
+            )
+        )
+    return rows

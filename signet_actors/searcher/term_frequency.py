@@ -1,0 +1,55 @@
+"""How many rows hold a term: asked of FTS5's vocabulary table, remembered while the store does not grow much.
+
+Source: targets.md ("plan by document frequency").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.tokens import stem
+
+_REMEMBERED = 20_000
+_GROWTH = 1.05
+
+
+class TermFrequencies:
+    """Document frequencies by stemmed token; forgotten when the store has grown by a twentieth."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._rows = 0
+
+    def resize(self, rows: int) -> None:
+        """The store holds ``rows`` rows now."""
+        if rows > self._rows * _GROWTH or len(self._known) > _REMEMBERED:
+            self._known.clear()
+            self._rows = rows
+
+    def prune(self, view: Snapshot, phrases: Sequence[str], budget: int) -> tuple[str, ...]:
+        """The phrases, rarest first, until their rows exceed ``budget``; the rarest one always stays.
+
+        A phrase of several tokens counts as rare as its rarest token.
+        """
+        if self._rows <= budget:
+            return tuple(phrases)
+        counted = sorted((self._rows_of(view, phrase), at) for at, phrase in enumerate(phrases))
+        kept: list[int] = []
+        scanned = 0
+        for rows, at in counted:
+            scanned += rows
+            if kept and scanned > budget:
+                break
+            kept.append(at)
+        return tuple(phrases[at] for at in sorted(kept))
+
+    def _rows_of(self, view: Snapshot, phrase: str) -> int:
+        return min((self._of_token(view, token) for token in stem(view.connection, phrase)), default=0)
+
+    def _of_token(self, view: Snapshot, token: str) -> int:
+        known = self._known.get(token)
+        if known is None:
+            known = view.value("SELECT doc FROM memories_fts_terms WHERE term = ?", (token,)) or 0
+            self._known[token] = known
+        return known

@@ -1,0 +1,241 @@
+"""All vectors of a model in one memory-mapped file that the searchers share: a cache that follows commits.
+
+Layout: a page of header, then records of ``embeddings.seq`` (int64), ``memories.seq`` (int64) and the vector (float32),
+in order of ``embeddings.seq``. Whoever finds committed rows that the file lacks appends them under a file lock;
+data first, then the header, so that a process that dies in between leaves garbage behind the counted end and
+nothing else. The header bears a checksum of itself and a running checksum of the records: a damaged or foreign file is
+set aside and built anew, while queries are answered from the ``vec0`` table.
+
+Source: decisions.md 5; targets.md "Recall".
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from signet_actors.store.snapshot import Snapshot
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+_MAGIC = b"SGNTVEC1"
+_HEADER_BYTES = 4096
+_FORMAT = struct.Struct(
+    "<8s36sIQqI"
+)  # magic, database id, dimensions, records, last embeddings.seq, checksum of records
+_CHECKSUM = struct.Struct("<I")
+_GROW_BYTES = 4 << 20
+_READ_ROWS = 2000
+
+
+class _Header(NamedTuple):
+    database_id: str
+    dimensions: int
+    records: int
+    last_seq: int
+    checksum: int
+
+
+class VectorMatrix:
+    """One model's vectors. ``follow`` inside a snapshot, then read ``vectors``, ``memory_seqs``, ``embedding_seqs``."""
+
+    def __init__(self, directory: Path, model: str, dimensions: int, database_id: str) -> None:
+        assert dimensions % 2 == 0, "records are aligned to eight bytes"
+        self.model = model
+        self.dimensions = dimensions
+        self._database_id = database_id
+        self._record_bytes = 16 + 4 * dimensions
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:60]
+        self.path = directory / f"{slug}-{zlib.crc32(model.encode()):08x}-{dimensions}.vectors"
+        self._map: mmap.mmap | None = None
+        self._inode = 0
+        self._verified = False
+        self.count = 0
+        self.last_seq = 0
+        self.memory_seqs: Ints = np.zeros(0, np.int64)
+        self.embedding_seqs: Ints = np.zeros(0, np.int64)
+        self.vectors: Floats = np.zeros((0, dimensions), np.float32)
+
+    def follow(self, view: Snapshot, *, max_rows: int) -> bool:
+        """The matrix holds every vector committed in ``view``; False when more than ``max_rows`` were still missing.
+
+        Records of vectors that were replaced or removed stay until the next rebuild; readers tell them by
+        ``embedding_seqs``.
+        """
+        newest = view.value("SELECT seq FROM embeddings WHERE model = ? ORDER BY seq DESC LIMIT 1", (self.model,))
+        if newest is None:
+            return True
+        if not self._refresh():
+            self._rebuild()
+        if self.last_seq >= newest:
+            return True
+        with self._locked() as descriptor:
+            if not self._refresh():
+                self._write_header(descriptor, _Header(self._database_id, self.dimensions, 0, 0, 0))
+                self._refresh()
+            appended = 0
+            while appended < max_rows:
+                rows = view.rows(
+                    "SELECT e.seq, m.seq, e.vector FROM embeddings e JOIN memories m ON m.id = e.source_id"
+                    " WHERE e.seq > ? AND e.model = ? AND e.dimensions = ? AND e.source_type = 'memory'"
+                    " ORDER BY e.seq LIMIT ?",
+                    (self.last_seq, self.model, self.dimensions, min(_READ_ROWS, max_rows - appended)),
+                )
+                if not rows:
+                    self._skip_to(descriptor, newest)
+                    return True
+                self._append(descriptor, rows)
+                appended += len(rows)
+            return bool(self.last_seq >= newest)
+
+    def close(self) -> None:
+        """The mapping is released."""
+        self._drop_views()
+
+    def _append(self, descriptor: int, rows: list[tuple[int, int, bytes]]) -> None:
+        block = b"".join(struct.pack("<qq", embedding, memory) + raw for embedding, memory, raw in rows)
+        header = self._read_header(descriptor)
+        assert header is not None
+        offset = _HEADER_BYTES + header.records * self._record_bytes
+        needed = offset + len(block)
+        if os.fstat(descriptor).st_size < needed:
+            os.ftruncate(descriptor, (needed // _GROW_BYTES + 1) * _GROW_BYTES)
+        os.pwrite(descriptor, block, offset)
+        self._write_header(
+            descriptor,
+            header._replace(
+                records=header.records + len(rows),
+                last_seq=rows[-1][0],
+                checksum=zlib.crc32(block, header.checksum),
+            ),
+        )
+        self._refresh()
+
+    def _skip_to(self, descriptor: int, seq: int) -> None:
+        """Rows up to ``seq`` have no memory any more: they are accounted for."""
+        header = self._read_header(descriptor)
+        if header is not None and header.last_seq < seq:
+            self._write_header(descriptor, header._replace(last_seq=seq))
+            self._refresh()
+
+    def _refresh(self) -> bool:
+        """The views show what the header counts; False when there is no valid file."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            self._drop_views()
+            return False
+        try:
+            header = self._read_header(descriptor)
+            if header is None:
+                self._drop_views()
+                return False
+            inode = os.fstat(descriptor).st_ino
+            if inode != self._inode:
+                self._drop_views()
+                self._inode, self._verified = inode, False
+            if header.records == self.count and self._map is not None:
+                self.last_seq = header.last_seq
+                return True
+            needed = _HEADER_BYTES + header.records * self._record_bytes
+            if header.records < self.count or self._map is None or len(self._map) < needed:
+                self._drop_views()
+                self._map = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
+            if not self._verified:
+                if zlib.crc32(memoryview(self._map)[_HEADER_BYTES:needed]) != header.checksum:
+                    self._drop_views()
+                    return False
+                self._verified = True
+            self._show(header)
+            return True
+        finally:
+            os.close(descriptor)
+
+    def _show(self, header: _Header) -> None:
+        assert self._map is not None
+        n, words = header.records, self._record_bytes // 4
+        floats = np.frombuffer(self._map, np.float32, n * words, _HEADER_BYTES).reshape(n, words)
+        self.vectors = floats[:, 4:]
+        longs = np.frombuffer(self._map, np.int64, n * words // 2, _HEADER_BYTES).reshape(n, words // 2)
+        # Private contiguous copies of the two narrow columns: gathering from the wide records would touch every page.
+        fresh = longs[self.count :, :2]
+        self.embedding_seqs = np.concatenate((self.embedding_seqs, fresh[:, 0]))
+        self.memory_seqs = np.concatenate((self.memory_seqs, fresh[:, 1]))
+        self.count, self.last_seq = n, header.last_seq
+
+    def _drop_views(self) -> None:
+        self.vectors = np.zeros((0, self.dimensions), np.float32)
+        self.memory_seqs = self.embedding_seqs = np.zeros(0, np.int64)
+        self.count = self.last_seq = 0
+        self._map = None  # unmapped when the last view of it is gone
+
+    def _rebuild(self) -> None:
+        """No damaged file is at the path; a new one will be filled by ``follow``."""
+        with self._locked() as descriptor:
+            if self._refresh():
+                return
+            if os.fstat(descriptor).st_size > 0:
+                self.path.replace(self.path.with_suffix(".damaged"))
+        with self._locked() as descriptor:
+            if os.fstat(descriptor).st_size == 0:
+                os.ftruncate(descriptor, _GROW_BYTES)
+                self._write_header(descriptor, _Header(self._database_id, self.dimensions, 0, 0, 0))
+        self._refresh()
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The file, open for writing, under an exclusive lock, and still the one at the path."""
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                try:
+                    same = os.fstat(descriptor).st_ino == self.path.stat().st_ino
+                except FileNotFoundError:
+                    same = False
+                if same:
+                    yield descriptor
+                    return
+            finally:
+                os.close(descriptor)
+
+    def _read_header(self, descriptor: int) -> _Header | None:
+        raw = os.pread(descriptor, _FORMAT.size + _CHECKSUM.size, 0)
+        if len(raw) < _FORMAT.size + _CHECKSUM.size:
+            return None
+        body = raw[: _FORMAT.size]
+        if _CHECKSUM.unpack_from(raw, _FORMAT.size)[0] != zlib.crc32(body):
+            return None
+        magic, database_id, dimensions, count, last_seq, checksum = _FORMAT.unpack(body)
+        header = _Header(database_id.rstrip(b"\0").decode("ascii", "replace"), dimensions, count, last_seq, checksum)
+        if magic != _MAGIC or header.database_id != self._database_id or dimensions != self.dimensions:
+            return None
+        if os.fstat(descriptor).st_size < _HEADER_BYTES + count * self._record_bytes:
+            return None
+        return header
+
+    def _write_header(self, descriptor: int, header: _Header) -> None:
+        body = _FORMAT.pack(
+            _MAGIC,
+            header.database_id.encode(),
+            header.dimensions,
+            header.records,
+            header.last_seq,
+            header.checksum,
+        )
+        if os.fstat(descriptor).st_size < _HEADER_BYTES:
+            os.ftruncate(descriptor, _GROW_BYTES)
+        os.pwrite(descriptor, body + _CHECKSUM.pack(zlib.crc32(body)), 0)

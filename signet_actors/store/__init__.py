@@ -1,0 +1,1 @@
+"""DOOR: the only room that imports apsw and sqlite_vec."""

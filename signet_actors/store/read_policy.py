@@ -1,0 +1,103 @@
+"""Which rows an agent may read, as one SQL predicate that every query and every mutation uses.
+
+Source: architecture.txt "Multi-Agent Support"; wire.md recall-request-v1; decisions.md 4, 35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from signet_actors.protocol.memories import Filters, ReadScope
+
+DEFAULT_AGENT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """An agent's read policy as it stands in one snapshot. ``kind``: isolated, shared or group."""
+
+    agent_id: str
+    kind: str
+    members: tuple[str, ...] = ()
+
+
+def resolve_policy(connection: apsw.Connection, agent_id: str) -> Policy:
+    """The policy of ``agent_id``: an agent that has no row is ``isolated``, except ``default``, which is ``shared``."""
+    row = connection.execute("SELECT read_policy, policy_group FROM agents WHERE id = ?", (agent_id,)).fetchone()
+    if row is None:
+        return Policy(agent_id, "shared" if agent_id == DEFAULT_AGENT else "isolated")
+    kind, group = row
+    if kind != "group" or group is None:
+        return Policy(agent_id, "isolated" if kind == "group" else kind)
+    members = connection.execute("SELECT id FROM agents WHERE policy_group = ? ORDER BY id", (group,)).fetchall()
+    return Policy(agent_id, "group", tuple(str(member) for (member,) in members))
+
+
+def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[str, Any]]:
+    """``(predicate, bindings)`` over an alias ``m`` of ``memories``; says nothing about ``is_deleted``.
+
+    ``shared`` reads all global memories and the agent's own; ``group`` the global memories of the agents that share its
+    ``policy_group``, and its own; ``isolated`` its own.
+    """
+    policy = resolve_policy(connection, read.agent_id)
+    bindings: dict[str, Any] = {"rp_agent": read.agent_id}
+    if policy.kind == "shared":
+        predicate = "(m.visibility = 'global' OR m.agent_id = :rp_agent)"
+    elif policy.kind == "group":
+        names = [f"rp_member_{index}" for index in range(len(policy.members))]
+        bindings.update(zip(names, policy.members, strict=True))
+        marks = ", ".join(f":{name}" for name in names)
+        predicate = f"((m.visibility = 'global' AND m.agent_id IN ({marks})) OR m.agent_id = :rp_agent)"
+    else:
+        predicate = "m.agent_id = :rp_agent"
+    if read.scope is None:
+        predicate += " AND m.scope IS NULL"
+    else:
+        bindings["rp_scope"] = read.scope
+        predicate += " AND m.scope = :rp_scope"
+    return f"{predicate} AND m.visibility <> 'archived'", bindings
+
+
+def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
+    """``(predicate, bindings)`` of the filters over the alias ``m``; ``1`` when none is set."""
+    clauses: list[str] = []
+    bindings: dict[str, Any] = {}
+
+    def add(clause: str, name: str, value: object) -> None:
+        clauses.append(clause)
+        bindings[name] = value
+
+    if filters.type is not None:
+        add("m.type = :f_type", "f_type", filters.type)
+    if filters.who is not None:
+        add("m.who = :f_who", "f_who", filters.who)
+    if filters.pinned is not None:
+        add("m.pinned = :f_pinned", "f_pinned", int(filters.pinned))
+    if filters.importance_min is not None:
+        add("m.importance >= :f_importance_min", "f_importance_min", filters.importance_min)
+    if filters.since is not None:
+        add("m.created_at >= :f_since", "f_since", filters.since)
+    if filters.until is not None:
+        add("m.created_at <= :f_until", "f_until", filters.until)
+    if filters.project is not None:
+        add("m.project = :f_project", "f_project", filters.project)
+    if filters.source_type is not None:
+        add("m.source_type = :f_source_type", "f_source_type", filters.source_type)
+    if filters.tags:
+        names = [f"f_tag_{index}" for index in range(len(filters.tags))]
+        bindings.update(zip(names, filters.tags, strict=True))
+        marks = ", ".join(f":{name}" for name in names)
+        clauses.append(f"EXISTS (SELECT 1 FROM memory_tags t WHERE t.memory_seq = m.seq AND t.tag IN ({marks}))")
+    return " AND ".join(clauses) or "1", bindings
+
+
+def both(*parts: tuple[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """The conjunction of predicates with their bindings."""
+    bindings: dict[str, Any] = {}
+    for _, values in parts:
+        bindings.update(values)
+    return " AND ".join(f"({clause})" for clause, _ in parts), bindings

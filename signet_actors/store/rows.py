@@ -1,0 +1,29 @@
+"""How rows of ``memories`` become message values; the one place that knows the column order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from signet_actors.protocol.memories import Memory
+
+_tags = msgspec.json.Decoder(list[str])
+
+MEMORY_COLUMNS = ", ".join(f"m.{name}" for name in Memory.__struct_fields__)
+"""SELECT list over the alias ``m`` that ``to_memory`` reads."""
+
+_TAGS_AT = Memory.__struct_fields__.index("tags")
+
+
+def decode_tags(text: str) -> list[str]:
+    """The JSON array of the ``tags`` column."""
+    return _tags.decode(text)
+
+
+def to_memory(row: Sequence[Any]) -> Memory:
+    """A row selected with ``MEMORY_COLUMNS`` (further columns may follow)."""
+    values = list(row[: len(Memory.__struct_fields__)])
+    values[_TAGS_AT] = decode_tags(values[_TAGS_AT])
+    return Memory(*values)

@@ -1,0 +1,25 @@
+"""Stored vectors: ``embeddings`` rows are the truth, one ``vec0`` table per model is a cache of them.
+
+The rowid of a ``vec0`` row is ``embeddings.seq``. Vectors are raw little-endian float32.
+
+Source: architecture.txt "embeddings"; decisions.md 5.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+
+def vec_table(connection: apsw.Connection, model: str) -> str | None:
+    """Name of the ``vec0`` table of ``model``, None when the model has none yet."""
+    row = connection.execute("SELECT id FROM embedding_models WHERE model = ?", (model,)).fetchone()
+    return None if row is None else f"vec_embeddings_{row[0]}"
+
+
+def nearest(connection: apsw.Connection, table: str, query: bytes, k: int) -> list[tuple[int, float]]:
+    """``(embeddings.seq, cosine similarity)`` of the ``k`` nearest by an exact scan, best first; k at most 4096."""
+    rows = connection.execute(
+        f"SELECT rowid, distance FROM {table} WHERE embedding MATCH ? AND k = ? ORDER BY distance",
+        (query, min(k, 4096)),
+    )
+    return [(seq, 1.0 - distance) for seq, distance in rows]

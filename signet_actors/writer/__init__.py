@@ -1,0 +1,1 @@
+"""ACTOR: the only process that writes; it opens no network socket."""

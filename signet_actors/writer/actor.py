@@ -1,0 +1,270 @@
+"""The writer: the only process that writes and checkpoints, and that opens no network socket.
+
+Source: house.md section 2; reliability.md appendices A and B; decisions.md 2, 45.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ActorExit, ConfigError, ExitCode, ForeignDatabase, NewerSchema, StoreIOError
+from signet_actors.protocol.writer import GetWriterStatus, TouchMemories, WriterCommand, WriterStatus
+from signet_actors.runtime.actor_loop import ActorLoop
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.clock import Clock, iso
+from signet_actors.runtime.mailbox import Incoming
+from signet_actors.store import checkpoint
+from signet_actors.store.connect import check_sqlite_version, open_writer
+from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, StoreError
+from signet_actors.store.migrate import migrate, schema_version
+from signet_actors.store.transaction import write_transaction
+from signet_actors.writer.commands import agents
+from signet_actors.writer.group_commit import GroupCommit
+from signet_actors.writer.session import KnownRows, Session
+
+_NS = 1_000_000_000
+_HOUSEKEEPING_NS = 60 * _NS
+_QUICK_CHECK_BYTES = 64 << 20
+"""A larger file is not read whole at start; `signet doctor` checks it on demand."""
+
+
+class LockWait:
+    """Busy handler: waits for a foreign lock at most ``limit_ms``, and shows meanwhile that this process lives."""
+
+    def __init__(
+        self, clock: Clock, loop: ActorLoop, limit_ms: int, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._clock = clock
+        self._loop = loop
+        self._sleep = sleep
+        self.limit_ms = limit_ms
+        self.starting = True
+        self._since_ns = 0
+        self._said_ns = 0
+
+    def __call__(self, prior_calls: int) -> bool:
+        now_ns = self._clock.monotonic_ns()
+        if prior_calls == 0:
+            self._since_ns = now_ns
+        if now_ns - self._since_ns > self.limit_ms * 1_000_000:
+            return False
+        if self.starting and now_ns - self._said_ns >= _NS:
+            self._said_ns = now_ns
+            self._loop.starting("waiting: another program holds a lock on the database")
+        elif not self.starting:
+            self._loop.beat()
+        self._sleep(0.01)
+        return True
+
+
+class Writer:
+    """Turns batches of commands into group commits; between batches it keeps house."""
+
+    def __init__(self, boot: Boot, loop: ActorLoop, clock: Clock, rng: random.Random, log: Any) -> None:
+        self.boot = boot
+        self.loop = loop
+        self.clock = clock
+        self.rng = rng
+        self.log = log
+        self.config: Config = boot.config
+        self.workspace = Workspace(Path(boot.workspace))
+        self.waiting = LockWait(clock, loop, boot.config.supervision.start_timeout_ms)
+        self.connection: Connection | None = None
+        self.group: GroupCommit | None = None
+        self._lock_fd: int | None = None
+        self._wal_frames = 0
+        self._housekept_ns = 0
+        self._probed_ns = 0
+
+    def start(self) -> None:
+        """The database is open, sound, of the current schema, and one commit has reached the disk."""
+        self._take_lock()
+        path = self.workspace.database
+        try:
+            connection = open_writer(path, busy=self.waiting)
+        except (ForeignDatabase, ConfigError) as error:
+            raise ActorExit(ExitCode.CONFIG, error.detail) from error
+        except StoreError as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
+        self.connection = connection
+        connection.set_wal_hook(self._on_wal)
+        applied = 0
+        try:
+            self._quick_check(connection, path)
+            applied = migrate(connection, path, self.clock, progress=self.loop.starting)
+            self.group = GroupCommit(connection, self.clock, self.rng, self.config, self.boot.boot_id, self.log)
+            self._first_commit()
+        except NewerSchema as error:
+            raise ActorExit(ExitCode.CONFIG, error.detail) from error
+        except StoreIOError as error:
+            raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
+        except DiskFull:
+            if self.group is None:
+                raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to make {path}") from None
+            self.group.storage_full = True  # reads must go on: stand, refuse writes, probe
+        except BROKEN_DISK as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
+        self.waiting.starting = False
+        self.waiting.limit_ms = self.config.writer.busy_timeout_ms
+        self.log.info("store_open", schema=schema_version(connection), migrations=applied)
+
+    def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
+        """Every command is answered; the process leaves with 74 when the disk failed under a commit."""
+        group = self._group
+        effects: list[Incoming[WriterCommand]] = []
+        for incoming in batch:
+            if isinstance(incoming.body, TouchMemories):
+                group.touches.add(incoming.body)
+            elif isinstance(incoming.body, GetWriterStatus):
+                incoming.reply(self._status())
+            else:
+                effects.append(incoming)
+        limit = self.config.writer.batch_limit
+        try:
+            for start in range(0, len(effects), limit):
+                group.commit(effects[start : start + limit])
+        except StoreIOError as error:
+            raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
+        self._checkpoint(idle=False)
+
+    def tick(self) -> float | None:
+        """Touches are flushed, old replies pruned, the log folded back, a full disk probed."""
+        group = self._group
+        now_ns = self.clock.monotonic_ns()
+        flush_ns = self.config.writer.touch_flush_ms * 1_000_000
+        try:
+            if group.storage_full and now_ns - self._probed_ns >= _NS:
+                self._probed_ns = now_ns
+                group.probe_storage()
+            due = now_ns - self._housekept_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
+            if due:
+                self._housekept_ns = now_ns
+                group.housekeep(replies_before_ms=self.clock.wall_ms() - self.config.writer.reply_retention_ms)
+        except StoreIOError as error:
+            raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
+        self._checkpoint(idle=True)
+        if group.storage_full:
+            return 1.0
+        return flush_ns / 1e9 if group.touches else _HOUSEKEEPING_NS / _NS
+
+    def counters(self) -> dict[str, float]:
+        """Figures for the heartbeat."""
+        if self.group is None:
+            return {}
+        figures = self.group.figures
+        return {
+            "commits": figures.commits,
+            "rows": figures.rows,
+            "largest_batch": figures.largest_batch,
+            "refused_full": figures.refused_full,
+            "refused_busy": figures.refused_busy,
+            "replayed": figures.replayed,
+            "wal_frames": self._wal_frames,
+            "storage_full": float(self.group.storage_full),
+            "touches_dropped": self.group.touches.dropped,
+        }
+
+    def drain(self) -> None:
+        """Pending touches are written, the log is folded back and emptied, the database is closed."""
+        if self.connection is None:
+            return
+        if self.group is not None:
+            try:
+                self.group.housekeep(replies_before_ms=0)
+            except StoreIOError as error:
+                self.log.exception("drain_failed", error=error.detail)
+        checkpoint.checkpoint(self.connection, "truncate")
+        self.connection.close()
+        self.connection = None
+
+    def reload(self, config: Config) -> None:
+        """New limits and the agents' roster hold from the next commit on."""
+        self.config = config
+        self._group.config = config
+        self.waiting.limit_ms = config.writer.busy_timeout_ms
+        self._first_commit()
+
+    @property
+    def _group(self) -> GroupCommit:
+        assert self.group is not None, "the writer was not started"
+        return self.group
+
+    def _take_lock(self) -> None:
+        """Only one writer per workspace, whatever became of an earlier supervisor; waits for an old one to leave."""
+        path = self.workspace.daemon_dir / "writer.lock"
+        self._lock_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        until_ns = self.clock.monotonic_ns() + 10 * _NS
+        self.loop.starting("opening the database")
+        while True:
+            try:
+                fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if self.clock.monotonic_ns() > until_ns:
+                    raise ActorExit(ExitCode.IN_USE, "another writer holds this workspace") from error
+                time.sleep(0.02)
+            else:
+                return
+
+    def _quick_check(self, connection: Connection, path: Path) -> None:
+        if path.stat().st_size > _QUICK_CHECK_BYTES:
+            return
+        verdict = connection.pragma("quick_check", 1)
+        if verdict != "ok":
+            raise StoreIOError(f"{path} is damaged ({verdict}); run `signet doctor`, or restore a backup")
+
+    def _first_commit(self) -> None:
+        group = self._group
+        with write_transaction(group.connection) as tx:
+            session = Session.begin(tx, self.clock, self.rng, self.config, self.boot.boot_id, KnownRows())
+            agents.sync_roster(session)
+            tx.execute(
+                "INSERT INTO store_meta (key, value) VALUES ('database_id', ?) ON CONFLICT (key) DO NOTHING",
+                (session.new_id(),),
+            )
+            tx.execute(
+                "INSERT INTO store_meta (key, value) VALUES ('writer_started_at', ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (iso(self.clock.wall_ms()),),
+            )
+            tx.commit()
+
+    def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
+        self._wal_frames = frames
+        return 0
+
+    def _checkpoint(self, *, idle: bool) -> None:
+        mode = checkpoint.wanted(self._wal_frames, idle=idle)
+        if mode is None or self.connection is None:
+            return
+        self.waiting.limit_ms = checkpoint.RESTART_BUSY_MS
+        try:
+            frames, folded = checkpoint.checkpoint(self.connection, mode)
+        except BROKEN_DISK as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
+        except DiskFull:
+            return
+        finally:
+            self.waiting.limit_ms = self.config.writer.busy_timeout_ms
+        if frames >= 0 and frames == folded:
+            self._wal_frames = 0
+
+    def _status(self) -> WriterStatus:
+        group = self._group
+        wal = self.workspace.database.with_name(self.workspace.database.name + "-wal")
+        return WriterStatus(
+            commits=group.figures.commits,
+            rows=group.figures.rows,
+            largest_batch=group.figures.largest_batch,
+            wal_bytes=wal.stat().st_size if wal.exists() else 0,
+            storage_full=group.storage_full,
+            schema_version=schema_version(group.connection),
+            sqlite_version=check_sqlite_version(),
+        )

@@ -1,0 +1,35 @@
+"""Agents that own memories: registered when first seen, policies taken from the configured roster.
+
+Source: memory-api.txt "remember"; architecture.txt "Multi-Agent Support".
+"""
+
+from __future__ import annotations
+
+from signet_actors.store.read_policy import DEFAULT_AGENT
+from signet_actors.writer.session import Session
+
+
+def register(session: Session, agent_id: str) -> None:
+    """The agent has a row: ``shared`` when it is new; an existing policy is preserved."""
+    if agent_id in session.known.agents:
+        return
+    session.tx.execute(
+        "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES (?, ?, 'shared', ?, ?)"
+        " ON CONFLICT (id) DO NOTHING",
+        (agent_id, agent_id, session.now, session.now),
+    )
+    session.known.agents.add(agent_id)
+
+
+def sync_roster(session: Session) -> None:
+    """The default agent and every agent of ``agents.roster`` exist; a roster entry's policy wins."""
+    register(session, DEFAULT_AGENT)
+    for agent in session.config.agents.roster:
+        session.tx.execute(
+            "INSERT INTO agents (id, name, read_policy, policy_group, created_at, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (id) DO UPDATE SET read_policy = excluded.read_policy,"
+            " policy_group = excluded.policy_group, updated_at = excluded.updated_at"
+            " WHERE read_policy IS NOT excluded.read_policy OR policy_group IS NOT excluded.policy_group",
+            (agent.name, agent.name, agent.read_policy, agent.policy_group, session.now, session.now),
+        )

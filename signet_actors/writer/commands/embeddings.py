@@ -1,0 +1,83 @@
+"""Vectors of memories: the ``embeddings`` row and its ``vec0`` twin change together.
+
+Source: architecture.txt "embeddings"; decisions.md 5, 36.
+"""
+
+from __future__ import annotations
+
+from signet_actors.protocol.writer import Vector
+from signet_actors.store.vectors import vec_table
+from signet_actors.writer.session import Session
+
+_CHUNK_ROWS = 256  # vec0 allocates vectors in blocks; a small block keeps the write-ahead log of one insert small
+
+
+def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -> int | None:
+    """The vector of the memory is stored and findable; returns ``embeddings.seq``, None if the frame is unusable."""
+    raw = session.vector_bytes(vector)
+    if raw is None:
+        return None
+    table = session.known.vec_tables.get(vector.model)
+    if table is None:
+        table = _ensure_table(session, vector.model, vector.dimensions)
+        session.known.vec_tables[vector.model] = table
+    session.tx.execute(
+        "INSERT INTO embeddings (source_type, source_id, model, dimensions, vector, content_hash, created_at)"
+        " VALUES ('memory', ?, ?, ?, ?, ?, ?)",
+        (memory_id, vector.model, vector.dimensions, raw, content_hash, session.now),
+    )
+    seq = session.tx.connection.last_insert_rowid()
+    session.tx.execute(f"INSERT INTO {table} (rowid, embedding) VALUES (?, ?)", (seq, raw))
+    return seq
+
+
+def remove(session: Session, memory_id: str) -> None:
+    """No vector of the memory is left, under any model."""
+    for seq, model in session.tx.rows(
+        "SELECT seq, model FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
+    ):
+        hide(session, seq, model)
+        session.tx.execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
+
+
+def hide(session: Session, seq: int, model: str) -> None:
+    """The vector is out of the search index; its ``embeddings`` row stays, so that a recovery can bring it back."""
+    table = vec_table(session.tx.connection, model)
+    if table is not None:
+        session.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
+
+
+def hide_all(session: Session, memory_id: str) -> None:
+    """``hide`` for every vector of the memory."""
+    for seq, model in session.tx.rows(
+        "SELECT seq, model FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
+    ):
+        hide(session, seq, model)
+
+
+def show_all(session: Session, memory_id: str) -> None:
+    """Every stored vector of the memory is in its search index again."""
+    for seq, model, dimensions, raw in session.tx.rows(
+        "SELECT seq, model, dimensions, vector FROM embeddings WHERE source_type = 'memory' AND source_id = ?",
+        (memory_id,),
+    ):
+        table = _ensure_table(session, model, dimensions)
+        session.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
+        session.tx.execute(f"INSERT INTO {table} (rowid, embedding) VALUES (?, ?)", (seq, raw))
+
+
+def _ensure_table(session: Session, model: str, dimensions: int) -> str:
+    """The ``vec0`` table of ``model`` exists; created inside the transaction at first sight of the model."""
+    known = vec_table(session.tx.connection, model)
+    if known is not None:
+        return known
+    session.tx.execute(
+        "INSERT INTO embedding_models (model, dimensions, created_at) VALUES (?, ?, ?)",
+        (model, dimensions, session.now),
+    )
+    table = f"vec_embeddings_{session.tx.connection.last_insert_rowid()}"
+    session.tx.execute(
+        f"CREATE VIRTUAL TABLE {table} USING vec0("
+        f"embedding float[{dimensions}] distance_metric=cosine, chunk_size={_CHUNK_ROWS})"
+    )
+    return table

@@ -1,0 +1,60 @@
+"""The durable job queue, as far as the writer owns it: enqueue, and return of expired leases.
+
+Source: memory-system.txt "Job Queue"; decisions.md 11-13.
+"""
+
+from __future__ import annotations
+
+from signet_actors.protocol.writer import LeasesReaped, ReapLeases
+from signet_actors.writer.session import Session
+
+LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
+WORKER_LOST = "the worker went away; the lease expired"
+
+
+def enqueue(session: Session, job_type: str, memory_id: str) -> None:
+    """A pending job of this kind exists for the memory; a second one is dropped while the first waits or runs."""
+    session.tx.execute(
+        "INSERT INTO memory_jobs (id, job_type, memory_id, max_attempts, created_at, updated_at)"
+        " SELECT ?, ?, ?, ?, ?, ? WHERE NOT EXISTS ("
+        " SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND status IN ('pending', 'leased'))",
+        (
+            session.new_id(),
+            job_type,
+            memory_id,
+            session.config.memory.pipeline_v2.worker.max_retries,
+            session.now,
+            session.now,
+            memory_id,
+            job_type,
+        ),
+    )
+
+
+def reap(session: Session, command: ReapLeases) -> LeasesReaped:
+    """Expired leases are given back: to ``pending`` while attempts remain, else to ``dead`` with the cause.
+
+    A lease counts on the monotonic clock of one supervisor life; a lease of another life is expired, because no
+    worker of that life can still be running.
+    """
+    expired = session.tx.rows(
+        "SELECT seq, attempts, max_attempts FROM memory_jobs"
+        " WHERE status = 'leased' AND (lease_boot IS NOT ? OR lease_expires_ns < ?) ORDER BY seq LIMIT ?",
+        (session.boot_id, session.clock.monotonic_ns(), command.limit),
+    )
+    dead = 0
+    for seq, attempts, max_attempts in expired:
+        if attempts >= max_attempts:
+            dead += 1
+            session.tx.execute(
+                "UPDATE memory_jobs SET status = 'dead', error = ?, failed_at = ?, updated_at = ?, lease_id = NULL,"
+                " lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?",
+                (LAST_ATTEMPT_LOST, session.now, session.now, seq),
+            )
+        else:
+            session.tx.execute(
+                "UPDATE memory_jobs SET status = 'pending', error = ?, failed_at = ?, updated_at = ?, lease_id = NULL,"
+                " lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
+                (WORKER_LOST, session.now, session.now, seq),
+            )
+    return LeasesReaped(requeued=len(expired) - dead, dead=dead)

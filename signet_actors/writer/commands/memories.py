@@ -1,0 +1,415 @@
+"""Remember, modify, forget and recover one memory, inside the open transaction.
+
+Source: memory-api.txt; memory-system.txt "Modify and Forget", "Soft-Delete and Recovery"; decisions.md 4, 32, 36, 38.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET
+
+from signet_actors.domain.normalization import content_hash, normalized_content
+from signet_actors.domain.query_words import cjk_bigrams
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.writer import (
+    ForgetMemory,
+    Forgotten,
+    MemoryPatch,
+    Modified,
+    NewMemory,
+    Recovered,
+    RecoverMemory,
+    Remember,
+    Remembered,
+)
+from signet_actors.runtime.clock import iso
+from signet_actors.store.read_policy import readable
+from signet_actors.store.rows import decode_tags
+from signet_actors.writer.commands import agents, embeddings, graph_links, history, jobs
+from signet_actors.writer.session import Session
+
+AUTONOMOUS_ACTOR_TYPES = ("pipeline", "agent")
+_DAY_MS = 86_400_000
+_SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
+
+
+class StoredRow(NamedTuple):
+    """The columns that decide about a change."""
+
+    seq: int
+    id: str
+    content: str
+    content_hash: str
+    type: str
+    tags: str
+    importance: float
+    pinned: int
+    who: str | None
+    agent_id: str
+    visibility: str
+    project: str | None
+    scope: str | None
+    is_deleted: int
+    deleted_at: str | None
+    version: int
+    embedding_seq: int | None
+
+
+_COLUMNS = ", ".join(f"m.{name}" for name in StoredRow._fields)
+
+
+def remember(session: Session, command: Remember) -> Remembered:
+    """The memory is stored, or the one that it duplicates is returned unchanged."""
+    memory = command.memory
+    digest = content_hash(memory.content)
+    existing = _duplicate(session, memory, digest)
+    if existing is not None:
+        return _already_there(session, existing, memory, digest)
+    agents.register(session, memory.agent_id)
+    return insert(session, memory, command.principal, digest)
+
+
+def insert(
+    session: Session, memory: NewMemory, principal: Principal, digest: str, *, enqueue: bool = True
+) -> Remembered:
+    """A new row with its vector, tags, temporal edges, history and extraction job."""
+    memory_id = session.new_id()
+    embedding_seq = None
+    if memory.vector is not None:
+        embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
+    extract = enqueue and session.config.memory.pipeline_v2.enabled
+    created_at = memory.created_at or session.now
+    changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
+    session.tx.execute(
+        "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, cjk, importance,"
+        " source_type, source_id, source_path, runtime_path, idempotency_key, session_id, tags, who, project, scope,"
+        " agent_id, visibility, pinned, extraction_status, embedding_model, embedding_seq, created_at, updated_at,"
+        " updated_by)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            memory_id,
+            memory.type,
+            memory.content,
+            normalized_content(memory.content),
+            digest,
+            hashlib.sha256(memory.content.encode()).digest(),
+            cjk_bigrams(memory.content),
+            memory.importance,
+            memory.source_type,
+            memory.source_id,
+            memory.source_path,
+            memory.runtime_path,
+            memory.idempotency_key,
+            principal.session_id,
+            msgspec.json.encode(memory.tags).decode(),
+            memory.who,
+            memory.project,
+            memory.scope,
+            memory.agent_id,
+            memory.visibility,
+            int(memory.pinned),
+            "pending" if extract else "none",
+            memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
+            embedding_seq,
+            created_at,
+            session.now,
+            changed_by,
+        ),
+    )
+    seq = session.tx.connection.last_insert_rowid()
+    for tag in memory.tags:
+        session.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, seq))
+    for edge in memory.temporal:
+        session.tx.execute(
+            "INSERT INTO temporal_edges (subject_type, subject_id, facet, start_at, end_at, created_at)"
+            " VALUES ('memory', ?, ?, ?, ?, ?)",
+            (memory_id, edge.facet, edge.start, edge.end, session.now),
+        )
+    history.record(
+        session,
+        memory_id,
+        "created",
+        msgspec.structs.replace(principal, changed_by=changed_by),
+        new_content=memory.content,
+    )
+    if extract:
+        jobs.enqueue(session, "extract", memory_id)
+    return Remembered(
+        id=memory_id,
+        type=memory.type,
+        tags=list(memory.tags),
+        pinned=memory.pinned,
+        importance=memory.importance,
+        content=memory.content,
+        embedded=embedding_seq is not None,
+        deduped=False,
+        version=1,
+    )
+
+
+def same_scope(memory: NewMemory) -> tuple[str, str, str, str]:
+    """Bindings of the scope inside which two memories can be duplicates (decisions.md 4)."""
+    return (memory.agent_id, memory.visibility, memory.project or "", memory.scope or "")
+
+
+def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
+    """The live row with this content in the memory's scope."""
+    return _row(
+        session,
+        f"{_SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
+        (*same_scope(memory), digest),
+    )
+
+
+def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredRow | None:
+    """The row, live or deleted, that holds an idempotency key in the memory's scope."""
+    return _row(session, f"{_SAME_SCOPE} AND m.idempotency_key = ?", (*same_scope(memory), key))
+
+
+def release_key(session: Session, row: StoredRow) -> None:
+    """A deleted row gives up its idempotency key, so that the content can be remembered again under it."""
+    session.tx.execute("UPDATE memories SET idempotency_key = NULL WHERE seq = ?", (row.seq,))
+
+
+def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
+    """Order: source id, idempotency key, content hash. Source: decisions.md 4."""
+    if memory.source_id is not None and not memory.session_bound:
+        row = _row(
+            session,
+            f"m.source_id = ? AND m.source_type IS NOT 'chunk' AND {_SAME_SCOPE} AND m.is_deleted = 0",
+            (memory.source_id, *same_scope(memory)),
+        )
+        if row is not None:
+            return row
+    if memory.idempotency_key is not None:
+        row = by_idempotency_key(session, memory, memory.idempotency_key)
+        if row is not None and row.is_deleted:
+            release_key(session, row)
+        elif row is not None:
+            return row
+    return live_by_hash(session, memory, digest)
+
+
+def _already_there(session: Session, row: StoredRow, memory: NewMemory, digest: str) -> Remembered:
+    embedding_seq = row.embedding_seq
+    if embedding_seq is None and memory.vector is not None and row.content_hash == digest:
+        embedding_seq = embeddings.store(session, row.id, digest, memory.vector)
+        if embedding_seq is not None:
+            session.tx.execute(
+                "UPDATE memories SET embedding_seq = ?, embedding_model = ? WHERE seq = ?",
+                (embedding_seq, memory.vector.model, row.seq),
+            )
+    return Remembered(
+        id=row.id,
+        type=row.type,
+        tags=decode_tags(row.tags),
+        pinned=bool(row.pinned),
+        importance=row.importance,
+        content=row.content,
+        embedded=embedding_seq is not None,
+        deduped=True,
+        version=row.version,
+    )
+
+
+def modify(session: Session, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
+    """The patch is applied and the version raised, or the status says why not."""
+    row = _readable_row(session, patch.id, read)
+    if row is None:
+        return Modified(id=patch.id, status="not_found")
+    if row.is_deleted:
+        return Modified(id=patch.id, status="deleted", current_version=row.version)
+    if patch.if_version is not None and patch.if_version != row.version:
+        return Modified(id=patch.id, status="version_conflict", current_version=row.version)
+
+    changes: dict[str, Any] = {}
+    before: dict[str, Any] = {}
+    tags = list(patch.tags) if patch.tags is not UNSET else None
+    for column, new, old in (
+        ("type", patch.type, row.type),
+        ("importance", patch.importance, row.importance),
+        ("who", patch.who, row.who),
+        ("pinned", UNSET if patch.pinned is UNSET else int(patch.pinned), row.pinned),
+        ("tags", UNSET if tags is None else tags, decode_tags(row.tags)),
+    ):
+        if new is not UNSET and new != old:
+            changes[column], before[column] = new, old
+    content_changed = patch.content is not UNSET and patch.content != row.content
+    if not changes and not content_changed:
+        return Modified(id=patch.id, status="no_changes", current_version=row.version, new_version=row.version)
+
+    columns: dict[str, Any] = dict(changes)
+    embedded = False
+    new_content = row.content
+    if content_changed:
+        assert isinstance(patch.content, str)
+        new_content = patch.content
+        digest = content_hash(new_content)
+        twin = _row(
+            session,
+            f"{_SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ?",
+            (row.agent_id, row.visibility, row.project or "", row.scope or "", digest, row.seq),
+        )
+        if twin is not None:
+            return Modified(
+                id=patch.id,
+                status="duplicate_content_hash",
+                current_version=row.version,
+                duplicate_memory_id=twin.id,
+            )
+        embeddings.remove(session, row.id)
+        seq = None if patch.vector is None else embeddings.store(session, row.id, digest, patch.vector)
+        embedded = seq is not None
+        columns.update(
+            content=new_content,
+            normalized_content=normalized_content(new_content),
+            content_hash=digest,
+            content_sha256=hashlib.sha256(new_content.encode()).digest(),
+            cjk=cjk_bigrams(new_content),
+            embedding_seq=seq,
+            embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
+        )
+    if "tags" in columns:
+        columns["tags"] = msgspec.json.encode(columns["tags"]).decode()
+        session.tx.execute(
+            "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))",
+            (row.seq, row.tags),
+        )
+        for tag in tags or ():
+            session.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, row.seq))
+    assignments = ", ".join(f"{column} = ?" for column in columns)
+    session.tx.execute(
+        f"UPDATE memories SET {assignments}, version = version + 1, update_count = update_count + 1,"
+        " updated_at = ?, updated_by = ? WHERE seq = ?",
+        (*columns.values(), session.now, principal.changed_by, row.seq),
+    )
+    history.record(
+        session,
+        row.id,
+        "updated",
+        principal,
+        old_content=row.content,
+        new_content=new_content,
+        reason=patch.reason,
+        metadata={"before": before, "after": changes, "contentChanged": content_changed},
+    )
+    return Modified(
+        id=row.id,
+        status="updated",
+        current_version=row.version,
+        new_version=row.version + 1,
+        content_changed=content_changed,
+        embedded=embedded,
+    )
+
+
+def forget(session: Session, command: ForgetMemory) -> Forgotten:
+    """The memory is a tombstone out of every search index, or the status says why not."""
+    row = _readable_row(session, command.id, command.read)
+    if row is None:
+        return Forgotten(id=command.id, status="not_found")
+    if row.is_deleted:
+        return Forgotten(id=command.id, status="already_deleted", current_version=row.version)
+    if command.if_version is not None and command.if_version != row.version:
+        return Forgotten(id=command.id, status="version_conflict", current_version=row.version)
+    if command.force and command.principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
+        return Forgotten(id=command.id, status="autonomous_force_denied", current_version=row.version)
+    if row.pinned and not command.force:
+        return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
+    session.tx.execute(
+        "UPDATE memories SET is_deleted = 1, deleted_at = ?, version = version + 1, updated_at = ?, updated_by = ?"
+        " WHERE seq = ?",
+        (session.now, session.now, command.principal.changed_by, row.seq),
+    )
+    embeddings.hide_all(session, row.id)
+    history.record(session, row.id, "deleted", command.principal, old_content=row.content, reason=command.reason)
+    return Forgotten(id=row.id, status="deleted", current_version=row.version, new_version=row.version + 1)
+
+
+def erase(
+    session: Session, memory_id: str, version: int | None, reason: str, principal: Principal, read: ReadScope
+) -> Forgotten:
+    """The row and everything that holds its content are gone for good; the trail keeps the events without content.
+
+    Source: decisions.md 38 (batch ``force``); reliability.md R23.
+    """
+    row = _readable_row(session, memory_id, read)
+    if row is None:
+        return Forgotten(id=memory_id, status="not_found")
+    if principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
+        return Forgotten(id=memory_id, status="autonomous_force_denied", current_version=row.version)
+    if version is not None and version != row.version:
+        return Forgotten(id=memory_id, status="version_conflict", current_version=row.version)
+    embeddings.remove(session, row.id)
+    remove_row(session, row.seq, row.id, row.tags)
+    history.record(session, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
+    return Forgotten(id=row.id, status="deleted", current_version=row.version)
+
+
+def remove_row(session: Session, seq: int, memory_id: str, tags: str) -> None:
+    """The memory's row and what hangs on it are deleted; vectors must be gone already."""
+    session.tx.execute(
+        "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))", (seq, tags)
+    )
+    session.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
+    graph_links.remove(session, memory_id)
+    session.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
+    session.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
+    history.erase_content(session, memory_id)
+
+
+def recover(session: Session, command: RecoverMemory) -> Recovered:
+    """The tombstone is a live memory again, findable by every index, or the status says why not."""
+    window_ms = session.config.retention.tombstone_retention_ms
+    days = window_ms // _DAY_MS
+    row = _readable_row(session, command.id, command.read)
+    if row is None:
+        return Recovered(id=command.id, status="not_found", retention_days=days)
+    if not row.is_deleted:
+        return Recovered(id=command.id, status="not_deleted", retention_days=days, current_version=row.version)
+    if row.deleted_at is not None and row.deleted_at < iso(session.now_ms - window_ms):
+        return Recovered(id=command.id, status="retention_expired", retention_days=days, current_version=row.version)
+    if command.if_version is not None and command.if_version != row.version:
+        return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
+    twin = _row(
+        session,
+        f"{_SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
+        (row.agent_id, row.visibility, row.project or "", row.scope or "", row.content_hash),
+    )
+    if twin is not None:
+        return Recovered(
+            id=command.id,
+            status="duplicate_content_hash",
+            retention_days=days,
+            current_version=row.version,
+            duplicate_memory_id=twin.id,
+        )
+    session.tx.execute(
+        "UPDATE memories SET is_deleted = 0, deleted_at = NULL, version = version + 1, updated_at = ?, updated_by = ?"
+        " WHERE seq = ?",
+        (session.now, command.principal.changed_by, row.seq),
+    )
+    embeddings.show_all(session, row.id)
+    history.record(session, row.id, "recovered", command.principal, new_content=row.content, reason=command.reason)
+    return Recovered(
+        id=row.id,
+        status="recovered",
+        retention_days=days,
+        current_version=row.version,
+        new_version=row.version + 1,
+    )
+
+
+def _row(session: Session, predicate: str, bindings: Any) -> StoredRow | None:
+    row = session.tx.one(f"SELECT {_COLUMNS} FROM memories m WHERE {predicate} LIMIT 1", bindings)
+    return None if row is None else StoredRow(*row)
+
+
+def _readable_row(session: Session, memory_id: str, read: ReadScope) -> StoredRow | None:
+    """The row if the caller may read it; another agent's private memory looks like a missing one."""
+    predicate, bindings = readable(session.tx.connection, read)
+    return _row(session, f"m.id = :id AND {predicate}", {"id": memory_id, **bindings})

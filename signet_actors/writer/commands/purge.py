@@ -1,0 +1,133 @@
+"""The ordered purge, one bounded step at a time, and the clock's high-water mark.
+
+Order matters: links, then vectors, then the tombstones themselves; a tombstone whose links or vectors are still there
+waits for the next sweep.
+
+Source: memory-system.txt "Retention Worker"; reliability.md R16, R23.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, Purged, PurgeStep
+from signet_actors.runtime.sync_points import sync_point
+from signet_actors.writer.commands import embeddings, graph_links, memories
+from signet_actors.writer.session import Session
+
+_EXPIRED = "m.is_deleted = 1 AND m.deleted_at < ?"
+_CHANGES_KEPT = 50_000
+_MARK, _LEAP = "retention_high_water_mark", "retention_suspected_leap_since"
+
+
+def step(session: Session, command: PurgeStep) -> Purged:
+    """At most ``limit`` rows of one step are gone. Raises ``InvalidRequest`` for an unknown step."""
+    run = _STEPS.get(command.step)
+    if run is None:
+        raise InvalidRequest(f"unknown purge step {command.step!r}", field="step")
+    sync_point("maintenance.mid_step")
+    count = run(session, command.cutoff, command.limit)
+    return Purged(step=command.step, count=count, more=count >= command.limit)
+
+
+def _graph_links(session: Session, cutoff: str, limit: int) -> int:
+    rows = session.tx.rows(
+        f"SELECT DISTINCT m.id FROM memories m JOIN memory_entity_mentions x ON x.memory_id = m.id"
+        f" WHERE {_EXPIRED} LIMIT ?",
+        (cutoff, limit),
+    )
+    return sum(graph_links.remove(session, memory_id) for (memory_id,) in rows)
+
+
+def _embeddings(session: Session, cutoff: str, limit: int) -> int:
+    rows = session.tx.rows(
+        f"SELECT DISTINCT m.seq, m.id FROM memories m JOIN embeddings e"
+        f" ON e.source_type = 'memory' AND e.source_id = m.id WHERE {_EXPIRED} LIMIT ?",
+        (cutoff, limit),
+    )
+    for seq, memory_id in rows:
+        embeddings.remove(session, memory_id)
+        session.tx.execute("UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE seq = ?", (seq,))
+    return len(rows)
+
+
+def _tombstones(session: Session, cutoff: str, limit: int) -> int:
+    rows = session.tx.rows(
+        f"SELECT m.seq, m.id, m.tags FROM memories m WHERE {_EXPIRED}"
+        " AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.source_type = 'memory' AND e.source_id = m.id)"
+        " AND NOT EXISTS (SELECT 1 FROM memory_entity_mentions x WHERE x.memory_id = m.id)"
+        " ORDER BY m.deleted_at LIMIT ?",
+        (cutoff, limit),
+    )
+    for seq, memory_id, tags in rows:
+        memories.remove_row(session, seq, memory_id, tags)
+    return len(rows)
+
+
+def _history(session: Session, cutoff: str, limit: int) -> int:
+    return _delete(session, "memory_history", "seq", "created_at < ?", cutoff, limit)
+
+
+def _completed_jobs(session: Session, cutoff: str, limit: int) -> int:
+    return _delete(session, "memory_jobs", "seq", "status = 'completed' AND completed_at < ?", cutoff, limit)
+
+
+def _dead_jobs(session: Session, cutoff: str, limit: int) -> int:
+    return _delete(session, "memory_jobs", "seq", "status = 'dead' AND failed_at < ?", cutoff, limit)
+
+
+def _request_replies(session: Session, cutoff: str, limit: int) -> int:
+    cutoff_ms = int(datetime.fromisoformat(cutoff).timestamp() * 1000)
+    return prune_replies(session, cutoff_ms, limit)
+
+
+def prune_replies(session: Session, cutoff_ms: int, limit: int) -> int:
+    """Replies kept for retries before ``cutoff_ms`` are gone, and the change feed is cut to its bound."""
+    count = _delete(session, "request_replies", "request_id", "created_ms < ?", cutoff_ms, limit)
+    session.tx.execute(
+        "DELETE FROM memory_changes WHERE change IN (SELECT change FROM memory_changes WHERE change <"
+        " (SELECT max(change) - ? FROM memory_changes) ORDER BY change LIMIT ?)",
+        (_CHANGES_KEPT, limit),
+    )
+    return count
+
+
+def _delete(session: Session, table: str, key: str, where: str, cutoff: str | int, limit: int) -> int:
+    session.tx.execute(
+        f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE {where} LIMIT ?)", (cutoff, limit)
+    )
+    return session.tx.changes()
+
+
+_STEPS = {
+    "graph_links": _graph_links,
+    "embeddings": _embeddings,
+    "tombstones": _tombstones,
+    "history": _history,
+    "completed_jobs": _completed_jobs,
+    "dead_jobs": _dead_jobs,
+    "request_replies": _request_replies,
+}
+
+
+def advance_mark(session: Session, command: AdvanceHighWaterMark) -> HighWaterMark:
+    """The mark moves forward to ``now`` when accepted; a suspected leap is stored or cleared."""
+    previous = session.tx.one("SELECT value FROM store_meta WHERE key = ?", (_MARK,))
+    leap = session.tx.one("SELECT value FROM store_meta WHERE key = ?", (_LEAP,))
+    if command.accept:
+        _put(session, _MARK, command.now)
+    if command.suspected_leap_since is None:
+        session.tx.execute("DELETE FROM store_meta WHERE key = ?", (_LEAP,))
+    else:
+        _put(session, _LEAP, command.suspected_leap_since)
+    return HighWaterMark(
+        previous=None if previous is None else previous[0], suspected_leap_since=None if leap is None else leap[0]
+    )
+
+
+def _put(session: Session, key: str, value: str) -> None:
+    session.tx.execute(
+        "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )

@@ -1,0 +1,111 @@
+"""Which handler serves which command; a command without a handler is a type error."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.writer import (
+    AdvanceHighWaterMark,
+    ForgetMany,
+    ForgetMemory,
+    ForgetTarget,
+    Forgotten,
+    GetWriterStatus,
+    Idempotency,
+    ManyForgotten,
+    ManyModified,
+    MemoryPatch,
+    Modified,
+    ModifyMany,
+    ModifyMemory,
+    PurgeStep,
+    ReapLeases,
+    RecoverMemory,
+    Remember,
+    RememberChunks,
+    TouchMemories,
+    WriterCommand,
+    WriterReply,
+)
+from signet_actors.writer.commands import chunks, jobs, memories, purge
+from signet_actors.writer.session import Session
+
+Effect = (
+    Remember
+    | RememberChunks
+    | ModifyMemory
+    | ModifyMany
+    | ForgetMemory
+    | ForgetMany
+    | RecoverMemory
+    | PurgeStep
+    | ReapLeases
+    | AdvanceHighWaterMark
+)
+"""The commands that run in a transaction."""
+
+
+def is_effect(command: WriterCommand) -> bool:
+    """True for a command that needs a transaction."""
+    return not isinstance(command, TouchMemories | GetWriterStatus)
+
+
+def idempotency_of(command: Effect) -> Idempotency | None:
+    """The client's key, for the commands that carry one."""
+    return getattr(command, "idempotency", None)
+
+
+def execute(session: Session, command: Effect) -> WriterReply:
+    """The command's rows are changed inside the caller's savepoint; raises ``SignetError`` for a refusal."""
+    match command:
+        case Remember():
+            key = command.memory.idempotency_key
+            if key is not None:
+                chunks.refuse_chunked_key(session, key, command.memory)
+            return memories.remember(session, command)
+        case RememberChunks():
+            return chunks.remember(session, command)
+        case ModifyMemory():
+            return memories.modify(session, command.patch, command.principal, command.read)
+        case ModifyMany():
+            return ManyModified(
+                results=[_modify_one(session, patch, command.principal, command.read) for patch in command.patches]
+            )
+        case ForgetMemory():
+            return memories.forget(session, command)
+        case ForgetMany():
+            return ManyForgotten(results=[_forget_one(session, command, target) for target in command.targets])
+        case RecoverMemory():
+            return memories.recover(session, command)
+        case PurgeStep():
+            return purge.step(session, command)
+        case ReapLeases():
+            return jobs.reap(session, command)
+        case AdvanceHighWaterMark():
+            return purge.advance_mark(session, command)
+        case _:
+            assert_never(command)
+
+
+def _modify_one(session: Session, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
+    with session.tx.savepoint():
+        return memories.modify(session, patch, principal, read)
+
+
+def _forget_one(session: Session, command: ForgetMany, target: ForgetTarget) -> Forgotten:
+    if command.hard:
+        with session.tx.savepoint():
+            return memories.erase(session, target.id, target.version, command.reason, command.principal, command.read)
+    with session.tx.savepoint():
+        return memories.forget(
+            session,
+            ForgetMemory(
+                id=target.id,
+                reason=command.reason,
+                principal=command.principal,
+                if_version=target.version,
+                read=command.read,
+            ),
+        )

@@ -1,0 +1,203 @@
+"""Group commit: everything that waits goes into one transaction, and only after COMMIT is anybody answered.
+
+The part that must be boring. An answer with a result is a promise that the rows are on disk. What happens
+otherwise is equally certain:
+
+* the lock stayed taken, or a command was refused: nothing of it was applied (503, 4xx);
+* the disk is full: nothing was applied (507), reads go on, the next probe may succeed;
+* the disk failed inside COMMIT: unknown (504), and this process leaves with exit code 74, because a handle that saw an
+  I/O error may show pages that never reached the disk;
+* the disk failed before COMMIT: nothing was applied (503), and the process leaves all the same.
+
+Source: reliability.md R1-R5 and appendix B.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ErrorCode, SignetError, StoreIOError
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.writer import WriterReply
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, LockTimeout
+from signet_actors.store.transaction import write_transaction
+from signet_actors.writer import dispatch, idempotency
+from signet_actors.writer.commands import purge
+from signet_actors.writer.commands.access import PendingTouches
+from signet_actors.writer.session import KnownRows, Session
+
+
+class Waiting(Protocol):
+    """A command that waits for its answer; ``runtime.mailbox.Incoming`` is one."""
+
+    @property
+    def header(self) -> Header: ...
+    @property
+    def body(self) -> Any: ...
+    @property
+    def frames(self) -> Sequence[bytes]: ...
+    def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None: ...
+
+
+@dataclass(slots=True)
+class CommitFigures:
+    """Counts since the process started."""
+
+    commits: int = 0
+    rows: int = 0
+    largest_batch: int = 0
+    refused_full: int = 0
+    refused_busy: int = 0
+    replayed: int = 0
+
+
+class GroupCommit:
+    """Owns the transaction; ``commit`` answers every command that it is given, whatever happens."""
+
+    def __init__(
+        self, connection: Connection, clock: Clock, rng: random.Random, config: Config, boot_id: str, log: Any
+    ) -> None:
+        self.connection = connection
+        self.clock = clock
+        self.rng = rng
+        self.config = config
+        self.boot_id = boot_id
+        self.log = log
+        self.known = KnownRows()
+        self.touches = PendingTouches()
+        self.figures = CommitFigures()
+        self.storage_full = False
+
+    def commit(self, batch: Sequence[Waiting]) -> None:
+        """Every command of the batch is applied or refused, on disk, and answered.
+
+        Raises ``StoreIOError`` after answering when the disk failed: the process must leave.
+        """
+        if not batch:
+            return
+        if self.storage_full:
+            self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
+            return
+        answers: list[tuple[Waiting, WriterReply]] = []
+        committing = False
+        try:
+            with write_transaction(self.connection) as tx:
+                session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
+                for waiting in batch:
+                    answers.append((waiting, self._run(session, waiting)))
+                    sync_point("writer.mid_batch")
+                committing = True
+                tx.commit()
+                committing = False
+        except LockTimeout:
+            self.known.forget()
+            self.figures.refused_busy += len(batch)
+            self._refuse(batch, ErrorCode.NOT_APPLIED, "another program holds the database; nothing was applied", 1000)
+            return
+        except DiskFull:
+            self._enter_storage_full()
+            self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
+            return
+        except BROKEN_DISK as error:
+            self._disk_failed(batch, committing=committing, error=error)
+        self.figures.commits += 1
+        self.figures.rows += len(batch)
+        self.figures.largest_batch = max(self.figures.largest_batch, len(batch))
+        for index, (waiting, answer) in enumerate(answers):
+            waiting.reply(answer)
+            if index == 0:
+                sync_point("writer.after_first_reply")
+
+    def housekeep(self, *, replies_before_ms: int) -> int:
+        """Pending touches and expired replies are written in a commit of their own; returns rows touched."""
+        if self.storage_full:
+            return 0
+        try:
+            with write_transaction(self.connection) as tx:
+                session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
+                touched = self.touches.flush(session)
+                pruned = purge.prune_replies(session, replies_before_ms, 2000)
+                tx.commit()
+        except LockTimeout:
+            return 0
+        except DiskFull:
+            self._enter_storage_full()
+            return 0
+        except BROKEN_DISK as error:
+            raise StoreIOError(f"the disk failed: {error}") from error
+        return touched + pruned
+
+    def probe_storage(self) -> bool:
+        """A small write says whether the disk has room again; True when writes are served."""
+        if not self.storage_full:
+            return True
+        try:
+            with write_transaction(self.connection) as tx:
+                tx.execute(
+                    "INSERT INTO store_meta (key, value) VALUES ('storage_probe', hex(randomblob(8192)))"
+                    " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+                )
+                tx.commit()
+        except (DiskFull, LockTimeout):
+            return False
+        except BROKEN_DISK as error:
+            raise StoreIOError(f"the disk failed: {error}") from error
+        self.storage_full = False
+        self.log.warning("storage_recovered")
+        return True
+
+    def _run(self, session: Session, waiting: Waiting) -> WriterReply:
+        command = cast(dispatch.Effect, waiting.body)
+        session.frames = waiting.frames
+        key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(command))
+        earlier = idempotency.earlier_reply(session, key, digest)
+        if earlier is not None:
+            self.figures.replayed += 1
+            return earlier
+        try:
+            with session.tx.savepoint():
+                reply = dispatch.execute(session, command)
+                idempotency.keep_reply(session, key, digest, reply)
+                return reply
+        except SignetError as error:
+            self.known.forget()  # what the savepoint undid must not be believed
+            return Failure(code=error.code, detail=error.detail, field=error.field, retry_after_ms=error.retry_after_ms)
+        except (LockTimeout, DiskFull):
+            raise
+        except BROKEN_DISK:
+            raise
+        except Exception:
+            # One command's bug is that command's failure: its savepoint is undone and the others go on.
+            self.known.forget()
+            if not self.connection.in_transaction:
+                raise
+            self.log.exception("command_failed", command=type(command).__name__, trace=waiting.header.trace_id)
+            return Failure(code=ErrorCode.INTERNAL, detail="the command failed; nothing of it was applied")
+
+    def _enter_storage_full(self) -> None:
+        self.known.forget()
+        if not self.storage_full:
+            self.log.error("storage_full", remedy="free disk space; writes resume by themselves")
+        self.storage_full = True
+
+    def _refuse(
+        self, batch: Sequence[Waiting], code: ErrorCode, detail: str, retry_after_ms: int | None = None
+    ) -> None:
+        if code is ErrorCode.STORAGE_FULL:
+            self.figures.refused_full += len(batch)
+        for waiting in batch:
+            waiting.reply(Failure(code=code, detail=detail, retry_after_ms=retry_after_ms))
+
+    def _disk_failed(self, batch: Sequence[Waiting], *, committing: bool, error: BaseException) -> None:
+        if committing:
+            self._refuse(batch, ErrorCode.OUTCOME_UNKNOWN, "the disk failed while committing; the outcome is unknown")
+        else:
+            self._refuse(batch, ErrorCode.NOT_APPLIED, "the disk failed; nothing was applied", 1000)
+        raise StoreIOError(f"the disk failed: {error}") from error

@@ -1,0 +1,49 @@
+"""Exactly-once answers: the reply to a command is kept in the command's own transaction.
+
+A retry, by the client with its ``Idempotency-Key`` or by the gateway after the writer was restarted, finds the first
+reply and acts no second time; the primary key decides between twins.
+
+Source: decisions.md 3; reliability.md section 2 rule 8.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.writer import Idempotency, WriterReply
+from signet_actors.writer.session import Session
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
+
+
+def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, str | None]:
+    """``(key of the reply, digest of the body or None)``; a client's key beats the message id."""
+    if idempotency is None:
+        return header.message_id, None
+    return f"key:{idempotency.key}", idempotency.body_digest
+
+
+def earlier_reply(session: Session, key: str, digest: str | None) -> WriterReply | None:
+    """The reply that was given before, a conflict when the same key came with another body, or None."""
+    row = session.tx.one("SELECT body_digest, reply FROM request_replies WHERE request_id = ?", (key,))
+    if row is None:
+        return None
+    if row[0] != digest:
+        return Failure(
+            code=ErrorCode.IDEMPOTENCY_CONFLICT,
+            detail="this Idempotency-Key was already used with another body",
+            field="Idempotency-Key",
+        )
+    return _decoder.decode(row[1])
+
+
+def keep_reply(session: Session, key: str, digest: str | None, reply: WriterReply) -> None:
+    """The reply is stored in the open transaction."""
+    session.tx.execute(
+        "INSERT INTO request_replies (request_id, body_digest, reply, created_ms) VALUES (?, ?, ?, ?)",
+        (key, digest, _encoder.encode(reply), session.now_ms),
+    )

@@ -1,0 +1,63 @@
+"""The tree of processes that is the Signet daemon, and the program that runs it.
+
+Children start from top to bottom, each group when the one above it is ready, and stop from bottom to top. A child
+that dies is restarted alone (one for one), within the budget of its role in ``supervision.budgets``: a core child
+that cannot be kept alive ends the daemon with exit code 75, an optional one ends ``failed`` and is tried again later.
+A searcher counts as lost only when no other searcher serves.
+
+Children are named by module and started as fresh interpreters: a broken import kills one child, not the tree.
+
+Source: reliability.md appendix A; architecture.txt "Daemon".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from signet_actors.config.load import load_config, workspace_from
+from signet_actors.config.schema import Config
+from signet_actors.errors import ConfigError, ExitCode
+from signet_actors.runtime.supervision import ChildSpec, run_supervisor
+
+
+def searcher_count(config: Config) -> int:
+    """As configured, else one less than the cores, at least one."""
+    return config.searcher.processes or max(1, (os.cpu_count() or 1) - 1)
+
+
+TREE = (
+    ChildSpec("writer", "signet_actors.writer", core=True),
+    ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True),
+    ChildSpec("retention", "signet_actors.retention", core=False),
+    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True),
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the daemon in the foreground until it is asked to stop; ``--console`` mirrors the log to the terminal."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if [argument for argument in given if argument != "--console"]:
+        sys.stderr.write("usage: python -m supervisor [--console]\n")
+        return 64
+    environ = dict(os.environ)
+    any_port = environ.get("SIGNET_PORT") == "0"
+    if any_port:
+        del environ["SIGNET_PORT"]
+    try:
+        workspace = workspace_from(environ)
+    except ConfigError as error:
+        sys.stderr.write(f"{error.detail}\n")
+        return ExitCode.CONFIG
+
+    def load() -> Config:
+        loaded = load_config(workspace, environ)
+        for warning in loaded.warnings:
+            sys.stderr.write(f"warning: {warning}\n")
+        return loaded.config
+
+    return run_supervisor(TREE, workspace, load, port=0 if any_port else None, console="--console" in given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

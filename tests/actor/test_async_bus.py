@@ -1,0 +1,312 @@
+"""The gateway's side of the bus, against real actor processes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+
+from signet_actors.config.schema import Config, SearcherConfig, WriterConfig
+from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.searcher import GetCommonWords
+from signet_actors.protocol.writer import AdvanceHighWaterMark, TouchMemories
+from signet_actors.runtime.async_bus import AsyncBus
+from signet_actors.runtime.clock import SystemClock
+from tests.support.bus_room import BusRoom, bus_room
+
+
+@asynccontextmanager
+async def bus_in(room: BusRoom) -> AsyncIterator[AsyncBus]:
+    """A bus that has heard the tree."""
+    bus = AsyncBus(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
+    await bus.start()
+    bus.ready()
+    try:
+        room.said.setdefault("gateway", [])
+        await soon(lambda: room.listen() or room.said["gateway"])
+        room.announce_tree()
+        await soon(lambda: len(bus.tree.children) == len(room.states))
+        yield bus
+    finally:
+        await bus.close()
+
+
+async def soon(check: Callable[[], Any], *, within_s: float = 10.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not check():
+        assert time.monotonic() < deadline, "did not happen in time"
+        await asyncio.sleep(0.002)
+
+
+def in_room(test: Callable[[BusRoom], Awaitable[None]], config: Config | None = None) -> None:
+    with bus_room(config) as room:
+        asyncio.run(test(room))
+
+
+def command(text: str) -> AdvanceHighWaterMark:
+    return AdvanceHighWaterMark(now=text)
+
+
+def query(text: str) -> GetCommonWords:
+    return GetCommonWords(read=ReadScope(), project=text)
+
+
+def test_an_ask_is_answered_by_the_writer() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            answers = await asyncio.gather(
+                *(bus.ask_writer(command(f"n{number}"), trace_id="t") for number in range(200))
+            )
+            assert [str(answer.previous).split("@")[0] for answer in answers] == [f"n{n}" for n in range(200)]
+            assert bus.writer_backlog == 0
+
+    in_room(test)
+
+
+def test_a_hundred_thousand_bytes_and_frames_come_through() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            text = "x" * 3_000_000
+            answer = await bus.ask_writer(command(text), trace_id="t", frames=[b"\0" * 100_000])
+            assert answer.previous is not None
+            assert answer.previous.startswith(text)
+
+    in_room(test)
+
+
+def test_beyond_its_credits_an_ask_is_busy_at_once() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            asks = [asyncio.ensure_future(bus.ask_writer(command("sleep:100"), trace_id="t")) for _ in range(4)]
+            await asyncio.sleep(0)
+            before = time.monotonic()
+            with pytest.raises(Busy) as refused:
+                await bus.ask_writer(command("one too many"), trace_id="t")
+            assert time.monotonic() - before < 0.05
+            assert refused.value.retry_after_ms
+            await asyncio.gather(*asks)
+            assert bus.counters["shed"] == 1
+            await bus.ask_writer(command("now there is room"), trace_id="t")
+
+    in_room(test, Config(writer=WriterConfig(queue_limit=4)))
+
+
+def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
+    async def test(room: BusRoom) -> None:
+        async with bus_in(room) as bus:
+            before = time.monotonic()
+            with pytest.raises(Unavailable):
+                await bus.ask_writer(command("x"), trace_id="t", timeout_ms=5000)
+            assert 0.9 < time.monotonic() - before < 2
+            assert not bus.tell_writer(TouchMemories(ids=("a",)), trace_id="t")
+            assert bus.counters["unroutable"] == 1
+
+    in_room(test)
+
+
+def test_a_writer_that_comes_within_a_second_gets_what_waited() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start("writer", "writer", order="boot_sleep:300")
+        async with bus_in(room) as bus:
+            answer = await bus.ask_writer(command("patience"), trace_id="t", timeout_ms=5000)
+            assert answer.previous is not None
+
+    in_room(test)
+
+
+def test_no_answer_in_time_is_an_unknown_outcome() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            with pytest.raises(OutcomeUnknown):
+                await bus.ask_writer(command("sleep:400"), trace_id="t", timeout_ms=100)
+            await bus.ask_writer(command("x"), trace_id="t")
+            assert bus.counters["late"] == 1
+
+    in_room(test)
+
+
+def test_a_pending_ask_is_sent_to_the_restarted_writer_under_the_same_id_and_answered_once() -> None:
+    async def test(room: BusRoom) -> None:
+        first = room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            ask = asyncio.ensure_future(bus.ask_writer(command("die_once"), trace_id="t"))
+            await asyncio.to_thread(first.wait, 10)
+            room.died("writer")
+            second = room.start_ready("writer", "writer")
+            room.announce_tree()
+            answer = await ask
+            assert answer.suspected_leap_since == str(second.pid)
+            assert str(answer.previous).startswith("die_once@00112233aabbccdd.gateway.1.")
+            assert bus.counters["resent"] == 1
+            assert bus.counters["late"] == 0
+            assert bus.writer_backlog == 0
+
+    in_room(test)
+
+
+def test_a_cancelled_request_keeps_its_credit_until_the_writer_has_answered() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            ask = asyncio.ensure_future(bus.ask_writer(command("sleep:50"), trace_id="t"))
+            await asyncio.sleep(0)
+            ask.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await ask
+            assert bus.writer_backlog == 1
+            await soon(lambda: bus.writer_backlog == 0)
+            await bus.ask_writer(command("x"), trace_id="t")
+
+    in_room(test)
+
+
+def test_a_failure_of_the_actor_is_an_exception_with_its_code() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            with pytest.raises(SignetError) as refused:
+                await bus.ask_writer(command("refuse"), trace_id="t")
+            assert refused.value.code == ErrorCode.CONFLICT
+            assert refused.value.detail == "told to refuse"
+
+    in_room(test)
+
+
+def test_queries_are_spread_over_the_idle_searchers() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("searcher-1", "searcher")
+        room.start_ready("searcher-2", "searcher")
+        async with bus_in(room) as bus:
+            await soon(lambda: bus.searchers_known == 2)
+            answers = await asyncio.gather(*(bus.ask_searcher(query("sleep:5"), trace_id="t") for _ in range(20)))
+            names = [answer.words[0] for answer, _ in answers]
+            assert {"searcher-1", "searcher-2"} == set(names)
+
+    in_room(test)
+
+
+def test_the_query_of_a_killed_searcher_is_answered_by_another() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("searcher-1", "searcher")
+        async with bus_in(room) as bus:
+            await soon(lambda: bus.searchers_known == 1)
+            ask = asyncio.ensure_future(bus.ask_searcher(query("die_once"), trace_id="t", timeout_ms=8000))
+            await asyncio.to_thread(room.processes["searcher-1"].wait, 10)
+            room.start_ready("searcher-2", "searcher")
+            room.died("searcher-1")
+            answer, _ = await ask
+            assert answer.words[0] == "searcher-2"
+            assert answer.version == 2  # the attempt
+            assert bus.counters["resent"] == 1
+
+    in_room(test)
+
+
+def test_a_query_that_kills_two_searchers_is_given_up() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("searcher-1", "searcher")
+        room.start_ready("searcher-2", "searcher")
+        room.start_ready("searcher-3", "searcher")
+        async with bus_in(room) as bus:
+            await soon(lambda: bus.searchers_known == 3)
+            ask = asyncio.ensure_future(bus.ask_searcher(query("die"), trace_id="t", timeout_ms=8000))
+            dead: set[str] = set()
+            while len(dead) < 2:
+                for name in sorted(set(room.processes) - dead):
+                    if room.processes[name].poll() is not None:
+                        dead.add(name)
+                        room.died(name)
+                await asyncio.sleep(0.005)
+            with pytest.raises(Unavailable):
+                await ask
+            answer, _ = await bus.ask_searcher(query("x"), trace_id="t")
+            assert answer.words[0] not in dead
+
+    in_room(test)
+
+
+def test_with_no_searcher_a_query_is_unavailable_at_its_deadline() -> None:
+    async def test(room: BusRoom) -> None:
+        async with bus_in(room) as bus:
+            before = time.monotonic()
+            with pytest.raises(Unavailable, match="no searcher is there"):
+                await bus.ask_searcher(query("x"), trace_id="t", timeout_ms=150)
+            assert 0.1 < time.monotonic() - before < 1
+            assert bus.search_backlog == 0
+
+    in_room(test)
+
+
+def test_a_searcher_past_the_deadline_gets_nothing_new_until_it_speaks() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("searcher-1", "searcher")
+        async with bus_in(room) as bus:
+            await soon(lambda: bus.searchers_known == 1)
+            with pytest.raises(Unavailable, match="did not answer"):
+                await bus.ask_searcher(query("sleep:300"), trace_id="t", timeout_ms=100)
+            with pytest.raises(Unavailable, match="no searcher was free"):
+                await bus.ask_searcher(query("x"), trace_id="t", timeout_ms=20)
+            answer, _ = await bus.ask_searcher(query("x"), trace_id="t")
+            assert answer.words[0] == "searcher-1"
+            assert bus.counters["late"] == 1
+
+    in_room(test)
+
+
+def test_more_queries_than_the_queue_holds_are_busy() -> None:
+    async def test(room: BusRoom) -> None:
+        async with bus_in(room) as bus:
+            asks = [
+                asyncio.ensure_future(bus.ask_searcher(query("x"), trace_id="t", timeout_ms=200)) for _ in range(5)
+            ]
+            results = await asyncio.gather(*asks, return_exceptions=True)
+            assert [type(result).__name__ for result in results].count("Busy") == 2
+            assert [type(result).__name__ for result in results].count("Unavailable") == 3
+
+    in_room(test, Config(searcher=SearcherConfig(queue_limit=3)))
+
+
+def test_a_restarted_gateway_finds_the_searchers_by_itself() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("searcher-1", "searcher")
+        for _ in range(2):
+            async with bus_in(room) as bus:
+                answer, _ = await bus.ask_searcher(query("x"), trace_id="t")
+                assert answer.words[0] == "searcher-1"
+
+    in_room(test)
+
+
+def test_a_searcher_of_another_boot_is_refused() -> None:
+    async def test(room: BusRoom) -> None:
+        async with bus_in(room) as bus:
+            room.boot_id = "another"
+            foreign = msgspec.structs.replace(room.gateway_boot(), name="searcher-9", boot_id="another")
+            await asyncio.to_thread(_say_idle, foreign)
+            await soon(lambda: bus.counters["foreign"] == 1)
+            assert bus.searchers_known == 0
+
+    in_room(test)
+
+
+def _say_idle(boot: Any) -> None:
+    from signet_actors.protocol.control import Idle
+    from signet_actors.runtime.envelope import Speaker
+    from signet_actors.runtime.sockets import SEARCH_SOCKET, connect_dealer, new_context
+
+    context = new_context()
+    socket = connect_dealer(context, boot.socket_dir, SEARCH_SOCKET, boot.name)
+    socket.send_multipart(Speaker(boot).tell(Idle()))
+    context.destroy(linger=500)

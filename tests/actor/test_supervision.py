@@ -1,0 +1,334 @@
+"""The supervisor with real processes: start order, restarts, budgets, drains, and who may run at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bus_room import REPOSITORY, child_environment, eventually
+
+pytestmark = pytest.mark.system
+
+QUICK: dict[str, Any] = {
+    "searcher": {"processes": 2},
+    "supervision": {
+        "heartbeatMs": 100,
+        "liveness": 5,
+        "backoffMinMs": 20,
+        "backoffMaxMs": 100,
+        "settledMs": 200,
+        "budgets": {
+            "writer": {"restarts": 5, "windowMs": 60000},
+            "searcher": {"restarts": 5, "windowMs": 60000},
+            "retention": {"restarts": 2, "windowMs": 60000},
+        },
+    },
+}
+
+
+class Daemon:
+    """A supervisor process and what it has written."""
+
+    def __init__(self, workspace: Path, process: subprocess.Popen[str]) -> None:
+        self.workspace = workspace
+        self.process = process
+
+    def lines(self) -> list[dict[str, Any]]:
+        found = []
+        for path in sorted((self.workspace / ".daemon" / "logs").glob("*.log")):
+            found += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return found
+
+    def events(self, event: str, **facts: Any) -> list[dict[str, Any]]:
+        return [
+            line
+            for line in self.lines()
+            if line["event"] == event and all(line.get(key) == value for key, value in facts.items())
+        ]
+
+    def wait_for(self, event: str, *, count: int = 1, within_s: float = 20, **facts: Any) -> list[dict[str, Any]]:
+        return eventually(  # type: ignore[no-any-return]
+            lambda: len(found := self.events(event, **facts)) >= count and found, within_s=within_s, what=event
+        )
+
+    def pid_of(self, child: str) -> int:
+        return int(self.events("spawned", child=child)[-1]["pid"])
+
+    def exit_code(self, within_s: float = 20) -> int:
+        return self.process.wait(within_s)
+
+
+@contextmanager
+def daemon(
+    workspace: Path, config: dict[str, Any] | None = None, *, orders: str = "", serving: bool = True, **environ: str
+) -> Iterator[Daemon]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.echo_tree", str(workspace)],
+        env=child_environment(
+            **{"SIGNET_TEST_CONFIG": json.dumps(config or QUICK), "SIGNET_TEST_ECHO": orders, **environ}
+        ),
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
+    running = Daemon(workspace, process)
+    try:
+        if serving:
+            running.wait_for("serving")
+        yield running
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(10)
+        assert process.stderr is not None
+        process.stderr.close()
+
+
+@pytest.fixture
+def workspace() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="sgt-", dir="/tmp") as directory:
+        yield Path(directory) / "w"
+
+
+def alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def changed(config: dict[str, Any], **supervision: Any) -> dict[str, Any]:
+    return {**config, "supervision": {**config["supervision"], **supervision}}
+
+
+def test_children_start_in_order_and_sigterm_drains_them_in_reverse(workspace: Path) -> None:
+    with daemon(workspace) as running:
+        spawned = [line["child"] for line in running.events("spawned")]
+        assert spawned == ["writer", "searcher-1", "searcher-2", "retention", "gateway"]
+        ready = [line["child"] for line in running.events("child is up")]
+        assert ready.index("writer") < ready.index("searcher-1") < ready.index("gateway")
+        running.process.send_signal(signal.SIGTERM)
+        assert running.exit_code() == 0
+        drained = (workspace / "drained").read_text(encoding="utf-8").split()
+        assert [drained[0], drained[1], drained[-1]] == ["gateway", "retention", "writer"]
+        assert sorted(drained[2:-1]) == ["searcher-1", "searcher-2"]
+        assert not (workspace / ".daemon" / "pid").exists()
+
+
+def test_it_says_where_it_listens_and_keeps_its_files_private(workspace: Path) -> None:
+    with daemon(workspace) as running:
+        address = json.loads((workspace / ".daemon" / "address").read_text(encoding="utf-8"))
+        assert address["pid"] == running.process.pid
+        assert (workspace / ".daemon" / "pid").read_text(encoding="ascii").strip() == str(running.process.pid)
+        with socket.create_connection((address["host"], address["port"]), timeout=5):
+            pass  # accepted by the backlog although this gateway reads nothing
+        assert running.process.stderr is not None
+        assert f"http://127.0.0.1:{address['port']}" in running.process.stderr.readline()
+        for path in [workspace, *workspace.rglob("*")]:
+            mode = stat.S_IMODE(path.lstat().st_mode)
+            assert mode & 0o077 == 0, f"{path} has mode {mode:o}"
+
+
+def test_a_killed_child_is_restarted_at_once_and_the_others_keep_running(workspace: Path) -> None:
+    with daemon(workspace, changed(QUICK, settledMs=0)) as running:
+        gateway = running.pid_of("gateway")
+        for name in ("writer", "searcher-1"):
+            os.kill(running.pid_of(name), signal.SIGKILL)
+            running.wait_for("child is up", child=name, child_incarnation=2)
+        assert running.pid_of("gateway") == gateway
+        assert alive(gateway)
+        assert "SIGKILL" in running.events("child died", child="writer")[0]["cause"]
+
+
+def test_a_stopped_child_is_noticed_killed_and_restarted(workspace: Path) -> None:
+    with daemon(workspace) as running:
+        stopped = running.pid_of("searcher-1")
+        os.kill(stopped, signal.SIGSTOP)
+        running.wait_for("child is up", child="searcher-1", child_incarnation=2, within_s=5)
+        assert running.events("silent child killed", child="searcher-1")
+        assert not alive(stopped)
+
+
+def test_a_child_that_is_never_ready_is_killed_after_the_start_timeout(workspace: Path) -> None:
+    config = changed(QUICK, startTimeoutMs=1000)
+    with daemon(workspace, config, orders="writer=boot_hang", serving=False) as running:
+        died = running.wait_for("child died", child="writer")
+        assert "not ready in time" in died[0]["cause"]
+        running.process.send_signal(signal.SIGTERM)
+        assert running.exit_code() == 0
+
+
+def test_a_slow_start_that_reports_progress_is_waited_for(workspace: Path) -> None:
+    config = changed(QUICK, startTimeoutMs=1000)
+    with daemon(workspace, config, orders="writer=boot_sleep:1600") as running:
+        assert len(running.events("spawned", child="writer")) == 1
+
+
+def test_a_core_child_that_keeps_dying_ends_the_daemon_with_75(workspace: Path) -> None:
+    with daemon(workspace, orders="writer=boot_exit:1", serving=False) as running:
+        assert running.exit_code() == 75
+        assert len(running.events("spawned", child="writer")) == 6  # the first life and the budget of five
+        delays = [line["delay_ms"] for line in running.events("child will be restarted", child="writer")]
+        assert delays == sorted(delays) or max(delays) <= 125
+        assert running.process.stderr is not None
+        assert "writer cannot be kept alive" in running.process.stderr.read()
+
+
+def test_an_optional_child_over_budget_is_failed_and_retried_later(workspace: Path) -> None:
+    with daemon(
+        workspace, orders="retention=boot_exit:1", SIGNET_TEST_RETRY_FAILED_MS="400"
+    ) as running:
+        running.wait_for("child given up for now", child="retention", count=2)
+        assert len(running.events("spawned", child="retention")) == 4  # three within the budget, one retry
+        assert running.process.poll() is None
+
+
+def test_a_searcher_over_budget_leaves_the_serving_to_the_rest(workspace: Path) -> None:
+    with daemon(workspace, orders="searcher-1=boot_exit:1") as running:
+        running.wait_for("child given up for now", child="searcher-1")
+        assert running.process.poll() is None
+        assert alive(running.pid_of("searcher-2"))
+
+
+def test_the_last_searcher_over_budget_ends_the_daemon(workspace: Path) -> None:
+    config = {**QUICK, "searcher": {"processes": 1}}
+    with daemon(workspace, config, orders="searcher-1=boot_exit:1", serving=False) as running:
+        assert running.exit_code() == 75
+
+
+@pytest.mark.parametrize("code", [69, 73, 78])
+def test_a_child_that_no_restart_can_help_ends_the_daemon_with_its_own_code(workspace: Path, code: int) -> None:
+    with daemon(workspace, orders=f"writer=boot_exit:{code}", serving=False) as running:
+        assert running.exit_code() == code
+        assert len(running.events("spawned", child="writer")) == 1
+        assert running.process.stderr is not None
+        assert "writer: told to leave at boot" in running.process.stderr.read()
+
+
+def test_a_second_supervisor_is_refused_naming_the_first_and_touches_nothing(workspace: Path) -> None:
+    with daemon(workspace) as running:
+        before = (workspace / ".daemon" / "address").read_bytes()
+        with daemon(workspace, serving=False) as second:
+            assert second.exit_code(5) == 73
+            assert second.process.stderr is not None
+            assert f"pid {running.process.pid}" in second.process.stderr.read()
+        assert (workspace / ".daemon" / "address").read_bytes() == before
+        os.kill(running.pid_of("searcher-2"), signal.SIGKILL)
+        running.wait_for("child is up", child="searcher-2", child_incarnation=2)
+
+
+def test_a_taken_port_is_refused_naming_its_holder_and_the_way_out(workspace: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        with daemon(workspace, serving=False, SIGNET_TEST_PORT=str(port)) as running:
+            assert running.exit_code() == 78
+            assert running.process.stderr is not None
+            said = running.process.stderr.read()
+            assert f"port {port}" in said
+            assert str(os.getpid()) in said
+            assert "SIGNET_PORT" in said
+
+
+def test_an_invalid_configuration_is_refused_before_anything_is_made(workspace: Path) -> None:
+    with daemon(workspace, {"writer": {"queueLimit": 0}}, serving=False) as running:
+        assert running.exit_code() == 78
+        assert not workspace.exists()
+
+
+def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_at_once(workspace: Path) -> None:
+    with daemon(workspace) as running:
+        children = [int(line["pid"]) for line in running.events("spawned")]
+        running.process.kill()
+        running.exit_code()
+        eventually(lambda: not any(alive(pid) for pid in children), within_s=2, what="orphans gone")
+    with daemon(workspace, serving=False) as again:
+        again.wait_for("serving", count=2, within_s=10)
+
+
+def test_a_second_sigterm_forces_the_end_within_a_second(workspace: Path) -> None:
+    with daemon(workspace, changed(QUICK, drainMs=30000), orders="gateway=deaf") as running:
+        running.process.send_signal(signal.SIGTERM)
+        running.wait_for("draining", actor="gateway")
+        running.process.send_signal(signal.SIGTERM)
+        before = time.monotonic()
+        assert running.exit_code() == 0
+        assert time.monotonic() - before < 1
+
+
+def test_a_child_that_does_not_drain_is_killed_at_the_end_of_its_time(workspace: Path) -> None:
+    with daemon(workspace, changed(QUICK, drainMs=1500), orders="searcher-1=deaf") as running:
+        running.process.send_signal(signal.SIGTERM)
+        assert running.exit_code(5) == 0
+        assert "killed" in running.events("child stopped", child="searcher-1")[0]["cause"]
+        assert "writer" in (workspace / "drained").read_text(encoding="utf-8")
+
+
+def test_a_signal_to_the_whole_process_group_is_left_to_the_supervisor(workspace: Path) -> None:
+    with daemon(workspace) as running:
+        for line in running.events("spawned"):
+            os.kill(int(line["pid"]), signal.SIGINT)
+            os.kill(int(line["pid"]), signal.SIGTERM)
+        running.process.send_signal(signal.SIGINT)
+        assert running.exit_code() == 0
+        assert not running.events("child died")
+
+
+def test_sighup_brings_a_valid_configuration_to_every_child_and_refuses_an_invalid_one(
+    workspace: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(QUICK), encoding="utf-8")
+    with daemon(workspace, SIGNET_TEST_CONFIG=str(file)) as running:
+        file.write_text('{"writer": {"queueLimit": 0}}', encoding="utf-8")
+        running.process.send_signal(signal.SIGHUP)
+        assert "queueLimit" in running.wait_for("configuration refused")[0]["problem"]
+        file.write_text(json.dumps({**QUICK, "logging": {"level": "debug"}}), encoding="utf-8")
+        running.process.send_signal(signal.SIGHUP)
+        eventually(lambda: all((workspace / f"reloaded-{name}").exists() for name in ("writer", "gateway")))
+        assert (workspace / "reloaded-writer").read_text(encoding="utf-8") == "debug"
+
+
+def test_systemd_is_told_ready_watchdog_and_stopping(workspace: Path, tmp_path: Path) -> None:
+    name = f"\0signet-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(name)
+        systemd.settimeout(10)
+        with daemon(
+            workspace, NOTIFY_SOCKET="@" + name[1:], WATCHDOG_USEC="200000", serving=True
+        ) as running:
+            said = set()
+            while not {"READY=1", "WATCHDOG=1"} <= said:
+                said.add(systemd.recv(256).decode())
+            running.process.send_signal(signal.SIGTERM)
+            while "STOPPING=1" not in said:
+                said.add(systemd.recv(256).decode())
+            assert running.exit_code() == 0
+
+
+def test_every_log_line_says_who_when_and_how_bad(workspace: Path) -> None:
+    with daemon(workspace) as running:
+        lines = running.lines()
+        assert {"supervisor", "writer", "gateway"} <= {line["actor"] for line in lines}
+        for line in lines:
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["timestamp"])
+            assert line["level"] in {"debug", "info", "warning", "error", "critical"}
+            assert line["incarnation"] >= 1

@@ -1,0 +1,161 @@
+"""A room for tests of the bus: a private socket directory, a supervisor's socket, and real children on demand."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zmq
+
+from signet_actors.config.schema import Config
+from signet_actors.protocol.control import ChildSays, ChildState, Drain, Heartbeat, Leaving, Ready, TreeChanged
+from signet_actors.runtime.boot import Boot, encode_boot
+from signet_actors.runtime.envelope import Speaker
+from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, bind_router, new_context
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+BOOT_ID = "00112233aabbccdd"
+
+
+def eventually(check: Callable[[], Any], *, within_s: float = 10.0, what: str = "") -> Any:
+    """The first true value of ``check``; fails when it has not come in time."""
+    deadline = time.monotonic() + within_s
+    while True:
+        value = check()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"did not happen within {within_s} s: {what or check}"
+        time.sleep(0.005)
+
+
+def child_environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY), **more}
+
+
+class BusRoom:
+    """Plays the supervisor: hears the children, tells them the tree, and starts and kills echo actors."""
+
+    def __init__(self, directory: Path, config: Config) -> None:
+        self.workspace = directory
+        self.config = config
+        self.socket_dir = directory / "s"
+        self.socket_dir.mkdir(mode=0o700)
+        self.context = new_context()
+        self.router = bind_router(self.context, self.socket_dir, SUPERVISOR_SOCKET)
+        self.speaker = Speaker(self.boot("supervisor", "supervisor"))
+        self.decode = msgspec.msgpack.Decoder(ChildSays).decode
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.states: dict[str, ChildState] = {}
+        self.said: dict[str, list[Any]] = {}
+
+    def boot(self, name: str, role: str, incarnation: int = 1, *, boot_id: str = BOOT_ID, parent: int | None = None) -> Boot:
+        return Boot(
+            name=name,
+            role=role,
+            incarnation=incarnation,
+            boot_id=boot_id,
+            supervisor_pid=os.getpid() if parent is None else parent,
+            workspace=str(self.workspace),
+            socket_dir=str(self.socket_dir),
+            config=self.config,
+        )
+
+    def gateway_boot(self) -> Boot:
+        """For a bus inside the test's own process, whose parent is whoever runs the tests."""
+        return self.boot("gateway", "gateway", parent=os.getppid())
+
+    def start(self, name: str, role: str, *, order: str = "") -> subprocess.Popen[bytes]:
+        """A child process that is not known to be ready yet; its incarnation is one more than its last."""
+        incarnation = self.states[name].incarnation + 1 if name in self.states else 1
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(encode_boot(self.boot(name, role, incarnation)))
+            stdin.seek(0)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.echo_actor"],
+                stdin=stdin,
+                env=child_environment(SIGNET_TEST_ECHO=f"{name}={order}"),
+            )
+        self.processes[name] = process
+        self.states[name] = ChildState(name, role, "starting", incarnation, incarnation - 1, process.pid)
+        self.said[name] = []
+        return process
+
+    def start_ready(self, name: str, role: str, *, order: str = "") -> subprocess.Popen[bytes]:
+        process = self.start(name, role, order=order)
+        eventually(lambda: self.heard(name, Ready), what=f"{name} ready")
+        self.set_state(name, "up")
+        return process
+
+    def listen(self) -> None:
+        while self.router.poll(0):
+            identity, header, body = self.router.recv_multipart()
+            assert not self.speaker.is_foreign(self.speaker.read_header(header))
+            self.said.setdefault(identity.decode(), []).append(self.decode(body))
+
+    def heard(self, name: str, kind: type) -> Any:
+        self.listen()
+        return next((said for said in reversed(self.said.get(name, [])) if isinstance(said, kind)), None)
+
+    def counters(self, name: str) -> dict[str, float]:
+        beat = self.heard(name, Heartbeat)
+        return beat.counters if beat else {}
+
+    def last_words(self, name: str) -> Leaving | None:
+        return self.heard(name, Leaving)  # type: ignore[no-any-return]
+
+    def set_state(self, name: str, state: str) -> None:
+        self.states[name] = msgspec.structs.replace(self.states[name], state=state)
+
+    def announce_tree(self) -> None:
+        self.listen()
+        body = TreeChanged(list(self.states.values()))
+        for name in self.said:
+            self.send(name, body)
+
+    def send(self, name: str, body: msgspec.Struct) -> None:
+        try:
+            self.router.send_multipart([name.encode(), *self.speaker.tell(body)], zmq.NOBLOCK)
+        except zmq.ZMQError:
+            pass
+
+    def died(self, name: str) -> None:
+        """The child is gone, and the tree says so."""
+        self.processes[name].wait(10)
+        self.set_state(name, "restarting")
+        self.announce_tree()
+
+    def kill(self, name: str) -> None:
+        self.processes[name].kill()
+        self.died(name)
+
+    def drain(self, name: str) -> int:
+        eventually(lambda: self.listen() or self.said.get(name))
+        self.send(name, Drain(1000))
+        return self.processes[name].wait(10)
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait(10)
+        self.context.destroy(linger=0)
+
+
+@contextmanager
+def bus_room(config: Config | None = None) -> Iterator[BusRoom]:
+    directory = Path(tempfile.mkdtemp(prefix="sgt-", dir="/tmp"))
+    room = BusRoom(directory, config or Config())
+    try:
+        yield room
+    finally:
+        room.close()
+        shutil.rmtree(directory, ignore_errors=True)

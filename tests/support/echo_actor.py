@@ -1,0 +1,148 @@
+"""A tiny actor for tests of the runtime, started as a real process; its ``role`` decides what it is.
+
+It obeys the text in the requests that the tests send, so that each way of failing has a name:
+
+``die_once``        SIGKILL to itself on the first attempt, answer on the second
+``die``             SIGKILL to itself
+``stop``            SIGSTOP to itself
+``crash``           raise an exception that is no business of one message
+``refuse``          raise a SignetError for the message
+``leave:<code>``    raise ActorExit
+``sleep:<ms>``      answer late
+``busy:<ms>``       work for so long, but beat all the while
+anything else       echo it
+
+``SIGNET_TEST_ECHO`` may hold ``<name>:<way>`` pairs for the start: ``boot_exit:<code>``, ``boot_sleep:<ms>``,
+``boot_hang``, ``after:<ms>:<code>`` (exit so long after Ready), ``deaf`` (ignores the request to drain).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import Conflict
+from signet_actors.protocol.searcher import CommonWords, GetCommonWords, SearcherQuery
+from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, WriterCommand, WriterReply
+from signet_actors.runtime.actor_loop import ActorExit, ActorLoop
+from signet_actors.runtime.boot import Boot, read_boot
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.logs import configure_logging
+from signet_actors.runtime.mailbox import Incoming
+
+
+class Echo:
+    """An actor that does what it is told."""
+
+    def __init__(self, boot: Boot, loop: ActorLoop) -> None:
+        self.boot = boot
+        self.loop = loop
+        self.handled = 0
+        self.largest_batch = 0
+        self.ready_at = 0.0
+        self.marker = ""
+        orders = dict(
+            order.split("=", 1) for order in os.environ.get("SIGNET_TEST_ECHO", "").split(";") if "=" in order
+        )
+        self.order = orders.get(boot.name, "")
+
+    def start(self) -> None:
+        way, _, rest = self.order.partition(":")
+        if way == "boot_exit":
+            raise ActorExit(int(rest), "told to leave at boot")
+        if way == "boot_sleep":
+            until = time.monotonic() + int(rest) / 1000
+            while time.monotonic() < until:
+                time.sleep(0.02)
+                self.loop.starting("slowly")
+        if way == "boot_hang":
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def handle(self, batch: list[Incoming[Any]]) -> None:
+        self.largest_batch = max(self.largest_batch, len(batch))
+        for incoming in batch:
+            self.handled += 1
+            match incoming.body:
+                case AdvanceHighWaterMark(now=text):
+                    self.obey(text, incoming)
+                    incoming.reply(
+                        HighWaterMark(previous=f"{text}@{incoming.header.message_id}", suspected_leap_since=str(os.getpid()))
+                    )
+                case GetCommonWords(project=text):
+                    self.obey(text or "", incoming)
+                    incoming.reply(CommonWords(text or "", incoming.header.attempt, [self.boot.name, str(os.getpid())]))
+
+    def obey(self, text: str, incoming: Incoming[Any]) -> None:
+        way, _, rest = text.partition(":")
+        if way == "die" or (way == "die_once" and incoming.header.attempt == 1):
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif way == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif way == "crash":
+            raise RuntimeError("told to crash")
+        elif way == "refuse":
+            raise Conflict("told to refuse")
+        elif way == "leave":
+            raise ActorExit(int(rest), "told to leave")
+        elif way == "sleep":
+            time.sleep(int(rest) / 1000)
+        elif way == "busy":
+            until = time.monotonic() + int(rest) / 1000
+            while time.monotonic() < until:
+                self.loop.beat()
+                time.sleep(0.005)
+
+    def tick(self) -> float | None:
+        way, _, rest = self.order.partition(":")
+        if way == "after":
+            ms, _, code = rest.partition(":")
+            if not self.ready_at:
+                self.ready_at = time.monotonic()
+            left = self.ready_at + int(ms) / 1000 - time.monotonic()
+            if left <= 0:
+                sys.stderr.flush()
+                os._exit(int(code))
+            return left
+        return None
+
+    def counters(self) -> dict[str, float]:
+        return {"handled": self.handled, "largest_batch": self.largest_batch}
+
+    def drain(self) -> None:
+        if self.order == "deaf":
+            time.sleep(60)
+        with Path(self.boot.workspace, "drained").open("a", encoding="utf-8") as file:
+            file.write(f"{self.boot.name}\n")
+
+    def reload(self, config: Config) -> None:
+        Path(self.boot.workspace, f"reloaded-{self.boot.name}").write_text(config.logging.level, encoding="utf-8")
+
+
+def main() -> int:
+    boot = read_boot()
+    log = configure_logging(boot)
+    loop = ActorLoop(boot, SystemClock(), log)
+    if boot.role == "writer":
+        limits = boot.config.writer
+        loop.bind_mailbox(
+            "writer",
+            msgspec.msgpack.Decoder(WriterCommand),
+            max_items=limits.batch_limit,
+            max_bytes=limits.queue_bytes,
+        )
+    elif boot.role == "searcher":
+        loop.connect_work(boot.name, msgspec.msgpack.Decoder(SearcherQuery))
+    elif boot.role == "retention":
+        loop.connect_ask("writer", msgspec.msgpack.Decoder(WriterReply))
+    return loop.run(Echo(boot, loop))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

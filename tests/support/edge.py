@@ -1,0 +1,258 @@
+"""A real gateway edge on a loopback socket, in a thread of the test process, over a bus that a test scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import random
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, cast
+
+import msgspec
+import structlog
+import uvloop
+
+from signet_actors.config.schema import Config, GatewayConfig
+from signet_actors.errors import Unavailable
+from signet_actors.gateway.app import Edge
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.server import InProcessServer, ServerSettings, WireLimits
+from signet_actors.gateway.state import GatewayState
+from signet_actors.protocol.control import UP, ChildState, TreeChanged
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.clock import SystemClock, new_id
+
+PATIENCE_S = 10.0
+
+EVERYBODY_UP = (
+    ChildState("writer", "writer", UP, 1, 0, 11),
+    ChildState("searcher-1", "searcher", UP, 1, 0, 12),
+    ChildState("retention", "retention", UP, 1, 0, 13),
+    ChildState("gateway", "gateway", UP, 1, 0, 14),
+)
+
+
+class ScriptedBus:
+    """Answers each kind of request with what the test laid down; what was not laid down is away."""
+
+    def __init__(self, children: Sequence[ChildState] = EVERYBODY_UP) -> None:
+        self.tree = TreeChanged(list(children))
+        self.counters: dict[str, int] = {"sent": 0}
+        self.answers: dict[type, Any] = {}
+        self.asked: list[Any] = []
+
+    async def _answer(self, request: Any) -> Any:
+        self.asked.append(request)
+        answer = self.answers.get(type(request), Unavailable("away"))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def ask_writer(self, request: Any, **_: Any) -> Any:
+        return await self._answer(request)
+
+    async def ask_retention(self, request: Any, **_: Any) -> Any:
+        return await self._answer(request)
+
+    async def ask_searcher(self, request: Any, **_: Any) -> tuple[Any, list[bytes]]:
+        return await self._answer(request), []
+
+    async def ask_tree(self) -> TreeChanged:
+        return self.tree
+
+
+class Answered:
+    """An HTTP answer as a client got it."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], raw: bytes) -> None:
+        self.status = status
+        self.headers = {name.lower(): value for name, value in headers.items()}
+        self.raw = raw
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.raw)
+
+
+class RunningEdge:
+    """The edge, serving while inside ``with``. ``limits`` and ``gateway`` override the defaults of the test."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route],
+        workspace: Path,
+        *,
+        limits: WireLimits | None = None,
+        config: Config | None = None,
+        bus: ScriptedBus | None = None,
+        new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
+    ) -> None:
+        self.bus = bus or ScriptedBus()
+        self.log_lines: list[Mapping[str, Any]] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        config = config or Config()
+        boot = Boot(
+            name="gateway",
+            role="gateway",
+            incarnation=1,
+            boot_id="b",
+            supervisor_pid=4242,
+            workspace=str(workspace),
+            socket_dir=str(workspace),
+            config=config,
+        )
+        clock, rng = SystemClock(), random.Random(7)
+        self.state = GatewayState(
+            boot=boot,
+            config=config,
+            bus=cast("Any", self.bus),
+            clock=clock,
+            rng=rng,
+            log=self._new_log(),
+            embedder=None,
+            redactor=cast("Any", None),
+            confirm_key=bytes(32),
+            common_words=cast("Any", None),
+            port=self.port,
+            started_at_ms=clock.wall_ms(),
+        )
+        self._settings = ServerSettings(
+            Edge(self.state, routes), limits or WireLimits(), lambda: new_id(clock, rng)
+        )
+        self._new_loop = new_loop
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.failure: BaseException | None = None
+
+    def __enter__(self) -> RunningEdge:
+        self._thread.start()
+        assert self._started.wait(PATIENCE_S), "the server did not start"
+        assert self.failure is None, self.failure
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop(grace_ms=1000)
+
+    def stop(self, grace_ms: int) -> None:
+        """The server has drained and its thread is gone."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._drain, grace_ms)
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), "the server did not stop"
+
+    def begin_drain(self, grace_ms: int) -> None:
+        """The server has been asked to stop."""
+        self._loop.call_soon_threadsafe(self._drain, grace_ms)
+
+    def call_soon(self, action: Callable[[], Any]) -> None:
+        """``action`` runs on the server's loop."""
+        self._loop.call_soon_threadsafe(action)
+
+    @property
+    def server(self) -> InProcessServer:
+        return self._server
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answered:
+        """One request over its own connection; a mapping is sent as JSON, bytes as they are."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        sent = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, body=body, headers=sent)
+            response = connection.getresponse()
+            return Answered(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    def connect(self) -> socket.socket:
+        """A raw connection."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+
+    def raw(self, data: bytes) -> bytes:
+        """What the server sends back to ``data`` until it closes the connection."""
+        with self.connect() as connection:
+            connection.sendall(data)
+            return read_to_end(connection)
+
+    def _new_log(self) -> Any:
+        def keep(_: Any, level: str, event: Any) -> Any:
+            self.log_lines.append({**event, "level": level})
+            raise structlog.DropEvent
+
+        return structlog.wrap_logger(None, processors=[keep], wrapper_class=structlog.make_filtering_bound_logger(0))
+
+    def _drain(self, grace_ms: int) -> None:
+        self.state.draining = True
+        self._server.stop(grace_ms)
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=self._new_loop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            self.failure = error
+            self._started.set()
+            raise
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._server = InProcessServer(self._settings)
+        serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        accepting = asyncio.create_task(self._server.accepting.wait())
+        await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)
+        self._started.set()
+        await serving
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    """Everything until the peer closes, also by a reset after its last byte."""
+    parts: list[bytes] = []
+    try:
+        while part := connection.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def parse_answer(raw: bytes) -> Answered:
+    """The first HTTP answer in ``raw``."""
+    head, _, rest = raw.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines[1:])
+    length = int({name.lower(): value for name, value in headers.items()}.get("content-length", len(rest)))
+    return Answered(int(lines[0].split()[1]), headers, rest[:length])
+
+
+def gateway_config(**changes: Any) -> Config:
+    """The default configuration with other values under ``gateway``."""
+    return Config(gateway=msgspec.structs.replace(GatewayConfig(), **changes))
+
+
+async def echo(call: Call) -> Reply:
+    """What the handler was given."""
+    return Reply(
+        {
+            "path": dict(call.path),
+            "query": dict(call.query),
+            "headers": dict(call.headers),
+            "body": call.raw.decode("latin-1"),
+            "trace": call.trace_id,
+        }
+    )

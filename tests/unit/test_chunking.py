@@ -1,0 +1,44 @@
+"""Oversized content is cut at sentences and nothing gets lost."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.domain.chunking import chunk_by_sentence
+from signet_actors.domain.normalization import storage_content
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "chunks"),
+    [
+        ("Hello world. This is a test! Is it? Yes.", 20, ["Hello world.", "This is a test!", "Is it? Yes."]),
+        ("a" * 20, 10, ["a" * 20]),
+        ("a" * 21, 10, ["a" * 10, "a" * 10, "a"]),
+        ("no punctuation here at all", 5, ["no pu", "nctua", "tion", "here", "at al", "l"]),
+        ("", 10, []),
+        ("  \n ", 10, []),
+        ("One. Two.\nThree.", 100, ["One. Two. Three."]),
+        ("v1.2.3 is out. Good.", 100, ["v1.2.3 is out. Good."]),
+    ],
+)
+def test_the_worked_examples(text: str, target: int, chunks: list[str]) -> None:
+    assert chunk_by_sentence(text, target) == chunks
+
+
+@given(st.text(st.sampled_from("ab .!?\n\u00e9\u4e2d")), st.integers(1, 40))
+def test_every_character_but_white_space_survives_in_order(text: str, target: int) -> None:
+    chunks = chunk_by_sentence(text, target)
+    assert "".join("".join(chunks).split()) == "".join(text.split())
+    assert all(chunk and chunk == chunk.strip() and len(chunk) <= 2 * target for chunk in chunks)
+
+
+@given(st.text(), st.integers(1, 40))
+def test_chunks_of_stored_content_are_in_storage_form(text: str, target: int) -> None:
+    assert all(storage_content(chunk) == chunk for chunk in chunk_by_sentence(storage_content(text), target))
+
+
+def test_a_target_below_one_is_a_mistake() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        chunk_by_sentence("text", 0)

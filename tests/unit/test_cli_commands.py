@@ -1,0 +1,363 @@
+"""The commands of ``signet`` against a scripted daemon: what they ask, what they print, how they end."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli.main import COMMANDS, cli
+from tests.support.scripted_daemon import ScriptedDaemon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ID = "6f1c3b52-6c52-4d10-9d6e-4a7e7a2f0b11"
+OTHER = "b0b7f6f0-2a3e-4f6f-8f0a-0d0c1d2e3f40"
+MEMORY: dict[str, Any] = {
+    "id": ID,
+    "content": "User prefers vim keybindings",
+    "type": "preference",
+    "importance": 0.9,
+    "tags": "preference,editor",
+    "pinned": 0,
+    "who": "claude-code",
+    "created_at": "2026-02-21T10:00:00.000Z",
+    "updated_at": "2026-02-21T10:30:00.000Z",
+    "is_deleted": 0,
+    "version": 2,
+    "agent_id": "default",
+}
+STORED: dict[str, Any] = {
+    "id": ID,
+    "type": "preference",
+    "tags": "preference,editor",
+    "pinned": False,
+    "importance": 0.9,
+    "content": "User prefers vim keybindings",
+    "embedded": True,
+    "deduped": False,
+}
+
+
+@pytest.fixture
+def daemon() -> Iterator[ScriptedDaemon]:
+    scripted = ScriptedDaemon()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
+    def run(*arguments: str, stdin: str | bytes | None = None) -> Result:
+        return CliRunner().invoke(cli, ["--url", daemon.url, *arguments], input=stdin, prog_name="signet")
+
+    return run
+
+
+def test_remember_sends_what_the_options_say_and_prints_the_id_on_a_pipe(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("POST", "/api/memory/remember", STORED)
+    result = signet(
+        *("remember", "User prefers", "vim keybindings", "--type", "preference", "--tags", "preference, editor"),
+        *("-t", "ui", "-i", "0.9", "--project", "p", "--pinned", "--agent", "alice", "--visibility", "private"),
+        *("--idempotency-key", "k1", "--created-at", "2026-02-21"),
+    )
+    assert (result.exit_code, result.stdout) == (0, ID + "\n")
+    asked = daemon.asked[0]
+    assert asked.body == {
+        "content": "User prefers vim keybindings",
+        "type": "preference",
+        "tags": ["preference", "editor", "ui"],
+        "importance": 0.9,
+        "who": "user",
+        "project": "p",
+        "pinned": True,
+        "agentId": "alice",
+        "visibility": "private",
+        "idempotencyKey": "k1",
+        "createdAt": "2026-02-21",
+    }
+    assert asked.headers["x-signet-actor"] == "cli"
+    assert asked.headers["idempotency-key"].startswith("cli-")
+
+
+def test_remember_reads_standard_input_where_the_text_is_a_dash(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("POST", "/api/memory/remember", STORED)
+    assert signet("remember", "-", stdin="zwei Zeilen\nmit Ümlaut\n").exit_code == 0
+    assert daemon.asked[0].body["content"] == "zwei Zeilen\nmit Ümlaut"
+
+
+def test_remember_refuses_standard_input_that_is_not_text(signet: Callable[..., Result]) -> None:
+    result = signet("remember", "-", stdin=b"\xff\xfe")
+    assert result.exit_code == 2
+    assert "UTF-8" in result.stderr
+
+
+def test_remember_prints_one_id_a_part_of_an_oversized_text(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("POST", "/api/memory/remember", {"chunked": True, "chunk_count": 2, "ids": [ID, OTHER], "group_id": "g"})
+    assert signet("remember", "long").stdout.split() == [ID, OTHER]
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_json_prints_the_answer_as_it_came_wherever_the_option_stands(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], place: str
+) -> None:
+    daemon.on("POST", "/api/memory/remember", STORED)
+    arguments = ("--json", "remember", "x") if place == "before" else ("remember", "x", "--json")
+    assert json.loads(signet(*arguments).stdout) == STORED
+
+
+def test_recall_asks_with_its_filters_and_prints_tabbed_lines(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    row = {**MEMORY, "score": 0.92, "source": "hybrid"}
+    daemon.on("POST", "/api/memory/recall", {"results": [row], "query": "q", "method": "hybrid", "meta": {}})
+    result = signet(
+        "recall", "which", "editor?", "-n", "3", "--type", "preference", "--since", "2026-01-01", "--min-score", "0.2"
+    )
+    assert (
+        result.stdout
+        == f"0.92\t{ID}\tpreference\t2026-02-21T10:00:00.000Z\tpreference,editor\tUser prefers vim keybindings\n"
+    )
+    assert daemon.asked[0].body == {
+        "query": "which editor?",
+        "limit": 3,
+        "type": "preference",
+        "since": "2026-01-01",
+        "min_score": 0.2,
+    }
+
+
+def test_recall_without_a_hit_says_so_beside_the_output(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("POST", "/api/memory/recall", {"results": [], "query": "q", "method": "keyword"})
+    result = signet("recall", "nothing")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Nothing found.\n")
+
+
+def test_stored_text_cannot_command_the_terminal(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    evil = "a\x1b]0;owned\x07b\u202ec\x9bd\ud800"
+    daemon.on("GET", f"/api/memory/{ID}", {**MEMORY, "content": evil, "who": evil})
+    result = signet("show", ID)
+    assert result.exit_code == 0
+    assert not set(result.stdout) & {"\x1b", "\x07", "\u202e", "\x9b"}
+    assert "\\u001b" in result.stdout
+
+
+def test_show_prints_the_fields_the_text_and_on_request_the_history(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("GET", f"/api/memory/{ID}", MEMORY)
+    event = {"event": "updated", "changedBy": "cli", "reason": "typo", "oldContent": "a", "newContent": "b"}
+    daemon.on("GET", f"/api/memory/{ID}/history", {"memoryId": ID, "count": 1, "history": [event]})
+    result = signet("show", ID, "--history", "--agent", "alice")
+    assert f"id: {ID}" in result.stdout
+    assert "\nUser prefers vim keybindings\n" in result.stdout
+    assert "updated\tcli\ttypo\ta → b" in result.stdout
+    assert [asked.query["agentId"] for asked in daemon.asked] == ["alice", "alice"]
+    both = json.loads(signet("show", ID, "--history", "--json").stdout)
+    assert both["memory"]["id"] == both["history"]["memoryId"] == ID
+
+
+def test_an_id_cannot_leave_its_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    assert signet("show", "../../api/status?x=1").exit_code == 1
+    assert daemon.asked[0].path == "/api/memory/..%2F..%2Fapi%2Fstatus%3Fx%3D1"
+
+
+def test_what_is_not_there_ends_with_1_and_one_line(signet: Callable[..., Result]) -> None:
+    result = signet("show", ID)
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", "signet: not found.\n")
+
+
+def test_with_json_a_refusal_prints_the_answer_too(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    refusal = {"error": "Version conflict", "code": "conflict", "id": ID, "status": "version_conflict"}
+    daemon.on("PATCH", f"/api/memory/{ID}", refusal, status=409)
+    result = signet("edit", ID, "--content", "x", "--if-version", "1", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == refusal
+    assert result.stderr.startswith("signet: Version conflict.")
+
+
+def test_edit_sends_only_what_was_given(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("PATCH", f"/api/memory/{ID}", {"id": ID, "status": "updated", "newVersion": 3})
+    result = signet("edit", ID, "--tags", "", "--unpin", "--reason", "tidy")
+    assert result.stdout == f"Updated {ID} (version 3).\n"
+    assert daemon.asked[0].body == {"tags": [], "pinned": False, "reason": "tidy"}
+
+
+def test_edit_opens_the_editor_and_stores_only_if_nobody_else_changed_it(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISUAL", "sed -i s/vim/emacs/")
+    daemon.on("GET", f"/api/memory/{ID}", MEMORY)
+    daemon.on("PATCH", f"/api/memory/{ID}", {"id": ID, "status": "updated", "newVersion": 3})
+    assert signet("edit", ID).exit_code == 0
+    assert daemon.asked[1].body["content"] == "User prefers emacs keybindings"
+    assert daemon.asked[1].body["if_version"] == 2
+    monkeypatch.setenv("VISUAL", "true")
+    assert signet("edit", ID).stderr == "Nothing changed.\n"
+
+
+def test_list_pages_and_can_show_the_deleted(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", "/api/memories", {"memories": [MEMORY], "stats": {"total": 1, "withEmbeddings": 1, "critical": 1}})
+    result = signet("list", "-n", "5", "--offset", "10", "--type", "preference", "--deleted")
+    assert result.stdout.startswith(f"{ID}\tpreference\t")
+    assert daemon.asked[0].query == {"limit": "5", "offset": "10", "type": "preference", "deleted": "true"}
+
+
+def test_recover_brings_back_with_a_reason(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("POST", f"/api/memory/{ID}/recover", {"id": ID, "status": "recovered", "newVersion": 4})
+    assert signet("recover", ID).exit_code == 0
+    assert daemon.asked[0].body == {"reason": "recovered on the command line"}
+
+
+class TestForget:
+    def test_one_id_is_deleted_after_yes_and_only_in_the_version_that_was_shown(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result]
+    ) -> None:
+        daemon.on("GET", f"/api/memory/{ID}", MEMORY)
+        daemon.on("DELETE", f"/api/memory/{ID}", {"id": ID, "status": "deleted", "newVersion": 3})
+        result = signet("forget", ID, stdin="y\n")
+        assert result.exit_code == 0
+        assert "vim keybindings" in result.stderr
+        assert daemon.asked[1].body == {"reason": "forgotten on the command line", "force": False, "if_version": 2}
+
+    @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+    def test_anything_but_yes_deletes_nothing(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result], answer: str
+    ) -> None:
+        daemon.on("GET", f"/api/memory/{ID}", MEMORY)
+        result = signet("forget", ID, stdin=answer)
+        assert result.exit_code == 1
+        assert [asked.method for asked in daemon.asked] == ["GET"]
+
+    def test_a_selection_is_executed_as_exactly_the_set_of_the_preview(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result]
+    ) -> None:
+        candidates = [{"id": each, "score": 0.8, "pinned": False, "version": 1} for each in (ID, OTHER)]
+        preview = {
+            "mode": "preview",
+            "count": 2,
+            "requiresConfirm": False,
+            "confirmToken": "T",
+            "candidates": candidates,
+        }
+        daemon.on("POST", "/api/memory/forget", preview)
+        results = [{"id": each, "status": "deleted"} for each in (ID, OTHER)]
+        daemon.on("POST", "/api/memory/forget", {"mode": "execute", "requested": 2, "deleted": 2, "results": results})
+        daemon.on("GET", f"/api/memory/{ID}", MEMORY)
+        daemon.on("GET", f"/api/memory/{OTHER}", {**MEMORY, "id": OTHER, "content": "other"})
+        result = signet("forget", "--query", "vim", "--tags", "a,b", stdin="y\n")
+        assert result.exit_code == 0, result.stderr
+        assert f"{ID}\tpreference\t\tUser prefers vim keybindings" in result.stdout
+        assert daemon.asked[0].body == {
+            "mode": "preview",
+            "query": "vim",
+            "tags": ["a", "b"],
+            "limit": 20,
+            "force": False,
+        }
+        assert daemon.asked[-1].body == {
+            "mode": "execute",
+            "ids": [ID, OTHER],
+            "limit": 200,
+            "reason": "forgotten on the command line",
+            "force": False,
+            "confirm_token": "T",
+        }
+
+    def test_what_was_kept_is_named_and_the_exit_code_is_1(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result]
+    ) -> None:
+        candidates = [{"id": ID, "score": 1.0, "pinned": True, "version": 1}]
+        daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})
+        kept = [{"id": ID, "status": "pinned_requires_force"}]
+        daemon.on("POST", "/api/memory/forget", {"mode": "execute", "requested": 1, "deleted": 0, "results": kept})
+        result = signet("forget", ID, OTHER, "--yes")
+        assert result.exit_code == 1
+        assert f"{OTHER} is not there" in result.stderr
+        assert "it is pinned" in result.stderr
+        assert "Forgot 0 of 1" in result.stdout
+
+    def test_preview_deletes_nothing(self, daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+        candidates = [{"id": ID, "score": 1.0, "pinned": False, "version": 1}]
+        daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})
+        assert signet("forget", "--type", "fact", "--preview", "--yes").exit_code == 0
+        assert [asked.body["mode"] for asked in daemon.asked if asked.body] == ["preview"]
+
+    @pytest.mark.parametrize(
+        "arguments", [(), (ID, "--query", "x"), (ID, OTHER, "--if-version", "1"), tuple(map(str, range(201)))]
+    )
+    def test_an_unclear_wish_is_a_usage_error(
+        self, daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...]
+    ) -> None:
+        assert signet("forget", "--yes", *arguments).exit_code == 2
+        assert daemon.asked == []
+
+
+def test_status_shows_the_processes_and_what_waits(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    actor = {"name": "writer", "state": "up", "pid": 12, "incarnation": 1, "restarts": 0, "detail": "schema 1"}
+    daemon.on(
+        "GET",
+        "/api/status",
+        {
+            "status": "running",
+            "version": "0.1.0",
+            "uptime": 3700,
+            "host": "127.0.0.1",
+            "port": 3850,
+            "agentsDir": "/w",
+            "actors": [actor],
+            "db": {"memories": 7, "tombstones": 1, "embeddings": 7, "agents": 1, "schemaVersion": 1, "bytes": 12345},
+            "jobs": {"pending": 7, "dead": 0},
+            "notes": ["retention: no answer within 1000 ms"],
+            "mutationsFrozen": True,
+            "waiting": ["no provider for extraction is configured"],
+        },
+    )
+    result = signet("status")
+    assert result.exit_code == 0, result.output
+    for text in (
+        "up 1 h 1 min",
+        "writer\tup\t12\t1\t0\tschema 1",
+        "memories: 7",
+        "7 pending",
+        "no provider",
+        "unknown: retention",
+        "frozen:",
+    ):
+        assert text in result.stdout
+
+
+def test_retention_sweep_prints_the_counts(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    steps = [{"step": "tombstones", "count": 3, "more": False}]
+    daemon.on("POST", "/api/repair/retention-sweep", {"action": "retentionSweep", "success": True, "steps": steps})
+    assert signet("retention", "sweep").stdout == "tombstones\t3\t\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script_for_the_shell(signet: Callable[..., Result], shell: str) -> None:
+    result = signet("completion", shell)
+    assert result.exit_code == 0
+    assert f"_SIGNET_COMPLETE={shell}_complete" in result.stdout
+
+
+def test_every_command_of_the_table_exists_under_its_name_and_help_line(signet: Callable[..., Result]) -> None:
+    for name, _, _, help_line in COMMANDS:
+        result = signet(name, "--help")
+        assert result.exit_code == 0, name
+        assert result.stdout.startswith(f"Usage: signet {name} ")
+        assert help_line.rstrip(".") in " ".join(result.stdout.split()), name
+
+
+def test_a_mistyped_command_is_a_usage_error_with_a_proposal(signet: Callable[..., Result]) -> None:
+    result = signet("forgte")
+    assert result.exit_code == 2
+    assert "Did you mean forget?" in result.stderr

@@ -1,0 +1,191 @@
+"""How the command line finds the daemon, and what it does when answers fail to come."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from signet_actors.cli.connection import Address, DaemonClient, address_from_url, find_address
+from signet_actors.cli.invocation import Invocation
+from signet_actors.cli.main import cli
+from signet_actors.errors import DaemonNotRunning, ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused
+from tests.support.scripted_daemon import ScriptedDaemon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+STORED = {"id": "m1", "type": "fact", "tags": None, "embedded": True, "deduped": False}
+
+
+@pytest.fixture
+def daemon() -> Iterator[ScriptedDaemon]:
+    scripted = ScriptedDaemon()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def client(daemon: ScriptedDaemon) -> Iterator[DaemonClient]:
+    connected = DaemonClient(address_from_url(daemon.url), timeout_s=5)
+    yield connected
+    connected.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://127.0.0.1:3850", "http://127.0.0.1:3850"),
+        ("localhost:1", "http://localhost:1"),
+        ("http://[::1]:2/", "http://[::1]:2"),
+        ("https://memory.example/signet/", "https://memory.example:443/signet"),
+    ],
+)
+def test_an_address_is_read_from_a_url(url: str, shown: str) -> None:
+    assert str(address_from_url(url)) == shown
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "http://x:99999", "http://[::1"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(InvalidRequest):
+        address_from_url(url)
+
+
+def test_the_note_of_the_running_daemon_beats_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / ".daemon").mkdir()
+    (tmp_path / ".daemon" / "address").write_text(json.dumps({"host": "0.0.0.0", "port": 41000, "pid": 1}))
+    found = find_address(Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}))
+    assert (found.host, found.port) == ("127.0.0.1", 41000)
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"host": "x"}', '{"host": "x", "port": "y"}'])
+def test_without_a_usable_note_the_environment_names_the_port(tmp_path: Path, note: str) -> None:
+    (tmp_path / ".daemon").mkdir()
+    (tmp_path / ".daemon" / "address").write_text(note)
+    found = find_address(Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}))
+    assert (found.host, found.port, found.chosen) == ("127.0.0.1", 41001, True)
+
+
+def test_without_a_daemon_the_command_ends_with_3_and_says_what_to_do(tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["list"], env={"SIGNET_WORKSPACE": str(tmp_path), "SIGNET_PORT": str(free_port())})
+    assert result.exit_code == 3
+    assert result.stderr == f"signet: no daemon runs on {tmp_path}. Start it with `signet start`.\n"
+
+
+def test_another_workspace_s_daemon_on_the_configured_port_is_never_written_to(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    daemon.on("GET", "/health", {"status": "healthy", "agentsDir": "/somebody/else"})
+    daemon.on("POST", "/api/memory/remember", STORED)
+    (tmp_path / "agent.yaml").write_text(f"gateway:\n  port: {daemon.port}\n")
+    result = CliRunner().invoke(
+        cli, ["remember", "x"], env={"SIGNET_WORKSPACE": str(tmp_path), "SIGNET_PORT": None, "SIGNET_HOST": None}
+    )
+    assert result.exit_code == 3, result.output
+    assert "/somebody/else" in result.stderr
+    assert [asked.path for asked in daemon.asked] == ["/health"]
+
+
+def test_an_answer_that_says_busy_is_awaited_as_long_as_it_asks_within_the_patience(
+    daemon: ScriptedDaemon, client: DaemonClient
+) -> None:
+    daemon.on("POST", "/x", {"error": "busy", "code": "busy"}, status=503, headers={"Retry-After": "0.05"})
+    daemon.on("POST", "/x", {"ok": True})
+    assert client.send("POST", "/x", {"a": 1}).body == {"ok": True}
+    first, second = daemon.asked
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+
+
+def test_a_long_wait_is_left_to_the_caller(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+    daemon.on("POST", "/x", {"error": "busy", "code": "busy"}, status=503, headers={"Retry-After": "60"})
+    with pytest.raises(RequestRefused) as refused:
+        client.send("POST", "/x", {})
+    assert refused.value.code is ErrorCode.BUSY
+    assert len(daemon.asked) == 1
+
+
+def test_frozen_mutations_are_not_asked_again(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+    body = {"error": "Mutations are frozen (kill switch active)", "code": "mutations_frozen"}
+    daemon.on("POST", "/x", body, status=503, headers={"Retry-After": "0.01"})
+    with pytest.raises(RequestRefused):
+        client.send("POST", "/x", {})
+    assert len(daemon.asked) == 1
+
+
+def test_a_broken_connection_is_asked_again_with_the_same_key(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+    daemon.on("POST", "/x", drop=True)
+    daemon.on("POST", "/x", {"ok": True})
+    assert client.send("POST", "/x", {}).body == {"ok": True}
+    assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 1
+
+
+def test_a_write_whose_answer_never_comes_has_an_unknown_outcome(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+    daemon.on("POST", "/x", drop=True)
+    with pytest.raises(OutcomeUnknown):
+        client.send("POST", "/x", {})
+    assert len(daemon.asked) == 2
+
+
+def test_a_write_that_is_not_answered_in_time_has_an_unknown_outcome(daemon: ScriptedDaemon) -> None:
+    daemon.on("POST", "/x", hang=True)
+    hurried = DaemonClient(address_from_url(daemon.url), timeout_s=0.2)
+    with pytest.raises(OutcomeUnknown):
+        hurried.send("POST", "/x", {})
+    hurried.close()
+
+
+def test_a_read_that_breaks_is_only_unavailable(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+    daemon.on("GET", "/x", drop=True)
+    with pytest.raises(RequestRefused) as refused:
+        client.get("/x")
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code"),
+    [
+        (400, "invalid_request", 1),
+        (404, None, 1),
+        (409, "conflict", 1),
+        (409, None, 1),
+        (429, "rate_limited", 4),
+        (500, "internal", 1),
+        (503, "busy", 4),
+        (503, "mutations_frozen", 4),
+        (503, None, 4),
+        (504, "outcome_unknown", 5),
+        (504, None, 5),
+        (507, "storage_full", 4),
+    ],
+)
+def test_exit_codes_follow_the_answer(daemon: ScriptedDaemon, status: int, code: str | None, exit_code: int) -> None:
+    body = {"error": "Because", **({"code": code} if code else {})}
+    daemon.on("POST", "/api/memory/remember", body, status=status)
+    result = CliRunner().invoke(cli, ["--url", daemon.url, "remember", "x"])
+    assert result.exit_code == exit_code
+    assert result.stderr.startswith("signet: Because.")
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_answer_that_is_not_json_is_still_an_answer(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+    daemon.on("GET", "/x", b"<html>bad gateway</html>", status=502)
+    with pytest.raises(RequestRefused) as refused:
+        client.get("/x")
+    assert refused.value.detail == "the daemon answered 502 Bad Gateway"
+
+
+def test_nobody_at_an_address_that_was_named_is_said_so() -> None:
+    lonely = DaemonClient(Address("127.0.0.1", free_port()))
+    with pytest.raises(DaemonNotRunning, match="no daemon answers at"):
+        lonely.get("/health")

@@ -1,0 +1,197 @@
+"""The commands that look: doctor and config, with no daemon, with one, and with things wrong."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli.configuration import yaml_lines
+from signet_actors.cli.doctor import database_verdict
+from signet_actors.cli.main import cli
+from signet_actors.config.load import effective_mapping, load_config
+from signet_actors.config.yaml_file import parse_yaml
+from tests.support.scripted_daemon import ScriptedDaemon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def daemon() -> Iterator[ScriptedDaemon]:
+    scripted = ScriptedDaemon()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+def signet(workspace: Path, *arguments: str, **environment: str) -> Result:
+    clean = {"SIGNET_PORT": None, "SIGNET_HOST": None, **environment}
+    return CliRunner().invoke(cli, ["--workspace", str(workspace), *arguments], env=clean)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def findings(result: Result) -> dict[str, list[dict[str, Any]]]:
+    by_subject: dict[str, list[dict[str, Any]]] = {}
+    for finding in json.loads(result.stdout)["findings"]:
+        by_subject.setdefault(finding["subject"], []).append(finding)
+    return by_subject
+
+
+def test_doctor_finds_nothing_wrong_with_a_workspace_that_is_not_there_yet(workspace: Path) -> None:
+    result = signet(workspace / "new", "doctor", SIGNET_PORT=str(free_port()))
+    assert result.exit_code == 0, result.output
+    assert "fail" not in result.stdout
+    assert not (workspace / "new").exists()
+
+
+def test_doctor_names_a_held_port_and_the_way_out(workspace: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        result = signet(workspace, "doctor", "--json", SIGNET_PORT=str(holder.getsockname()[1]))
+    assert result.exit_code == 1
+    (port,) = findings(result)["port"]
+    assert port["state"] == "fail"
+    assert "SIGNET_PORT" in port["remedy"]
+
+
+def test_doctor_lists_every_problem_of_the_configuration(workspace: Path) -> None:
+    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\nwriter:\n  batchLimit: x\n")
+    result = signet(workspace, "doctor", "--json")
+    assert result.exit_code == 1
+    assert [found["state"] for found in findings(result)["configuration"]] == ["fail", "fail"]
+
+
+def test_doctor_warns_of_files_that_others_may_read(workspace: Path) -> None:
+    (workspace / ".daemon").mkdir(mode=0o755)
+    result = signet(workspace, "doctor", "--json", SIGNET_PORT=str(free_port()))
+    (found,) = findings(result)["workspace"]
+    assert found["state"] == "warn"
+    assert found["remedy"] == f"chmod go-rwx {workspace / '.daemon'}"
+
+
+def test_doctor_asks_the_running_daemon(workspace: Path, daemon: ScriptedDaemon) -> None:
+    home = workspace / ".daemon"
+    home.mkdir(mode=0o700)
+    (home / "address").write_text(json.dumps({"host": "127.0.0.1", "port": daemon.port, "pid": 1}))
+    not_ready = {"error": "Not ready: writer is being restarted", "code": "unavailable"}
+    daemon.on("GET", "/health/ready", not_ready, status=503)
+    writer = {"name": "writer", "state": "restarting", "detail": "exit code 74"}
+    daemon.on("GET", "/api/status", {"actors": [writer]})
+    unavailable = {"provider": "ollama", "model": "m", "dimensions": 768, "available": False, "error": "refused"}
+    daemon.on("GET", "/api/embeddings/status", unavailable)
+    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        result = signet(workspace, "doctor", "--json")
+    finally:
+        os.close(descriptor)
+    assert result.exit_code == 1
+    found = findings(result)
+    assert "writer is being restarted" in found["daemon"][0]["detail"]
+    assert found["daemon"][1]["detail"] == "writer is restarting: exit code 74"
+    assert (found["embedding"][0]["state"], "refused" in found["embedding"][0]["detail"]) == ("warn", True)
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "output", "states", "text"),
+    [
+        (0, '{"ok": true, "findings": [], "memories": 7}', ["ok"], "7 memories"),
+        (74, '{"ok": false, "findings": ["row 3 missing from index"], "memories": 7}', ["fail"], "row 3 missing"),
+        (74, json.dumps({"ok": False, "findings": ["x"] * 12, "memories": 0}), ["fail"] * 11, "x"),
+        (78, '{"ok": false, "findings": ["not made by this program"], "memories": 0}', ["fail"], "not made by"),
+        (1, "", ["fail"], "ImportError: no apsw"),
+    ],
+)
+def test_doctor_tells_the_verdict_of_the_writer_s_check(
+    exit_code: int, output: str, states: list[str], text: str
+) -> None:
+    found = list(database_verdict(exit_code, output, "Traceback …\nImportError: no apsw\n"))
+    assert [finding.state for finding in found] == states
+    assert text in found[0].detail
+    assert bool(found[0].remedy) == (states[0] == "fail")
+
+
+def test_config_show_prints_yaml_that_is_the_configuration(workspace: Path) -> None:
+    (workspace / "agent.yaml").write_text('agents:\n  roster:\n    - name: "Zoë #1 \\"x\\""\n')
+    result = signet(workspace, "config", "show")
+    assert result.exit_code == 0, result.output
+    loaded = load_config(workspace, {})
+    as_plain = json.loads(json.dumps(effective_mapping(loaded.config)))
+    assert parse_yaml(result.stdout.encode()) == as_plain
+    assert json.loads(signet(workspace, "config", "show", "--json").stdout) == as_plain
+
+
+def test_yaml_is_written_for_every_kind_of_value() -> None:
+    mapping = {"a": {"b": {"c": 1.5, "d": None}, "e": {}}, "f": [], "g": [{"h": "#: - 'x"}], "i": "on", "j": True}
+    assert parse_yaml("\n".join(yaml_lines(mapping)).encode()) == mapping
+
+
+def test_config_check_prints_every_problem_and_ends_with_78(workspace: Path) -> None:
+    assert signet(workspace, "config", "check").exit_code == 0
+    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\nwriter:\n  batchLimit: x\n")
+    result = signet(workspace, "config", "check")
+    assert result.exit_code == 78
+    assert "search.alpha" in result.stderr
+    assert "writer.batchLimit" in result.stderr
+
+
+def test_config_path_names_the_file(workspace: Path) -> None:
+    assert signet(workspace, "config", "path").stdout == f"{workspace / 'agent.yaml'}\n"
+
+
+@pytest.mark.parametrize("no_color", [False, True])
+def test_a_person_on_a_terminal_reads_a_table_and_no_colour_is_respected(
+    daemon: ScriptedDaemon, no_color: bool
+) -> None:
+    memory = {"id": "m1", "content": "vim [bold]keys[/bold]", "type": "fact", "score": 0.5, "who": "w", "tags": "a,b"}
+    daemon.on("POST", "/api/memory/recall", {"results": [memory], "query": "q", "method": "hybrid"})
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", "COLUMNS": "80", "HOME": "/nonexistent"}
+    if no_color:
+        environment["NO_COLOR"] = "1"
+    ours, theirs = pty.openpty()
+    process = subprocess.run(
+        [sys.executable, "-m", "signet_actors.cli", "--url", daemon.url, "recall", "vim"],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env=environment,
+        check=False,
+        timeout=30,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while block := os.read(ours, 65536):
+            shown += block
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert process.returncode == 0, process.stderr
+    text = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
+    assert "0.50" in text
+    assert "vim [bold]keys[/bold]" in text
+    assert "m1 · w · a,b" in text
+    assert not re.search(rb"\x1b\[[0-9;]*3[0-9]", shown) or not no_color

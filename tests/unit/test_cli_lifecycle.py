@@ -1,0 +1,174 @@
+"""Starting and stopping: the real commands around a stand-in supervisor that keeps the real files and lock."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli import lifecycle
+from signet_actors.cli.main import cli
+from signet_actors.cli.running import is_supervisor, lock_held, supervisor_pid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+STAND_IN = """
+import fcntl, json, os, signal, sys, threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+home = Path(os.environ["SIGNET_WORKSPACE"]) / ".daemon"
+if (home / "refuse").exists():
+    print("memories.db was not made by this program", file=sys.stderr)
+    sys.exit(78)
+lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+(home / "pid").write_text(f"{os.getpid()}\\n")
+
+class Handler(BaseHTTPRequestHandler):
+    asked = 0
+    def do_GET(self):
+        Handler.asked += 1
+        ready = Handler.asked > 2
+        body = json.dumps({"ready": True} if ready else {"error": "Not ready", "code": "unavailable"}).encode()
+        self.send_response(200 if ready else 503)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *arguments):
+        pass
+
+server = HTTPServer(("127.0.0.1", 0), Handler)
+signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+note = {"host": "127.0.0.1", "port": server.server_address[1], "pid": os.getpid()}
+(home / "address.new").write_text(json.dumps(note))
+(home / "address.new").rename(home / "address")
+server.serve_forever(0.01)
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    script = tmp_path / "stand_in_supervisor.py"
+    script.write_text(STAND_IN)
+    monkeypatch.setattr(lifecycle, "SUPERVISOR", (sys.executable, str(script)))
+    home = tmp_path / "workspace"
+    yield home
+    run_signet(home, "stop", "--now")
+
+
+def run_signet(workspace: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["--workspace", str(workspace), *arguments], prog_name="signet")
+
+
+@pytest.fixture
+def signet(workspace: Path) -> Callable[..., Result]:
+    return lambda *arguments: run_signet(workspace, *arguments)
+
+
+def reap(pid: int) -> None:
+    """The stand-in is a child of the test, so its corpse is the test's to take away."""
+    os.waitpid(pid, 0)
+
+
+def test_start_waits_until_ready_and_stop_until_gone(workspace: Path, signet: Callable[..., Result]) -> None:
+    started = signet("start", "--json")
+    assert started.exit_code == 0, started.output
+    said = json.loads(started.stdout)
+    assert said["pid"] == supervisor_pid(workspace)
+    assert is_supervisor(said["pid"])
+
+    again = signet("start")
+    assert again.exit_code == 0
+    assert f"already runs: {said['url']}" in again.stdout
+
+    refused = signet("up")
+    assert refused.exit_code == 73
+    assert f"pid {said['pid']}" in refused.stderr
+
+    stopped = signet("stop")
+    assert (stopped.exit_code, stopped.stdout) == (0, f"Stopped (pid {said['pid']}).\n")
+    assert not lock_held(workspace)
+    reap(said["pid"])
+    assert not is_supervisor(said["pid"])
+
+
+def test_restart_replaces_the_process(workspace: Path, signet: Callable[..., Result]) -> None:
+    first = json.loads(signet("start", "--json").stdout)["pid"]
+    second = json.loads(signet("restart", "--json").stdout)["pid"]
+    assert first != second == supervisor_pid(workspace)
+    reap(first)
+
+
+def test_restart_leaves_the_daemon_alone_when_the_new_configuration_is_broken(
+    workspace: Path, signet: Callable[..., Result]
+) -> None:
+    pid = json.loads(signet("start", "--json").stdout)["pid"]
+    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\n")
+    result = signet("restart")
+    assert result.exit_code == 78
+    assert "search.alpha" in result.stderr
+    assert supervisor_pid(workspace) == pid
+
+
+def test_a_start_that_fails_prints_the_reason_and_ends_with_the_daemon_s_exit_code(
+    workspace: Path, signet: Callable[..., Result]
+) -> None:
+    (workspace / ".daemon").mkdir(parents=True)
+    (workspace / ".daemon" / "refuse").touch()
+    result = signet("start")
+    assert result.exit_code == 78
+    assert "memories.db was not made by this program" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_broken_configuration_starts_nothing(workspace: Path, signet: Callable[..., Result]) -> None:
+    workspace.mkdir()
+    (workspace / "agent.yaml").write_text("search:\n  alpha: 7\nwriter:\n  batchLimit: x\n")
+    for command in ("start", "up"):
+        result = signet(command)
+        assert result.exit_code == 78
+        assert "search.alpha" in result.stderr
+        assert "writer.batchLimit" in result.stderr
+    assert not (workspace / ".daemon").exists()
+
+
+def test_stop_without_a_daemon_is_done_at_once(signet: Callable[..., Result]) -> None:
+    result = signet("stop")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("No daemon runs on ")
+
+
+def test_a_pid_that_belongs_to_another_program_is_never_signalled(
+    workspace: Path, signet: Callable[..., Result]
+) -> None:
+    home = workspace / ".daemon"
+    home.mkdir(parents=True)
+    (home / "pid").write_text(f"{os.getppid()}\n")
+    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        assert supervisor_pid(workspace) is None
+        result = signet("stop", "--timeout", "1")
+    finally:
+        os.close(descriptor)
+    assert result.exit_code == 4
+    assert "names no supervisor" in result.stderr
+
+
+def test_a_note_of_a_daemon_that_died_is_not_believed_to_be_running(
+    workspace: Path, signet: Callable[..., Result]
+) -> None:
+    home = workspace / ".daemon"
+    home.mkdir(parents=True)
+    (home / "address").write_text('{"host": "127.0.0.1", "port": 1, "pid": 1}')
+    result = signet("status")
+    assert result.exit_code == 3
+    assert f"no daemon runs on {workspace}" in result.stderr

@@ -1,0 +1,547 @@
+"""What a user writes in ``agent.yaml`` or the environment, and what the daemon makes of it."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from signet_actors.config.load import LoadedConfig, effective_mapping, load_config, workspace_from
+from signet_actors.config.schema import Config, RosterEntry
+from signet_actors.config.yaml_file import MAX_FILE_BYTES
+from signet_actors.errors import ConfigError
+
+
+def load(workspace: Path, text: str, **environ: str) -> LoadedConfig:
+    (workspace / "agent.yaml").write_text(textwrap.dedent(text))
+    return load_config(workspace, environ)
+
+
+def problems(workspace: Path, text: str, **environ: str) -> list[str]:
+    with pytest.raises(ConfigError) as refused:
+        load(workspace, text, **environ)
+    return refused.value.detail.split("\n")
+
+
+# What is accepted
+
+
+def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
+    loaded = load_config(tmp_path, {})
+    assert loaded == LoadedConfig(Config(), [], None)
+
+
+@pytest.mark.parametrize("text", ["", "---\n", "# only a comment\n", "memory:\ngateway:\n  port:\n"])
+def test_a_file_that_gives_nothing_changes_nothing(tmp_path: Path, text: str) -> None:
+    loaded = load(tmp_path, text)
+    assert loaded.config == Config()
+    assert loaded.warnings == []
+    assert loaded.source == tmp_path / "agent.yaml"
+
+
+def test_a_given_key_is_used_and_its_neighbours_keep_their_defaults(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        """
+        search: {alpha: 1, min_score: 0.25}
+        memory:
+          decay_rate: 0.99
+          pipelineV2:
+            guardrails: {maxContentChars: 1000}
+        auth: {rateLimits: {forceDelete: {windowMs: 30000}}}
+        gateway: {allowedHosts: [signet.local, "signet.local:3850", "[::1]:3850"]}
+        """,
+    ).config
+    assert config.search.alpha == 1.0
+    assert type(config.search.alpha) is float
+    assert config.search.min_score == 0.25
+    assert config.search.pool == Config().search.pool
+    assert config.memory.decay_rate == 0.99
+    assert config.memory.pipeline_v2.guardrails.max_content_chars == 1000
+    assert config.memory.pipeline_v2.guardrails.chunk_target_chars == 300
+    assert config.auth.rate_limits.force_delete.window_ms == 30_000
+    assert config.auth.rate_limits.force_delete.max_count == 3
+    assert config.gateway.allowed_hosts == ("signet.local", "signet.local:3850", "[::1]:3850")
+
+
+def test_both_spellings_of_a_key_are_read(tmp_path: Path) -> None:
+    config = load(tmp_path, "memory: {pipeline_v2: {worker: {poll_ms: 300}}, decayRate: 0.5}").config
+    assert config.memory.pipeline_v2.worker.poll_ms == 300
+    assert config.memory.decay_rate == 0.5
+
+
+@pytest.mark.parametrize("name", ["endpoint", "baseUrl", "base_url"])
+def test_the_address_of_a_provider_has_three_names(tmp_path: Path, name: str) -> None:
+    config = load(tmp_path, f"embedding: {{{name}: 'http://127.0.0.1:11434'}}").config
+    assert config.embedding.endpoint == "http://127.0.0.1:11434"
+
+
+def test_flat_keys_of_older_files_are_read(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        """
+        authMode: local
+        search: {reranking: true}
+        memory:
+          pipelineV2:
+            workerPollMs: 300
+            minFactConfidenceForWrite: 0.8
+            graphEnabled: false
+            autonomousFrozen: true
+            maintenanceMode: observe
+            documentChunkSize: 900
+        """,
+    )
+    pipeline = loaded.config.memory.pipeline_v2
+    assert pipeline.worker.poll_ms == 300
+    assert pipeline.extraction.min_confidence == 0.8
+    assert not pipeline.graph.enabled
+    assert pipeline.autonomous.frozen
+    assert pipeline.autonomous.maintenance_mode == "observe"
+    assert pipeline.documents.chunk_size_chars == 900
+    assert pipeline.reranker.enabled
+    assert loaded.warnings == []
+
+
+def test_a_nested_key_wins_over_its_flat_form_and_the_user_is_told(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "memory: {pipelineV2: {graphEnabled: false, graph: {enabled: true}}}")
+    assert loaded.config.memory.pipeline_v2.graph.enabled
+    assert loaded.warnings == [
+        "agent.yaml: memory.pipelineV2.graphEnabled: ignored, because memory.pipelineV2.graph.enabled is given"
+    ]
+
+
+def test_a_nested_key_without_a_value_leaves_the_flat_form_in_force(tmp_path: Path) -> None:
+    loaded = load(tmp_path, "memory: {pipelineV2: {graphEnabled: false, graph: {enabled: }}}")
+    assert not loaded.config.memory.pipeline_v2.graph.enabled
+
+
+def test_a_roster_is_read(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        """
+        agents:
+          roster:
+            - name: alice
+            - {name: ben, read_policy: isolated}
+            - {name: cleo, readPolicy: group, policyGroup: research}
+        """,
+    ).config
+    assert config.agents.roster == (
+        RosterEntry("alice", "shared", ""),
+        RosterEntry("ben", "isolated", ""),
+        RosterEntry("cleo", "group", "research"),
+    )
+
+
+def test_the_file_of_another_program_on_the_same_workspace_is_read_in_silence(tmp_path: Path) -> None:
+    loaded = load(
+        tmp_path,
+        """
+        version: 1
+        schema: signet/v1
+        agent: {name: "My Agent", created: 2025-02-17T00:00:00Z}
+        owner: {localId: user123}
+        harnesses: [claude-code, codex]
+        embedding: {provider: auto}
+        search: {alpha: 0.7, top_k: 20, min_score: 0.3}
+        memory:
+          database: memory/memories.db
+          session_budget: 2000
+          synthesis: {harness: openclaw}
+          pipelineV2:
+            traversal: {primary: true}
+            telemetry: {posthogHost: "", posthogApiKey: "phc_x"}
+        hooks:
+          sessionStart: {recallLimit: 10}
+          userPromptSubmit: {enabled: false, recallLimit: 10}
+        trust: {verification: none}
+        """,
+    )
+    assert loaded.warnings == []
+    assert loaded.config.search.alpha == 0.7
+    assert not loaded.config.hooks.user_prompt_submit.enabled
+
+
+# What is odd
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("embeding: {}", 'embeding: unknown key, ignored; did you mean "embedding"?'),
+        ("search: {alhpa: 1}", 'search.alhpa: unknown key, ignored; did you mean "search.alpha"?'),
+        (
+            "memory: {pipelineV2: {worker: {polMs: 1}}}",
+            'memory.pipelineV2.worker.polMs: unknown key, ignored; did you mean "memory.pipelineV2.worker.pollMs"?',
+        ),
+        ("guardrails: {}", 'guardrails: unknown key, ignored; did you mean "memory.pipelineV2.guardrails"?'),
+        (
+            "mutationsFrozen: true",
+            'mutationsFrozen: unknown key, ignored; did you mean "memory.pipelineV2.mutationsFrozen"?',
+        ),
+        ("zzzzzz: 1", "zzzzzz: unknown key, ignored"),
+        ("3: 4", "3: unknown key, ignored"),
+        (
+            "agents: {roster: [{name: a, read_polcy: shared}]}",
+            'agents.roster[0].read_polcy: unknown key, ignored; did you mean "agents.roster[0].read_policy"?',
+        ),
+    ],
+)
+def test_an_unknown_key_is_a_warning_that_names_the_one_that_was_meant(tmp_path: Path, text: str, warning: str) -> None:
+    assert load(tmp_path, text).warnings == [f"agent.yaml: {warning}"]
+
+
+def test_a_key_of_a_provider_in_the_file_is_not_repeated_in_the_warning(tmp_path: Path) -> None:
+    (warning,) = load(tmp_path, "embedding: {api_key: sk-very-secret}").warnings
+    assert "sk-very-secret" not in warning
+    assert "apiKeyEnv" in warning
+
+
+def test_many_unknown_keys_end_in_one_line_for_the_rest(tmp_path: Path) -> None:
+    warnings = load(tmp_path, "\n".join(f"unknown{number}: 1" for number in range(2000))).warnings
+    assert len(warnings) == 51
+    assert warnings[-1] == "agent.yaml: 1950 more warnings of this kind"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (
+            "memory: {pipelineV2: {guardrails: {chunkTargetChars: 600}}}",
+            "memory.pipelineV2.guardrails.chunkTargetChars: 600 is more than guardrails.maxContentChars (500)",
+        ),
+        ("gateway: {requestTimeoutMs: 1000}", "gateway.requestTimeoutMs: 1000 is less than writer.requestTimeoutMs"),
+        ("writer: {busyTimeoutMs: 6000}", "writer.busyTimeoutMs: 6000 is not less than writer.requestTimeoutMs"),
+        ("agents: {roster: [{name: a, policy_group: g}]}", 'agents.roster: the agent "a" has a policy_group'),
+    ],
+)
+def test_values_that_work_badly_together_are_a_warning(tmp_path: Path, text: str, part: str) -> None:
+    assert any(part in warning for warning in load(tmp_path, text).warnings)
+
+
+# What is refused
+
+
+def test_every_problem_is_listed_at_once(tmp_path: Path) -> None:
+    assert problems(
+        tmp_path,
+        """
+        memory:
+          pipelineV2:
+            worker: {pollMs: 70, maxRetries: "3"}
+            graphBoostWeight: 2
+        search: {fusion: convx}
+        redaction: {memories: "yes"}
+        logging: [debug]
+        """,
+        SIGNET_PORT="http",
+    ) == [
+        'agent.yaml: search.fusion: "convx" is not one of convex, rrf; did you mean "convex"?',
+        'agent.yaml: redaction.memories: "yes" is not true or false',
+        "agent.yaml: memory.pipelineV2.worker.pollMs: 70 is out of range (100 to 60000)",
+        'agent.yaml: memory.pipelineV2.worker.maxRetries: "3" is not a whole number (1 to 10)',
+        "agent.yaml: memory.pipelineV2.graphBoostWeight: 2 is out of range (0.0 to 1.0)",
+        "agent.yaml: logging: a list is not a mapping of keys",
+        'environment: SIGNET_PORT: "http" is not a whole number (0 to 65535)',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("search: {alpha: .nan}", "search.alpha: nan is not a number (0.0 to 1.0)"),
+        ("search: {alpha: .inf}", "search.alpha: inf is not a number (0.0 to 1.0)"),
+        ("search: {alpha: true}", "search.alpha: true is not a number (0.0 to 1.0)"),
+        ("search: {pool: true}", "search.pool: true is not a whole number (10 to 2000)"),
+        ("search: {pool: 20.0}", "search.pool: 20.0 is not a whole number (10 to 2000)"),
+        ("search: {pool: [20]}", "search.pool: a list is not a whole number (10 to 2000)"),
+        ("search: {pool: 0x" + "f" * 20_000 + "}", "search.pool: a very large number is out of range (10 to 2000)"),
+        (
+            "embedding: {provider: null}",
+            "embedding.provider: null is not one of auto, embedded, ollama, openai, fastembed, none",
+        ),
+        ("embedding: {model: 4}", "embedding.model: 4 is not text; put it in quotes"),
+        ('embedding: {model: "a\\0b"}', "embedding.model: has a control character or another that cannot be printed"),
+        ('embedding: {model: "\\ud800"}', "embedding.model: has a control character or another that cannot be printed"),
+        ("embedding: {model: " + "m" * 201 + "}", "embedding.model: is longer than 200 characters"),
+        ("gateway: {host: ''}", "gateway.host: is empty"),
+        ("gateway: {allowedHosts: signet.local}", 'gateway.allowedHosts: "signet.local" is not a list'),
+        (
+            "gateway: {allowedHosts: ['*.local']}",
+            'gateway.allowedHosts[0]: "*.local" is not a host name, with or without a port, without wildcards',
+        ),
+        ("gateway: {allowedHosts: [1]}", "gateway.allowedHosts[0]: 1 is not text; put it in quotes"),
+        (
+            "gateway: {allowedHosts: [" + "a," * 65 + "]}",
+            "gateway.allowedHosts: has 65 entries; at most 64 are allowed",
+        ),
+        ("agents: {roster: alice}", 'agents.roster: "alice" is not a list'),
+        ("agents: {roster: [alice]}", 'agents.roster[0]: "alice" is not a mapping of keys'),
+        ("agents: {roster: [{read_policy: shared}]}", "agents.roster[0].name: is missing"),
+        ("agents: {roster: [{name: a}, {name: a}]}", 'agents.roster: the agent "a" is named twice'),
+        (
+            "agents: {roster: [{name: a, read_policy: group}]}",
+            'agents.roster: the agent "a" has read_policy group but no policy_group',
+        ),
+        ("memory: {decay_rate: 0.9, decayRate: 0.8}", "memory.decayRate: is given twice (also as decay_rate)"),
+        (
+            "memory: {pipelineV2: {documents: {chunkSize: 500, chunkOverlap: 500}}}",
+            "memory.pipelineV2.documents.chunkOverlap: 500 must be less than documents.chunkSize (500)",
+        ),
+        (
+            "memory: {pipelineV2: {documentChunkOverlap: 2000}}",
+            "memory.pipelineV2.documentChunkOverlap: 2000 must be less than documents.chunkSize (2000)",
+        ),
+        (
+            "supervision: {backoffMinMs: 500, backoffMaxMs: 400}",
+            "supervision.backoffMinMs: 500 is more than supervision.backoffMaxMs (400)",
+        ),
+        (
+            "logging: {maxFileBytes: 4194304, maxTotalBytes: 2097152}",
+            "logging.maxFileBytes: 4194304 is more than logging.maxTotalBytes (2097152)",
+        ),
+        (
+            "retention: {tombstoneRetentionMs: 30}",
+            "retention.tombstoneRetentionMs: 30 is out of range (3600000 to 315360000000)",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named_with_what_is_allowed(tmp_path: Path, text: str, problem: str) -> None:
+    assert problems(tmp_path, text) == [f"agent.yaml: {problem}"]
+
+
+def test_a_body_that_the_writer_could_never_queue_is_refused(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, "gateway: {maxBodyBytes: 16777216}")
+    assert problem.startswith("agent.yaml: gateway.maxBodyBytes: 16777216 is more than writer.queueBytes (8388608)")
+
+
+@pytest.mark.parametrize("section", ["embedding", "memory: {pipelineV2: {extraction"])
+@pytest.mark.parametrize("name", ["apiKeyEnv", "endpoint"])
+def test_a_secret_pasted_at_the_wrong_place_is_not_repeated(tmp_path: Path, section: str, name: str) -> None:
+    closing = "}" * (section.count("{") + 1)
+    separator = ": {"
+    (problem,) = problems(tmp_path, f"{section}{separator}{name}: 'http://me:sk-hidden@host'{closing}")
+    assert "sk-hidden" not in problem
+    assert f".{name}: the given value is not" in problem
+
+
+@pytest.mark.parametrize("mode", ["team", "hybrid"])
+@pytest.mark.parametrize("text", ["auth: {{mode: {}}}", "authMode: {}"])
+def test_a_mode_that_needs_authentication_is_refused_with_the_reason(tmp_path: Path, text: str, mode: str) -> None:
+    (problem,) = problems(tmp_path, text.format(mode))
+    assert f'"{mode}" is not possible: authentication is not built yet' in problem
+
+
+@pytest.mark.parametrize(
+    "host", ["0.0.0.0", "192.168.1.4", "::", "fe80::1", "signet.example", "127.0.0.1.nip.io", "127.1"]
+)
+def test_a_listening_address_beyond_this_machine_is_refused_with_the_reason(tmp_path: Path, host: str) -> None:
+    (problem,) = problems(tmp_path, f"gateway: {{host: '{host}'}}")
+    assert problem.startswith(f'agent.yaml: gateway.host: "{host}" is not a loopback address')
+    assert "authentication is not built yet" in problem
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "::1", "localhost", "::ffff:127.0.0.1"])
+def test_a_loopback_address_is_accepted(tmp_path: Path, host: str) -> None:
+    assert load(tmp_path, f"gateway: {{host: '{host}'}}").config.gateway.host == host
+
+
+@pytest.mark.parametrize("provider", ["ollama", "openai", "fastembed"])
+def test_an_embedding_provider_of_a_later_release_is_refused_with_the_reason(tmp_path: Path, provider: str) -> None:
+    (problem,) = problems(tmp_path, f"embedding: {{provider: {provider}, model: nomic-embed-text, dimensions: 768}}")
+    assert f'embedding.provider: "{provider}" is not possible: this release has only the embedded provider' in problem
+
+
+@pytest.mark.parametrize("provider", ["auto", "embedded", "none"])
+def test_the_embedding_providers_of_this_release_are_accepted(tmp_path: Path, provider: str) -> None:
+    assert load(tmp_path, f"embedding: {{provider: {provider}}}").config.embedding.provider == provider
+
+
+def test_the_embedded_provider_has_one_model(tmp_path: Path) -> None:
+    assert [line.split(" is ")[0] for line in problems(tmp_path, "embedding: {model: minilm, dimensions: 384}")] == [
+        'agent.yaml: embedding.model: "minilm"',
+        "agent.yaml: embedding.dimensions: 384",
+    ]
+
+
+# The file itself
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("search:\n  alpha: [1,\n", "line 3, column 1: while parsing a flow node"),
+        ("search:\n\talpha: 1\n", "line 2, column 1: while scanning for the next token"),
+        ("a: 1\na: 2\n", "line 2, column 1: 'a' is given again (first on line 1)"),
+        ("s:\n  x: 1\n  y: {z: 1, z: 2}\n  x: 3\n", "line 3, column 13: 'z' is given again (first on line 3)"),
+        ("- a\n", "is a list where a mapping of keys is expected"),
+        ("just words\n", 'is "just words" where a mapping of keys is expected'),
+        ("a: 1\n---\nb: 1\n", "line 2, column 1: expected a single document in the stream"),
+        ("a: !!python/object/apply:os.system [id]\n", "line 1, column 4: could not determine a constructor"),
+        ("a: &x {b: 1}\nc: {<<: *x}\n", "line 2, column 5: merge keys (<<) are not read"),
+        ("a: 2024-13-45\n", "line 1, column 4: the value '2024-13-45' is not a valid number or date"),
+        ("a: !!timestamp x\n", "line 1, column 4: the value 'x' is not a valid number or date"),
+        ("a: !!bool x\n", "line 1, column 4: the value 'x' is not a valid number or date"),
+        ("a: " + "1" * 5000 + "\n", "line 1, column 4: the value '1111"),
+        ("a: " + "[" * 5000 + "\n", "is nested deeper than 32 levels"),
+        ("? [1, 2]\n: 3\n", "line 1, column 3: while constructing a mapping, found unhashable key"),
+        ("a: \x07\n", "line 1: the character U+0007 is not allowed"),
+    ],
+)
+def test_yaml_that_cannot_be_read_is_named_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "agent.yaml").write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        load_config(tmp_path, {})
+    assert refused.value.detail.startswith("agent.yaml: ")
+    assert problem in refused.value.detail
+
+
+def test_all_repeated_keys_are_named(tmp_path: Path) -> None:
+    assert len(problems(tmp_path, "a: 1\nb: 1\na: 2\nb: 2\n")) == 2
+
+
+def test_a_file_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_bytes(b"a: 1\nb: \xff\n")
+    with pytest.raises(ConfigError, match=r"agent\.yaml: line 2: is not UTF-8 text"):
+        load_config(tmp_path, {})
+
+
+def test_a_byte_order_mark_is_no_problem(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_bytes(b"\xef\xbb\xbfsearch: {alpha: 0.25}\n")
+    assert load_config(tmp_path, {}).config.search.alpha == 0.25
+
+
+def test_a_file_beyond_its_bound_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_bytes(b"#" * (MAX_FILE_BYTES + 1))
+    with pytest.raises(ConfigError, match="is larger than 1048576 bytes"):
+        load_config(tmp_path, {})
+
+
+def test_a_chain_of_aliases_costs_nothing(tmp_path: Path) -> None:
+    lines = ["l0: &l0 [x]"] + [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 60)]
+    text = "\n".join([*lines, "search: {alpha: *l59}"])
+    assert problems(tmp_path, text) == ["agent.yaml: search.alpha: a list is not a number (0.0 to 1.0)"]
+
+
+def test_an_alias_that_contains_itself_is_harmless(tmp_path: Path) -> None:
+    assert problems(tmp_path, "search: {pool: &x [*x]}") == [
+        "agent.yaml: search.pool: a list is not a whole number (10 to 2000)"
+    ]
+
+
+def test_a_pipe_in_place_of_the_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "agent.yaml")
+    with pytest.raises(ConfigError, match=r"agent\.yaml: is not a regular file"):
+        load_config(tmp_path, {})
+
+
+def test_a_dangling_link_is_not_taken_for_a_missing_file(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ConfigError, match="is a link to a file that does not exist"):
+        load_config(tmp_path, {})
+
+
+def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "dotfile").write_text("search: {alpha: 0.25}")
+    (tmp_path / "agent.yaml").symlink_to(tmp_path / "dotfile")
+    assert load_config(tmp_path, {}).config.search.alpha == 0.25
+
+
+# The environment
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    config = load(tmp_path, "gateway: {host: 127.0.0.1, port: 4000}", SIGNET_HOST="::1", SIGNET_PORT=" 5000 ").config
+    assert (config.gateway.host, config.gateway.port) == ("::1", 5000)
+
+
+def test_an_empty_variable_counts_as_not_set(tmp_path: Path) -> None:
+    assert load(tmp_path, "gateway: {port: 4000}", SIGNET_PORT="", SIGNET_HOST="").config.gateway.port == 4000
+
+
+@pytest.mark.parametrize("value", ["65536", "-1", "99999999999999999"])
+def test_a_port_out_of_range_names_the_variable(tmp_path: Path, value: str) -> None:
+    assert problems(tmp_path, "", SIGNET_PORT=value) == [
+        f"environment: SIGNET_PORT: {value} is out of range (0 to 65535)"
+    ]
+
+
+@pytest.mark.parametrize("value", ["http", "38 50", "3850.0", "٣٨٥٠", "9" * 30])
+def test_a_port_that_is_no_number_names_the_variable(tmp_path: Path, value: str) -> None:
+    assert problems(tmp_path, "", SIGNET_PORT=value) == [
+        f'environment: SIGNET_PORT: "{value}" is not a whole number (0 to 65535)'
+    ]
+
+
+def test_a_host_beyond_this_machine_names_the_variable(tmp_path: Path) -> None:
+    (problem,) = problems(tmp_path, "gateway: {host: 127.0.0.1}", SIGNET_HOST="0.0.0.0")
+    assert problem.startswith('environment: SIGNET_HOST: "0.0.0.0" is not a loopback address')
+
+
+def test_the_variable_excuses_a_host_of_the_file_that_is_only_not_possible_yet(tmp_path: Path) -> None:
+    assert load(tmp_path, "gateway: {host: 0.0.0.0}", SIGNET_HOST="127.0.0.1").config.gateway.host == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("environ", "path"),
+    [
+        ({"HOME": "/home/ada"}, "/home/ada/.agents"),
+        ({"HOME": "/home/ada", "SIGNET_WORKSPACE": ""}, "/home/ada/.agents"),
+        ({"HOME": "/home/ada", "SIGNET_WORKSPACE": "/srv/memory"}, "/srv/memory"),
+        ({"HOME": "/home/ada", "SIGNET_WORKSPACE": "~/notes"}, "/home/ada/notes"),
+    ],
+)
+def test_the_workspace_is_the_variable_or_below_the_home(environ: dict[str, str], path: str) -> None:
+    assert workspace_from(environ) == Path(path)
+
+
+def test_a_relative_workspace_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert workspace_from({"SIGNET_WORKSPACE": "here"}) == tmp_path / "here"
+
+
+def test_a_workspace_that_cannot_be_a_path_names_the_variable() -> None:
+    with pytest.raises(ConfigError, match="SIGNET_WORKSPACE"):
+        workspace_from({"SIGNET_WORKSPACE": "/a\0b"})
+    with pytest.raises(ConfigError, match="SIGNET_WORKSPACE"):
+        workspace_from({"SIGNET_WORKSPACE": "~nobody-of-this-name/x"})
+
+
+# What leaves the room
+
+
+def test_the_configuration_travels_as_json(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        "agents: {roster: [{name: a}]}\nsearch: {alpha: 1}\ngateway: {allowedHosts: ['[::1]:3850'], host: '::1'}",
+    ).config
+    assert msgspec.json.decode(msgspec.json.encode(config), type=Config) == config
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(config), type=Config) == config
+
+
+def test_the_effective_mapping_has_the_spelling_of_the_file_and_can_be_read_back(tmp_path: Path) -> None:
+    import yaml
+
+    config = load(tmp_path, "memory: {decay_rate: 0.9, pipelineV2: {worker: {pollMs: 500}}}").config
+    mapping = effective_mapping(config)
+    assert mapping["memory"]["decay_rate"] == 0.9
+    assert mapping["memory"]["pipelineV2"]["worker"]["pollMs"] == 500
+    assert mapping["memory"]["pipelineV2"]["extraction"]["timeout"] == 45_000
+    assert mapping["search"]["min_score"] == 0.1
+    again = load(tmp_path, yaml.safe_dump(mapping))
+    assert again.config == config
+    assert again.warnings == []
+
+
+def test_the_effective_mapping_holds_no_secret(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        "memory: {pipelineV2: {telemetry: {posthogApiKey: phc_hidden}, extraction: {apiKeyEnv: OPENAI_API_KEY}}}",
+    ).config
+    shown = repr(effective_mapping(config))
+    assert "phc_hidden" not in shown
+    assert "OPENAI_API_KEY" in shown

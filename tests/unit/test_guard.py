@@ -1,0 +1,203 @@
+"""The guard answers this machine's own programs and pages, and nobody else."""
+
+from __future__ import annotations
+
+import pytest
+
+from signet_actors.gateway.guard import guard_policy, judge
+
+PORT = 3850
+POLICY = guard_policy(PORT, ())
+HOST = b"127.0.0.1:3850"
+
+
+def status_of(
+    *headers: tuple[bytes, bytes], method: str = "GET", host: bytes | None = HOST, peer: str | None = "127.0.0.1"
+) -> int:
+    """200 for a request that is let in, else the status of its refusal."""
+    named = [] if host is None else [(b"host", host)]
+    refusal = judge(POLICY, method, [*named, *headers], peer)
+    return 200 if refusal is None else refusal.status
+
+
+@pytest.mark.parametrize(
+    "host",
+    [b"127.0.0.1:3850", b"localhost:3850", b"[::1]:3850", b"127.0.0.1", b"localhost", b"[::1]", b"LOCALHOST:3850"],
+)
+def test_own_names_are_answered(host: bytes) -> None:
+    assert status_of(host=host) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        b"evil.example:3850",
+        b"evil.example",
+        b"0.0.0.0:3850",
+        b"[::]:3850",
+        b"[::]",
+        b"127.0.0.1.nip.io:3850",
+        b"localhost.evil.example:3850",
+        b"localhost.:3850",
+        b"127.0.0.2:3850",
+        b"127.1:3850",
+        b"2130706433:3850",
+        b"0x7f000001:3850",
+        b"[::ffff:127.0.0.1]:3850",
+        b"localhost:3851",
+        b"localhost:80",
+        b"127.0.0.1:13850",
+        b"signet",
+    ],
+)
+def test_a_foreign_host_is_misdirected(host: bytes) -> None:
+    assert status_of(host=host) == 421
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        b"",
+        b" ",
+        b"localhost:3850@evil.example",
+        b"evil.example@localhost:3850",
+        b"localhost:3850, evil.example",
+        b"localhost:3850/path",
+        b"localhost:",
+        b"localhost:385000",
+        b"localhost:+3850",
+        b"localhost:\xd9\xa3\xd9\xa8",
+        b"::1",
+        b"[::1",
+        b"lo\xc3\xa7alhost",
+        b"localhost\x00",
+        b"localhost\n",
+        b"[::1%25lo]:3850",
+    ],
+)
+def test_a_malformed_host_is_not_valid(host: bytes) -> None:
+    assert status_of(host=host) == 400
+
+
+def test_a_missing_host_is_misdirected() -> None:
+    assert status_of(host=None) == 421
+
+
+@pytest.mark.parametrize("second", [b"127.0.0.1:3850", b"evil.example"])
+def test_two_hosts_are_misdirected_whatever_they_say(second: bytes) -> None:
+    assert status_of((b"host", second)) == 421
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        b"http://evil.example",
+        b"null",
+        b"",
+        b"https://127.0.0.1:3850",
+        b"http://localhost:3850",  # another origin than the request's own 127.0.0.1
+        b"http://127.0.0.1",
+        b"http://127.0.0.1:3851",
+        b"http://127.0.0.1:3850.evil.example",
+        b"http://127.0.0.1:3850/",
+        b"file://",
+        b"chrome-extension://abcdef",
+        b"127.0.0.1:3850",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_a_foreign_origin_is_forbidden(origin: bytes, method: str) -> None:
+    assert status_of((b"origin", origin), method=method) == 403
+
+
+def test_the_own_origin_is_answered() -> None:
+    headers = ((b"origin", b"http://127.0.0.1:3850"), (b"content-type", b"application/json"), (b"content-length", b"2"))
+    assert status_of(*headers, method="POST") == 200
+
+
+def test_a_doubled_origin_is_forbidden() -> None:
+    own = (b"origin", b"http://127.0.0.1:3850")
+    assert status_of(own, own) == 403
+
+
+@pytest.mark.parametrize("site", [b"cross-site", b"same-site", b"", b"CROSS-SITE", b"whatever"])
+def test_another_site_is_forbidden(site: bytes) -> None:
+    """``<img src=http://127.0.0.1:3850/api/memory/search?q=…>`` comes without an Origin."""
+    assert status_of((b"sec-fetch-site", site), (b"sec-fetch-dest", b"image")) == 403
+
+
+def test_the_address_bar_and_the_own_page_are_answered() -> None:
+    assert status_of((b"sec-fetch-site", b"none"), (b"sec-fetch-mode", b"navigate")) == 200
+    assert status_of((b"sec-fetch-site", b"same-origin")) == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "OPTIONS"])
+def test_the_address_bar_changes_nothing(method: str) -> None:
+    assert status_of((b"sec-fetch-site", b"none"), method=method) == 403
+
+
+@pytest.mark.parametrize(
+    "content_type", [b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data", b"", None]
+)
+@pytest.mark.parametrize("framing", [(b"content-length", b"20"), (b"transfer-encoding", b"chunked")])
+def test_a_browser_sends_json_or_nothing(content_type: bytes | None, framing: tuple[bytes, bytes]) -> None:
+    headers = [(b"sec-fetch-site", b"same-origin"), framing]
+    if content_type is not None:
+        headers.append((b"content-type", content_type))
+    assert status_of(*headers, method="POST") == 415
+    assert status_of(*headers[1:], method="POST") == 200, "a program may send JSON under any name"
+
+
+def test_json_with_a_charset_is_json() -> None:
+    headers = (
+        (b"sec-fetch-site", b"same-origin"),
+        (b"content-length", b"2"),
+        (b"content-type", b"Application/JSON; charset=utf-8"),
+    )
+    assert status_of(*headers, method="POST") == 200
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        (b"forwarded", b"for=127.0.0.1"),
+        (b"x-forwarded-for", b"127.0.0.1"),
+        (b"x-forwarded-host", b"localhost:3850"),
+        (b"x-forwarded-proto", b"https"),
+        (b"via", b"1.1 proxy"),
+        (b"x-real-ip", b"127.0.0.1"),
+    ],
+)
+def test_a_proxy_ends_the_trust_in_loopback(header: tuple[bytes, bytes]) -> None:
+    assert status_of(header) == 403
+
+
+@pytest.mark.parametrize("peer", [None, "", "10.0.0.5", "192.168.1.2", "::", "::ffff:10.0.0.1", "fe80::1%eth0", "x"])
+def test_another_machine_is_forbidden(peer: str | None) -> None:
+    assert status_of(peer=peer) == 403
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
+def test_loopback_peers_are_answered(peer: str) -> None:
+    assert status_of(peer=peer) == 200
+
+
+@pytest.mark.parametrize("name", [b"x-signet-agent-id", b"content-type", b"idempotency-key", b"authorization"])
+def test_two_headers_that_decide_something_are_not_valid(name: bytes) -> None:
+    assert status_of((name, b"a"), (name, b"b")) == 400
+
+
+def test_allowed_hosts_are_answered_on_the_own_port_or_on_theirs() -> None:
+    policy = guard_policy(PORT, ("Memory.Home", "box:8080"))
+    answered = {
+        host: judge(policy, "GET", [(b"host", host)], "127.0.0.1") is None
+        for host in (b"memory.home", b"memory.home:3850", b"memory.home:1", b"box:8080", b"box", b"box:3850")
+    }
+    assert answered == {
+        b"memory.home": True,
+        b"memory.home:3850": True,
+        b"memory.home:1": False,
+        b"box:8080": True,
+        b"box": False,
+        b"box:3850": False,
+    }

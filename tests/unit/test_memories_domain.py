@@ -1,0 +1,127 @@
+"""Prefixes, types, tags and decay of a memory."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.domain.memories import (
+    MEMORY_TYPES,
+    decayed_importance,
+    infer_type,
+    memory_type,
+    parse_prefixes,
+    parse_tags,
+)
+from signet_actors.errors import InvalidRequest
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain text", ("plain text", False, ())),
+        ("critical: never expose tokens", ("never expose tokens", True, ())),
+        ("CRITICAL:no blank", ("no blank", True, ())),
+        ("[a,B]: text", ("text", False, ("a", "b"))),
+        ("[ a , a ,, B ]:text", ("text", False, ("a", "b"))),
+        ("critical: [project,auth]: never expose tokens", ("never expose tokens", True, ("project", "auth"))),
+        ("critical:", ("", True, ())),
+        ("  critical:   ", ("", True, ())),
+        ("[a]:", ("[a]:", False, ())),
+        ("[ , ]: text", ("[ , ]: text", False, ())),
+        ("[not a prefix] text", ("[not a prefix] text", False, ())),
+        ("it is critical: think", ("it is critical: think", False, ())),
+        ("[a]: line one\nline two", ("line one\nline two", False, ("a",))),
+        ("critically important", ("critically important", False, ())),
+    ],
+)
+def test_prefixes_are_cut_off_and_heeded(text: str, expected: tuple[str, bool, tuple[str, ...]]) -> None:
+    assert parse_prefixes(text) == expected
+
+
+@given(st.text())
+def test_prefix_parsing_never_fails_and_never_invents_text(text: str) -> None:
+    prefixes = parse_prefixes(text)
+    assert prefixes.content in text
+    assert prefixes.content == prefixes.content.strip()
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("User prefers dark mode", "preference"),
+        ("Anna likes short answers", "preference"),
+        ("the team WANTED fewer meetings", "preference"),
+        ("Decided to use PostgreSQL", "decision"),
+        ("we agreed on tabs", "decision"),
+        ("The API will use JSON", "decision"),
+        ("learned that WAL needs checkpoints", "learning"),
+        ("TIL sqlite has FTS5", "learning"),
+        ("til about group commit", "learning"),
+        ("found a bug in the parser", "issue"),
+        ("the build is broken", "issue"),
+        ("the problem is the cache", "issue"),
+        ("Never push to main", "rule"),
+        ("you must run the tests", "rule"),
+        ("always squash", "rule"),
+        ("Signet stores data in SQLite", "fact"),
+        ("", "fact"),
+        ("she prefers that we must test", "preference"),
+        ("we learned about the bug", "learning"),
+        # The substrings of the reference daemon, which are no such words:
+        ("until tomorrow we wait", "fact"),
+        ("wait til tomorrow", "fact"),
+        ("mustard is yellow", "fact"),
+        ("the debugger is attached", "fact"),
+        ("a tissue sample", "fact"),
+        ("unbroken chain", "fact"),
+    ],
+)
+def test_the_type_follows_the_first_telling_word(content: str, kind: str) -> None:
+    assert infer_type(content) == kind
+
+
+@pytest.mark.parametrize("kind", [*MEMORY_TYPES, "insight", "x", "my-type_2"])
+def test_a_type_by_name_is_taken(kind: str) -> None:
+    assert memory_type(f" {kind.upper()} ") == kind
+
+
+@pytest.mark.parametrize("kind", ["", "9lives", "with space", "a" * 65, "é", "a\nb", "a;b"])
+def test_what_cannot_be_a_types_name_is_refused(kind: str) -> None:
+    assert memory_type(kind) is None
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected"),
+    [
+        (None, ()),
+        ("", ()),
+        ("alpha, beta", ("alpha", "beta")),
+        ("a,,a, A", ("a", "A")),
+        (["x", " y ", "z,w"], ("x", "y", "z", "w")),
+        (("one",), ("one",)),
+        ("two  words", ("two words",)),
+    ],
+)
+def test_tags_come_as_string_or_array(tags: str | list[object] | None, expected: tuple[str, ...]) -> None:
+    assert parse_tags(tags) == expected
+
+
+@pytest.mark.parametrize("tags", [1, True, {"a": 1}, ["a", 1], [None]])
+def test_other_tags_are_refused_by_name(tags: object) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        parse_tags(tags)  # type: ignore[arg-type]
+    assert refusal.value.field == "tags"
+
+
+def test_importance_fades_with_days_unless_pinned() -> None:
+    assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=0) == 0.8
+    assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=2) == pytest.approx(0.722)
+    assert decayed_importance(0.8, pinned=True, rate=0.95, days_since_access=900) == 1.0
+    assert decayed_importance(0.8, pinned=False, rate=0.95, days_since_access=-5) == 0.8
+
+
+@given(st.floats(0, 1), st.floats(0.01, 1), st.floats(0, 1e6))
+def test_fading_stays_between_zero_and_the_base(base: float, rate: float, days: float) -> None:
+    assert 0 <= decayed_importance(base, pinned=False, rate=rate, days_since_access=days) <= base

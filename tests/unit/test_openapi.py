@@ -1,0 +1,137 @@
+"""The API document holds every route, and everything that it refers to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from signet_actors.gateway.openapi import for_openapi_30, openapi_document, operation_id
+from signet_actors.gateway.route import Parameter, Reply, Route
+from signet_actors.gateway.routes import ROUTES
+
+DOCUMENT = openapi_document(ROUTES)
+OPEN_ROUTES = {"/health", "/health/live", "/health/ready", "/", "/api/auth/whoami"}
+
+
+class Inner(msgspec.Struct):
+    """A part of a body."""
+
+    pair: tuple[int, str]
+    kind: str = "x"
+
+
+class Outer(msgspec.Struct):
+    """A body with a nullable part."""
+
+    inner: Inner | None = None
+    count: int | None = None
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:
+    """Every mapping in ``value``."""
+    if isinstance(value, dict):
+        yield value
+        for item in value.values():
+            yield from nodes(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from nodes(item)
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in DOCUMENT["paths"].items():
+        for method, operation in methods.items():
+            yield path, method.upper(), operation
+
+
+def test_every_route_is_in_the_document_once() -> None:
+    assert sorted((method, path) for path, method, _ in operations()) == sorted(
+        (route.method, route.path) for route in ROUTES
+    )
+
+
+def test_no_two_routes_answer_the_same_request() -> None:
+    shapes = [(route.method, re.sub(r"\{\w+\}", "{}", route.path)) for route in ROUTES]
+    assert len(shapes) == len(set(shapes))
+
+
+def test_every_route_says_what_it_is_for_and_what_it_answers() -> None:
+    for path, method, operation in operations():
+        assert operation["summary"], f"{method} {path}"
+        assert operation["tags"], f"{method} {path}"
+        assert any(status.isdigit() for status in operation["responses"]), f"{method} {path}"
+        assert {"4XX", "5XX"} <= set(operation["responses"]), f"{method} {path}"
+
+
+def test_every_route_asks_for_a_permission_but_those_that_are_open_to_all() -> None:
+    open_routes = {route.path for route in ROUTES if route.permission is None}
+    assert {path for path in open_routes if not path.startswith(("/api/docs", "/api/openapi"))} <= OPEN_ROUTES
+
+
+def test_operation_ids_are_unique() -> None:
+    ids = [operation["operationId"] for _, _, operation in operations()]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name, re.IGNORECASE) for name in ids)
+
+
+def test_path_parameters_are_declared() -> None:
+    for path, method, operation in operations():
+        declared = {entry["name"] for entry in operation["parameters"] if entry["in"] == "path"}
+        assert declared == set(re.findall(r"\{(\w+)\}", path)), f"{method} {path}"
+
+
+def test_parameters_are_declared_once() -> None:
+    for path, method, operation in operations():
+        names = [(entry["in"], entry["name"].lower()) for entry in operation["parameters"]]
+        assert len(names) == len(set(names)), f"{method} {path}"
+
+
+def test_every_reference_leads_somewhere() -> None:
+    for document in (DOCUMENT, for_openapi_30(DOCUMENT)):
+        for node in nodes(document):
+            if "$ref" in node:
+                prefix, _, name = node["$ref"].rpartition("/")
+                assert prefix == "#/components/schemas"
+                assert name in document["components"]["schemas"]
+
+
+def test_bodies_are_objects_with_described_fields() -> None:
+    for path, method, operation in operations():
+        if "requestBody" in operation:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            named = [node["$ref"] for node in nodes(schema) if "$ref" in node]
+            assert named, f"{method} {path}"
+
+
+def test_the_document_survives_json() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(DOCUMENT)) == DOCUMENT
+
+
+def test_the_older_document_has_nothing_that_3_0_does_not_know() -> None:
+    older = for_openapi_30(DOCUMENT)
+    assert older["openapi"].startswith("3.0.")
+    for node in nodes(older["components"]["schemas"]):
+        assert node.get("type") != "null"
+        assert not isinstance(node.get("type"), list)
+        assert not {"const", "prefixItems"} & set(node) or "properties" not in node
+        if "$ref" in node:
+            assert set(node) == {"$ref"}
+
+
+def test_a_nullable_reference_and_a_tuple_are_rewritten_for_3_0() -> None:
+    async def handler(_: Any) -> Reply:
+        return Reply({})
+
+    route = Route("GET", "/x", handler, None, "x", "x", query=(Parameter("q"),), replies={200: Outer})
+    assert operation_id(route) == "get_x"
+    schemas = for_openapi_30(openapi_document([route]))["components"]["schemas"]
+    assert schemas["Outer"]["properties"]["inner"] == {
+        "allOf": [{"$ref": "#/components/schemas/Inner"}],
+        "nullable": True,
+        "default": None,
+    }
+    assert schemas["Outer"]["properties"]["count"] == {"type": "integer", "nullable": True, "default": None}
+    assert schemas["Inner"]["properties"]["pair"]["items"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
