@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from signet_actors.errors import (
@@ -45,6 +46,15 @@ REMEDIES: dict[ErrorCode, str] = {
     ErrorCode.INTERNAL: "`signet logs --level error` has the cause.",
 }
 
+STATUS_REMEDIES: dict[str, str] = {
+    "pinned_requires_force": "`--force` takes it all the same.",
+    "version_conflict": "It was changed meanwhile; look with `signet show ID`, then decide.",
+    "already_deleted": "`signet recover ID` brings it back.",
+    "deleted": "`signet recover ID` brings it back, then it can be changed.",
+    "duplicate_content_hash": "`signet list` or `signet recall` finds the other.",
+}
+"""Advice by the ``status`` of a refused change, before the advice by code."""
+
 
 def exit_code(error: SignetError) -> int:
     """The exit code of a failure."""
@@ -61,6 +71,14 @@ def remedy(error: SignetError) -> str:
     """What the person can do about it, or nothing where the message says it all."""
     if isinstance(error, DaemonNotRunning):
         return "Start it with `signet start`."
-    if isinstance(error, RequestRefused | OutcomeUnknown):
-        return REMEDIES.get(error.code, "")
-    return ""
+    if isinstance(error, RequestRefused):
+        return STATUS_REMEDIES.get(_status(error.answer)) or REMEDIES.get(error.code, "")
+    return REMEDIES[error.code] if isinstance(error, OutcomeUnknown) else ""
+
+
+def _status(answer: bytes) -> str:
+    try:
+        said = json.loads(answer)
+    except (ValueError, RecursionError):
+        return ""
+    return str(said.get("status")) if isinstance(said, dict) else ""

@@ -63,11 +63,14 @@ def logs(
         _print(line, as_json=invocation.as_json)
     if followed is None:
         return
-    while True:
-        for line in followed.new_lines():
-            if wanted.admits(line):
-                _print(line, as_json=invocation.as_json)
-        time.sleep(POLL_S)
+    try:
+        while True:
+            for line in followed.new_lines():
+                if wanted.admits(line):
+                    _print(line, as_json=invocation.as_json)
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        return  # the way that following is meant to end
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,9 @@ def _stored(said: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for label, name in STORED:
         yield label, stored.get(name)
     if stored:
-        yield "database", f"{_size(stored.get('bytes'))}, schema {stored.get('schemaVersion')}"
+        wal = (said.get("writer") or {}).get("walBytes")
+        log = f" and {_size(wal)} of log not yet merged" if wal else ""
+        yield "database", f"{_size(stored.get('bytes'))}{log}, schema {stored.get('schemaVersion')}"
     embedding: dict[str, Any] = said.get("embedding") or {}
     yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name))
     jobs: dict[str, Any] | None = said.get("jobs")

@@ -63,7 +63,9 @@ _QUANTITY = re.compile(
     r"\d+(?:st|nd|rd|th|s|am|pm|h|hr|hrs|min|mins|ms|k|m|b|bn|x|kg|g|km|cm|mm|kb|mb|gb|tb|px|y|yo|d|w)", re.IGNORECASE
 )
 _TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+")
-_CAMEL = re.compile(r"[^\W\d_]*(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[^\W_]*")
+# camelCase and three humps; two humps may be a brand (YouTube), which is a word like any other.
+_CAMEL = re.compile(r"[a-z]{2,}[A-Z][^\W_]*|(?:[A-Z]+[a-z]+){3,}[A-Z]*")
+_AGED = re.compile(r"\d+(?:-[a-z]+)+")
 
 
 def query_terms(text: str) -> QueryTerms:
@@ -241,12 +243,12 @@ def _is_identifier(piece: str) -> bool:
     if ":" in piece:
         return has_digit or piece.count(":") > 1
     if "-" in piece or "#" in piece:
-        return has_digit and not piece.lstrip("-#").isalpha()
+        return has_digit and _AGED.fullmatch(piece) is None  # a 20-year-old is prose
     return False
 
 
 def _spoken_parts(piece: str) -> list[str]:
-    """The words of a hyphenated name that is prose as much as identifier ("20-year-old"), none of a ticket id."""
+    """The words of a hyphenated name that is prose as much as identifier ("covid-19-related"), none of a ticket id."""
     if "-" not in piece or _TICKET.fullmatch(piece) or re.search(r"[_./\\:@#]", piece) or piece.startswith("-"):
         return []
     return [word for word in words_of(piece) if len(word) > 2 and word.isalpha()]

@@ -18,6 +18,7 @@ import structlog
 from litestar import Litestar, Request, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException
 from litestar.handlers import HTTPRouteHandler
+from litestar.response.base import ASGIResponse
 from litestar.types import ControllerRouterHandler, HTTPScope, Message, Receive, Scope, Send
 
 from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, OutcomeUnknown, SignetError, Unavailable
@@ -206,7 +207,7 @@ def _router(edge: Edge, routes: Sequence[Route]) -> Litestar:
 def _handler(edge: Edge, route: Route) -> HTTPRouteHandler:
     """The route as a Litestar handler. Litestar routes and responds; what is between belongs to ``Edge.answer``."""
 
-    async def handle(request: Request[Any, Any, Any]) -> Response[bytes]:
+    async def handle(request: Request[Any, Any, Any]) -> ASGIResponse:
         return _response(await edge.answer(route, request.scope, request.receive))
 
     return HTTPRouteHandler(
@@ -214,6 +215,7 @@ def _handler(edge: Edge, route: Route) -> HTTPRouteHandler:
         http_method=[cast("Any", route.method)],
         name=f"{route.method} {route.path}",
         opt={"route": route},
+        status_code=200,  # only a default that suits every method; each answer has its own
         include_in_schema=False,
     )(handle)
 
@@ -222,22 +224,33 @@ def _options_handler(path: str, methods: Sequence[str]) -> HTTPRouteHandler:
     """A preflight is refused like any other unknown method, instead of Litestar's own 204."""
     allow = _allow(methods)
 
-    async def handle() -> Response[bytes]:
+    async def handle() -> ASGIResponse:
         return _response(_method_not_allowed(allow))
 
     return HTTPRouteHandler(litestar_path(path), http_method=[cast("Any", "OPTIONS")], include_in_schema=False)(handle)
 
 
 def _routing_failure(edge: Edge, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """What the router could not route, as the one error body."""
+    answer = _routing_answer(edge, request, error)
+    return Response(
+        content=answer.body,
+        status_code=answer.status,
+        headers=dict(answer.headers),
+        media_type=answer.media_type,
+    )
+
+
+def _routing_answer(edge: Edge, request: Request[Any, Any, Any], error: Exception) -> Answer:
     if isinstance(error, MethodNotAllowedException):
-        return _response(_method_not_allowed(_allow((error.headers or {}).get("allow", "").split(", "))))
+        return _method_not_allowed(_allow((error.headers or {}).get("allow", "").split(", ")))
     if isinstance(error, HTTPException) and error.status_code == 404:
-        return _response(answer_from_error(NotFound("Not found")))
+        return answer_from_error(NotFound("Not found"))
     if isinstance(error, HTTPException) and error.status_code < 500:
-        return _response(answer_from_error(InvalidRequest("The request is not valid")))
+        return answer_from_error(InvalidRequest("The request is not valid"))
     trace_id: str = cast("dict[str, Any]", request.scope)[TRACE]
     edge.state.log.error("request_failed", exc_info=error, trace=trace_id)
-    return _response(internal_problem(trace_id))
+    return internal_problem(trace_id)
 
 
 def _allow(methods: Sequence[str]) -> str:
@@ -249,11 +262,11 @@ def _method_not_allowed(allow: str) -> Answer:
     return problem(405, ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers={"allow": allow})
 
 
-def _response(answer: Answer) -> Response[bytes]:
-    return Response(
-        content=answer.body,
+def _response(answer: Answer) -> ASGIResponse:
+    return ASGIResponse(
+        body=answer.body,
         status_code=answer.status,
-        headers=dict(answer.headers),
+        headers=answer.headers,
         media_type=answer.media_type,
     )
 

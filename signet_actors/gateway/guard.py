@@ -12,6 +12,7 @@ port-forward send it; a page cannot choose that header.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
@@ -145,6 +146,7 @@ def _judge_browser(method: str, seen: dict[bytes, bytes]) -> Refusal | None:
     return None
 
 
+@functools.lru_cache(maxsize=64)
 def _is_loopback(peer: str | None) -> bool:
     if peer is None:
         return False

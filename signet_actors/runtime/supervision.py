@@ -74,6 +74,8 @@ _SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCH
 _FATAL_FOR_ALL = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
 _RETRY_FAILED_MS = 600_000
 _ROTATE_MS = 10_000
+_PIPE_BYTES = 48 * 1024
+"""Less than an empty pipe takes at once, with room for a configuration that was reloaded in between."""
 _RESERVE_MS = 300
 """Part of the drain time that is kept for each group that is still to be stopped."""
 _UNKILLABLE_MS = 2_000
@@ -123,6 +125,7 @@ class _Child:
     last_words: Leaving | None = None
     killed_because: str = ""
     on_probation: bool = False
+    waits_for_boot: bool = False
     counters: dict[str, float] = field(default_factory=dict)
 
 
@@ -247,12 +250,22 @@ class Supervisor:
     # starting
 
     def _start_groups(self) -> None:
-        """Each group starts when the one before it is ready; an optional child holds nobody up."""
+        """Each group starts when the one before it is ready; an optional child holds nobody up.
+
+        The interpreters of all groups are launched with the first: they import their code while they wait for the
+        boot data, and whoever waits for it does nothing else.
+        """
+        if self._started_groups == 0:
+            for child in self._children.values():
+                self._launch(child, warm=False) if child.group==0 else None
         while self._started_groups < self._groups:
             if self._started_groups and not self._group_ready(self._started_groups - 1):
                 return
             for child in self._group(self._started_groups):
-                self._spawn(child)
+                if child.waits_for_boot:
+                    self._hand_over_boot(child)
+                elif child.process is None and child.restart_at_ns is None:
+                    self._launch(child)
             self._started_groups += 1
 
     def _group(self, group: int) -> list[_Child]:
@@ -277,27 +290,18 @@ class Supervisor:
             if self.on_serving is not None:
                 self.on_serving()
 
-    def _spawn(self, child: _Child) -> None:
-        """A new life of ``child`` has begun.
+    def _launch(self, child: _Child, *, warm: bool = False) -> None:
+        """A new life of ``child`` has begun; with ``warm`` it waits on its stdin for ``_hand_over_boot``.
 
         Signals are blocked around it and stay blocked in the child until it has said what it does about them, so
-        that none is lost or kills it half born. The boot data lie in an unlinked file: a pipe could block here.
+        that none is lost or kills it half born. The boot data lie in an unlinked file, because a pipe could block
+        here; a warm child's pipe takes them whole, or it is launched only when its turn comes.
         """
+        document = encode_boot(self._next_boot(child))
+        if warm and len(document) > _PIPE_BYTES:
+            return
         sync_point("supervisor.before_spawn")
         child.incarnation += 1
-        listen = (self._listener.fileno(),) if child.spec.listens and self._listener is not None else ()
-        boot = Boot(
-            name=child.name,
-            role=child.spec.role,
-            incarnation=child.incarnation,
-            boot_id=self._boot.boot_id,
-            supervisor_pid=os.getpid(),
-            workspace=self._boot.workspace,
-            socket_dir=self._boot.socket_dir,
-            config=self.config,
-            listen_fds=listen,
-            console=self._boot.console,
-        )
         child.state = STARTING
         child.spoke = False
         child.ready_ms = None
@@ -307,13 +311,15 @@ class Supervisor:
         child.counters = {}
         child.heard_ns = self._clock.monotonic_ns()
         self._changed = True
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(encode_boot(boot))
-            stdin.seek(0)
+        with tempfile.TemporaryFile() as file:
+            file.write(document)
+            file.seek(0)
             before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
             try:
                 child.process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", child.spec.module], stdin=stdin, pass_fds=listen
+                    [sys.executable, "-P", "-m", child.spec.module],
+                    stdin=subprocess.PIPE if warm else file,
+                    pass_fds=self._inherited(child),
                 )
             except OSError as error:  # no memory, no processes, no interpreter: a death before Ready
                 child.process = None
@@ -322,8 +328,36 @@ class Supervisor:
                 return
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        child.waits_for_boot = warm
         self._log.info("spawned", child=child.name, child_incarnation=child.incarnation, pid=child.process.pid)
         sync_point("supervisor.after_spawn_before_ready")
+
+    def _inherited(self, child: _Child) -> tuple[int, ...]:
+        return (self._listener.fileno(),) if child.spec.listens and self._listener is not None else ()
+
+    def _next_boot(self, child: _Child) -> Boot:
+        return Boot(
+            name=child.name,
+            role=child.spec.role,
+            incarnation=child.incarnation + 1,
+            boot_id=self._boot.boot_id,
+            supervisor_pid=os.getpid(),
+            workspace=self._boot.workspace,
+            socket_dir=self._boot.socket_dir,
+            config=self.config,
+            listen_fds=self._inherited(child),
+            console=self._boot.console,
+        )
+
+    def _hand_over_boot(self, child: _Child) -> None:
+        """The warm child may begin; if it is dead already, SIGCHLD says so."""
+        child.waits_for_boot = False
+        child.heard_ns = self._clock.monotonic_ns()
+        assert child.process is not None
+        assert child.process.stdin is not None
+        boot = msgspec.structs.replace(self._next_boot(child), incarnation=child.incarnation)
+        with contextlib.suppress(BrokenPipeError), child.process.stdin as pipe:
+            pipe.write(encode_boot(boot))
 
     # watching
 
@@ -335,7 +369,7 @@ class Supervisor:
         limits = self.config.supervision
         held_up = now - self._last_turn > 2 * limits.heartbeat_ms * _MS
         for child in self._children.values():
-            if child.process is None or child.killed_because:
+            if child.process is None or child.killed_because or child.waits_for_boot:
                 continue
             if held_up:
                 child.heard_ns = now
@@ -361,7 +395,11 @@ class Supervisor:
             if code is not None:
                 if code > 0 and child.last_words is None and self._bus.poll(_LAST_WORDS_MS):
                     self._read_bus()
+                if child.process.stdin is not None:
+                    with contextlib.suppress(OSError):
+                        child.process.stdin.close()
                 child.process = None
+                child.waits_for_boot = False
                 self._exited(child, code)
 
     def _exited(self, child: _Child, code: int) -> None:
@@ -423,9 +461,11 @@ class Supervisor:
     def _restart_due(self) -> None:
         now = self._clock.monotonic_ns()
         for child in self._children.values():
-            if child.process is None and child.restart_at_ns is not None and now >= child.restart_at_ns:
+            if child.group >= self._started_groups or child.process is not None or child.restart_at_ns is None:
+                continue
+            if now >= child.restart_at_ns:
                 sync_point("supervisor.before_restart")
-                self._spawn(child)
+                self._launch(child)
 
     # the bus
 

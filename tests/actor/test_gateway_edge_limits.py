@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,6 @@ class Gate:
         self.release: Any = None
 
     async def handler(self, call: Call) -> Reply:
-        import asyncio
-
         if self.release is None:
             self.release = asyncio.Event()
         self.entered.release()
@@ -45,9 +44,6 @@ class Gate:
 
 async def large(call: Call) -> Reply:
     return Reply({"text": "x" * 40_000_000})
-
-
-gate = Gate()
 
 
 def routes(the_gate: Gate) -> tuple[Route, ...]:
@@ -319,7 +315,6 @@ def test_connections_beyond_the_limit_are_told_to_retry(tmp_path: Path) -> None:
 def test_a_client_that_does_not_read_its_answer_is_dropped(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(write_ms=SHORT_MS)) as edge:
         with edge.connect() as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.sendall(head(edge, target="GET /large"))
             poll_until(lambda: edge.state.counters.requests == 1 and not edge.server.server_state.connections)
             assert len(read_to_end(connection)) < 40_000_000
@@ -372,8 +367,6 @@ def test_busy_carries_retry_after(tmp_path: Path) -> None:
 
 def poll_until(condition: Any) -> None:
     """``condition`` has come true, within the test's patience."""
-    import time
-
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"

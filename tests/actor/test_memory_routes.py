@@ -616,7 +616,7 @@ def test_a_patched_secret_is_cut(api: MemoryApi) -> None:
         ({"reason": "r", "content": "x", "if_version": 1.5}, "if_version must be a positive integer"),
         ({"reason": "r", "content": "x", "if_version": "x"}, "if_version must be a positive integer"),
         ({"reason": "r", "content": "x", "if_version": True}, "if_version must be a positive integer"),
-        ({"reason": "r", "content": "x", "if_version": 10**30}, "Invalid JSON body"),
+        ({"reason": "r", "content": "x", "if_version": 10**30}, "if_version must be a positive integer"),
         ({"reason": "r", "content": " "}, "content must be a non-empty string"),
         ({"reason": "r", "content": 7}, "content must be a string"),
         ({"reason": "r", "importance": -0.1}, "importance must be a number between 0 and 1"),

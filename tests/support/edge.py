@@ -122,9 +122,7 @@ class RunningEdge:
             port=self.port,
             started_at_ms=clock.wall_ms(),
         )
-        self._settings = ServerSettings(
-            Edge(self.state, routes), limits or WireLimits(), lambda: new_id(clock, rng)
-        )
+        self._settings = ServerSettings(Edge(self.state, routes), limits or WireLimits(), lambda: new_id(clock, rng))
         self._new_loop = new_loop
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

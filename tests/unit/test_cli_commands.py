@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -182,7 +184,7 @@ def test_with_json_a_refusal_prints_the_answer_too(daemon: ScriptedDaemon, signe
     result = signet("edit", ID, "--content", "x", "--if-version", "1", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout) == refusal
-    assert result.stderr.startswith("signet: Version conflict.")
+    assert result.stderr.startswith("signet: Version conflict. It was changed meanwhile")
 
 
 def test_edit_sends_only_what_was_given(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
@@ -361,3 +363,15 @@ def test_a_mistyped_command_is_a_usage_error_with_a_proposal(signet: Callable[..
     result = signet("forgte")
     assert result.exit_code == 2
     assert "Did you mean forget?" in result.stderr
+
+
+def test_help_imports_nothing_that_costs_time() -> None:
+    heavy = ["httpx", "rich", "http.client", "yaml", "msgspec", "subprocess"]
+    program = (
+        "import sys; from signet_actors.cli.main import cli\n"
+        "cli.main(['--help'], prog_name='signet', standalone_mode=False)\n"
+        f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stderr == "[]\n"
+    assert "remember" in done.stdout

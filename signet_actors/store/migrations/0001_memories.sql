@@ -97,11 +97,12 @@ END;
 CREATE TRIGGER memories_ad AFTER DELETE ON memories WHEN old.is_deleted = 0 BEGIN
     INSERT INTO memories_fts (memories_fts, rowid, content, cjk) VALUES ('delete', old.seq, old.content, old.cjk);
 END;
-CREATE TRIGGER memories_au_out AFTER UPDATE OF content, cjk, is_deleted ON memories WHEN old.is_deleted = 0 BEGIN
-    INSERT INTO memories_fts (memories_fts, rowid, content, cjk) VALUES ('delete', old.seq, old.content, old.cjk);
-END;
-CREATE TRIGGER memories_au_in AFTER UPDATE OF content, cjk, is_deleted ON memories WHEN new.is_deleted = 0 BEGIN
-    INSERT INTO memories_fts (rowid, content, cjk) VALUES (new.seq, new.content, new.cjk);
+-- One trigger, because the order of two would be undefined: the old text goes before the new one comes.
+CREATE TRIGGER memories_au AFTER UPDATE OF content, cjk, is_deleted ON memories BEGIN
+    INSERT INTO memories_fts (memories_fts, rowid, content, cjk)
+        SELECT 'delete', old.seq, old.content, old.cjk WHERE old.is_deleted = 0;
+    INSERT INTO memories_fts (rowid, content, cjk)
+        SELECT new.seq, new.content, new.cjk WHERE new.is_deleted = 0;
 END;
 
 -- What changed in rows that searchers may already hold in memory. New rows need no entry: their seq is higher.

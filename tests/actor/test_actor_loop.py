@@ -1,0 +1,231 @@
+"""The loop of a synchronous actor, as a real process in a room whose supervisor is the test."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.config.schema import Config, SupervisionConfig
+from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.protocol.control import Heartbeat, Ready, Reload, Starting
+from signet_actors.runtime.boot import encode_boot
+from tests.actor.test_async_bus import bus_in, command, in_room, query, soon
+from tests.support.bus_room import REPOSITORY, BusRoom, bus_room, child_environment, eventually
+
+BEATING = Config(supervision=SupervisionConfig(heartbeat_ms=50))
+
+
+def log_lines(room: BusRoom) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    for path in (room.workspace / ".daemon" / "logs").glob("*.log"):
+        lines += map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return lines
+
+
+def test_it_reports_starting_then_ready_then_beats() -> None:
+    with bus_room(BEATING) as room:
+        room.start_ready("writer", "writer", order="boot_sleep:100")
+        eventually(lambda: room.heard("writer", Heartbeat))
+        kinds = [type(said) for said in room.said["writer"]]
+        assert kinds[0] is Starting
+        assert kinds.index(Ready) < kinds.index(Heartbeat) or Heartbeat in kinds[kinds.index(Ready) :]
+        counters = room.counters("writer")
+        assert counters["handled"] == 0
+        assert {"sent", "received", "shed", "unroutable", "late", "decode_error", "foreign"} <= set(counters)
+
+
+def test_what_waits_while_it_works_becomes_one_batch() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            first = asyncio.ensure_future(bus.ask_writer(command("sleep:100"), trace_id="t"))
+            await asyncio.sleep(0)
+            await asyncio.gather(first, *(bus.ask_writer(command("x"), trace_id="t") for _ in range(50)))
+            await soon(lambda: room.counters("writer").get("handled") == 51)
+            assert room.counters("writer")["largest_batch"] >= 40
+
+    in_room(test, BEATING)
+
+
+def test_an_exception_answers_the_batch_and_ends_the_process_without_quoting_it() -> None:
+    async def test(room: BusRoom) -> None:
+        writer = room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            with pytest.raises(SignetError) as failed:
+                await bus.ask_writer(command("crash"), trace_id="t")
+            assert failed.value.code == ErrorCode.INTERNAL
+            assert await asyncio.to_thread(writer.wait, 10) not in {0, 78}
+            words = room.last_words("writer")
+            assert words is not None
+            assert "RuntimeError" in words.detail
+            crash = next(line for line in log_lines(room) if line["event"] == "crashed")
+            assert crash["error"] == "RuntimeError"
+            assert any("obey" in frame for frame in crash["stack"])
+            assert "told to crash" not in json.dumps({**crash, "stack": []})
+
+    in_room(test)
+
+
+def test_an_actor_that_leaves_says_why_and_leaves_nobody_without_an_outcome() -> None:
+    async def test(room: BusRoom) -> None:
+        writer = room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            with pytest.raises(OutcomeUnknown):
+                await bus.ask_writer(command("leave:74"), trace_id="t")
+            assert await asyncio.to_thread(writer.wait, 10) == 74
+            words = room.last_words("writer")
+            assert words is not None
+            assert (words.code, words.detail) == (74, "told to leave")
+
+    in_room(test)
+
+
+def test_its_mailbox_does_not_exist_before_its_self_check_has_passed() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start("writer", "writer", order="boot_hang")
+        async with bus_in(room) as bus:
+            with pytest.raises(Unavailable):
+                await bus.ask_writer(command("x"), trace_id="t", timeout_ms=200)
+
+    in_room(test)
+
+
+def test_long_work_that_beats_is_heard_and_stuck_work_is_not() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("writer", "writer")
+        async with bus_in(room) as bus:
+            for text, least, most in (("busy:500", 4, 20), ("sleep:500", 0, 2)):
+                room.listen()
+                room.said["writer"].clear()
+                await bus.ask_writer(command(text), trace_id="t")
+                room.listen()
+                beats = [said for said in room.said["writer"] if isinstance(said, Heartbeat)]
+                assert least <= len(beats) <= most
+
+    in_room(test, BEATING)
+
+
+def test_drain_finishes_the_work_and_exits_zero() -> None:
+    with bus_room() as room:
+        room.start_ready("writer", "writer")
+        assert room.drain("writer") == 0
+        assert (room.workspace / "drained").read_text(encoding="utf-8") == "writer\n"
+
+
+def test_reload_reaches_the_actor_and_nonsense_does_not_hurt_it() -> None:
+    with bus_room(BEATING) as room:
+        room.start_ready("writer", "writer")
+        room.send("writer", Reload("{nonsense"))
+        room.send("writer", Reload('{"logging": {"level": "debug"}}'))
+        eventually(lambda: (room.workspace / "reloaded-writer").exists())
+        eventually(lambda: room.counters("writer").get("decode_error") == 1)
+        assert room.drain("writer") == 0
+
+
+def test_group_signals_do_not_touch_it() -> None:
+    with bus_room(BEATING) as room:
+        writer = room.start_ready("writer", "writer")
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            writer.send_signal(number)
+        room.said["writer"].clear()
+        eventually(lambda: room.heard("writer", Heartbeat))
+        assert room.drain("writer") == 0
+
+
+def test_it_dies_with_its_supervisor() -> None:
+    with bus_room() as room:
+        script = (
+            "import subprocess, sys, os\n"
+            "boot = sys.stdin.buffer.read().replace(b'\"supervisor_pid\":0', b'\"supervisor_pid\":%d' % os.getpid())\n"
+            "child = subprocess.Popen([sys.executable, '-m', 'tests.support.echo_actor'], stdin=subprocess.PIPE)\n"
+            "child.stdin.write(boot); child.stdin.close()\n"
+            "print(child.pid, flush=True)\n"
+            "child.wait()\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=child_environment(),
+            cwd=REPOSITORY,
+        ) as parent:
+            assert parent.stdin is not None
+            assert parent.stdout is not None
+            parent.stdin.write(encode_boot(room.boot("writer", "writer", parent=0)))
+            parent.stdin.close()
+            child = int(parent.stdout.readline())
+            eventually(lambda: room.heard("writer", Ready))
+            parent.kill()
+        eventually(lambda: not _runs(child), within_s=3)
+
+
+def test_a_child_whose_supervisor_is_gone_already_leaves_at_once() -> None:
+    with bus_room() as room:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.support.echo_actor"],
+            input=encode_boot(room.boot("writer", "writer", parent=1 if os.getpid() != 1 else 2)),
+            env=child_environment(),
+            cwd=REPOSITORY,
+            timeout=20,
+        )
+        assert done.returncode == 75
+
+
+def test_a_child_started_by_hand_says_what_to_do() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.echo_actor"],
+        input=b"",
+        env=child_environment(),
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        timeout=20,
+    )
+    assert done.returncode == 78
+    assert b"boot data" in done.stderr
+
+
+def test_an_expired_query_is_not_worked_on() -> None:
+    async def test(room: BusRoom) -> None:
+        searcher = room.start_ready("searcher-1", "searcher")
+        async with bus_in(room) as bus:
+            await soon(lambda: bus.searchers_known == 1)
+            searcher.send_signal(signal.SIGSTOP)
+            with pytest.raises(Unavailable):
+                await bus.ask_searcher(query("too late"), trace_id="t", timeout_ms=100)
+            searcher.send_signal(signal.SIGCONT)
+            answer, _ = await bus.ask_searcher(query("in time"), trace_id="t")
+            assert answer.scope_key == "in time"
+            await soon(lambda: room.counters("searcher-1").get("expired") == 1)
+            assert room.counters("searcher-1")["handled"] == 1
+
+    in_room(test, BEATING)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_an_idle_actor_uses_next_to_no_processor_time() -> None:
+    with bus_room() as room:
+        writer = room.start_ready("writer", "writer")
+        before = _ticks(writer.pid)
+        time.sleep(1.5)  # the thing measured, not a synchronisation
+        assert _ticks(writer.pid) - before <= 4
+
+
+def _ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])

@@ -1,0 +1,581 @@
+"""The edge around the handlers: the guard before everything, one JSON error body, and the routes of the edge itself."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from signet_actors.config.schema import Config, GatewayConfig, MemoryConfig, PipelineV2Config
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
+from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.routes import ROUTES
+from signet_actors.protocol.control import ChildState
+from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus, SweepNow, Swept
+from signet_actors.protocol.searcher import GetStoreStats, StoreStats
+from signet_actors.protocol.writer import GetWriterStatus, Purged, WriterStatus
+from tests.support.edge import EVERYBODY_UP, RunningEdge, ScriptedBus, echo, parse_answer
+
+
+async def broken(call: Call) -> Reply:
+    raise RuntimeError(f"a fault that quotes {call.raw!r}")
+
+
+async def internal(call: Call) -> Reply:
+    raise SignetError("a detail of ours")
+
+
+async def not_valid(call: Call) -> Reply:
+    raise InvalidRequest("importance must be a number", field="importance")
+
+
+async def missing(call: Call) -> Reply:
+    raise NotFound("Not found")
+
+
+async def full(call: Call) -> Reply:
+    raise StorageFull
+
+
+async def surrogate(call: Call) -> Reply:
+    return Reply({"text": "a\ud800b", "list": [{"k\udfff": 1.5}]})
+
+
+async def body_of(call: Call) -> Reply:
+    return Reply(call.json_object())
+
+
+TEST_ROUTES: tuple[Route, ...] = (
+    Route("GET", "/test/echo", echo, Permission.RECALL, "echo", "test"),
+    Route("POST", "/test/echo", echo, Permission.REMEMBER, "echo", "test"),
+    Route("POST", "/test/write", echo, Permission.REMEMBER, "write", "test", mutates=True),
+    Route("POST", "/test/json", body_of, Permission.REMEMBER, "json", "test"),
+    Route("POST", "/test/broken", broken, Permission.REMEMBER, "broken", "test"),
+    Route("GET", "/test/internal", internal, Permission.RECALL, "internal", "test"),
+    Route("GET", "/test/not-valid", not_valid, Permission.RECALL, "not valid", "test"),
+    Route("GET", "/test/missing", missing, Permission.RECALL, "missing", "test"),
+    Route("GET", "/test/full", full, Permission.RECALL, "full", "test"),
+    Route("GET", "/test/surrogate", surrogate, Permission.RECALL, "surrogate", "test"),
+    Route("GET", "/test/items/{id}", echo, Permission.RECALL, "item", "test"),
+    Route("GET", "/test/items/{id}/history", echo, Permission.RECALL, "history", "test"),
+)
+
+
+@pytest.fixture(scope="module")
+def edge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEdge]:
+    with RunningEdge((*ROUTES, *TEST_ROUTES), tmp_path_factory.mktemp("workspace")) as running:
+        yield running
+
+
+GUARDED_PATHS = ("/", "/health", "/api/docs", "/api/openapi.json", "/api/memories", "/no/such/path", "/test/echo")
+
+
+@pytest.mark.parametrize("path", GUARDED_PATHS)
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example:3850"}, 421),
+        ({"Host": "evil.example/../"}, 400),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"X-Forwarded-For": "127.0.0.1"}, 403),
+    ],
+)
+def test_the_guard_stands_before_every_path(edge: RunningEdge, path: str, headers: dict[str, str], status: int) -> None:
+    answer = edge.request("GET", path, headers=headers)
+    assert answer.status == status
+    assert set(answer.body) == {"error", "code"}
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_every_route_stands_behind_the_guard(edge: RunningEdge) -> None:
+    for route in ROUTES:
+        path = route.path.replace("{id}", "x").replace("{file}", "x")
+        answer = edge.request(route.method, path, headers={"Origin": "http://evil.example"})
+        assert answer.status == 403, route
+
+
+def test_a_form_post_from_a_page_stores_nothing(edge: RunningEdge) -> None:
+    before = len(edge.bus.asked)
+    answer = edge.request(
+        "POST",
+        "/api/memory/remember",
+        json.dumps({"content": "planted"}).encode(),
+        {"Content-Type": "text/plain", "Sec-Fetch-Site": "same-origin"},
+    )
+    assert answer.status == 415
+    assert len(edge.bus.asked) == before
+
+
+@pytest.mark.parametrize("path", ["/api/memory/remember", "/test/echo", "/no/such/path"])
+def test_a_preflight_gets_no_permission(edge: RunningEdge, path: str) -> None:
+    preflight = {
+        "Origin": "http://evil.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Private-Network": "true",
+    }
+    for headers in (preflight, {name: text for name, text in preflight.items() if name != "Origin"}):
+        answer = edge.request("OPTIONS", path, headers=headers)
+        assert answer.status in {403, 404, 405}
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_a_browser_may_open_the_pages(edge: RunningEdge) -> None:
+    headers = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Accept": "text/html,*/*"}
+    for path in ("/", "/api/docs"):
+        answer = edge.request("GET", path, headers=headers)
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+def test_guarded_requests_are_counted_and_not_each_one_logged(tmp_path: Path) -> None:
+    with RunningEdge(TEST_ROUTES, tmp_path) as edge:
+        for _ in range(50):
+            edge.request("GET", "/test/echo", headers={"Origin": "null"})
+        assert edge.state.counters.guarded == 50
+        assert 1 <= len([line for line in edge.log_lines if line["event"] == "request_guarded"]) < 10
+
+
+def test_every_answer_has_its_own_trace_id_and_a_sent_one_is_ignored(edge: RunningEdge) -> None:
+    answers = [edge.request("GET", path, headers={"x-signet-trace-id": "mine"}) for path in ("/test/echo", "/nothing")]
+    traces = [answer.headers["x-signet-trace-id"] for answer in answers]
+    assert len(set(traces)) == 2
+    assert "mine" not in traces
+    assert answers[0].body["trace"] == traces[0]
+
+
+def test_an_unknown_path_is_not_found(edge: RunningEdge) -> None:
+    answer = edge.request("GET", "/no/such/path")
+    assert (answer.status, answer.body) == (404, {"error": "Not found", "code": "not_found"})
+
+
+def test_a_wrong_method_is_told_the_right_ones(edge: RunningEdge) -> None:
+    answer = edge.request("DELETE", "/test/echo")
+    assert (answer.status, answer.body["code"]) == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "GET, HEAD, POST"
+    assert edge.request("OPTIONS", "/test/echo").headers["allow"] == "GET, HEAD, POST"
+
+
+def test_head_is_a_get_without_its_body(edge: RunningEdge) -> None:
+    answer = edge.request("HEAD", "/health")
+    assert (answer.status, answer.raw) == (200, b"")
+    assert int(answer.headers["content-length"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        (
+            "/test/not-valid",
+            400,
+            {"error": "importance must be a number", "code": "invalid_request", "field": "importance"},
+        ),
+        ("/test/missing", 404, {"error": "Not found", "code": "not_found"}),
+        (
+            "/test/full",
+            507,
+            {"error": "The disk is full; nothing was applied and reads go on.", "code": "storage_full"},
+        ),
+    ],
+)
+def test_a_failure_is_its_status_and_one_body(edge: RunningEdge, path: str, status: int, body: dict[str, str]) -> None:
+    answer = edge.request("GET", path)
+    assert (answer.status, answer.body) == (status, body)
+
+
+def test_a_fault_of_ours_tells_its_trace_and_nothing_else(edge: RunningEdge) -> None:
+    answer = edge.request("POST", "/test/broken", b'{"content": "private words"}')
+    assert (answer.status, answer.body["code"]) == (500, "internal")
+    assert answer.headers["x-signet-trace-id"] in answer.body["error"]
+    assert b"private" not in answer.raw
+    logged = [line for line in edge.log_lines if line.get("trace") == answer.headers["x-signet-trace-id"]]
+    assert [line["event"] for line in logged] == ["request_failed", "request"]
+    assert "a detail" not in edge.request("GET", "/test/internal").body["error"]
+
+
+def test_a_lone_surrogate_does_not_break_an_answer(edge: RunningEdge) -> None:
+    assert edge.request("GET", "/test/surrogate").body == {"text": "a\ufffdb", "list": [{"k\ufffd": 1.5}]}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'"text"',
+        b"null",
+        b"",
+        b"\xff\xfe{}",
+        b'{"a": "\xff"}',
+        b'{"a": "\\ud800"}',
+        b"[" * 100_000,
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+        b'{"a": NaN}',
+        b'{"a": 1} trailing',
+    ],
+)
+def test_a_body_that_is_no_json_object_is_not_valid(edge: RunningEdge, body: bytes) -> None:
+    answer = edge.request("POST", "/test/json", body)
+    assert (answer.status, answer.body) == (400, {"error": "Invalid JSON body", "code": "invalid_request"})
+
+
+def test_a_number_of_five_thousand_digits_is_answered(edge: RunningEdge) -> None:
+    assert edge.request("POST", "/test/json", b'{"a": ' + b"9" * 5000 + b"}").status in {200, 400}
+
+
+def test_a_program_may_send_json_as_plain_text(edge: RunningEdge) -> None:
+    answer = edge.request("POST", "/test/json", b'{"a": 1}', {"Content-Type": "text/plain"})
+    assert (answer.status, answer.body) == (200, {"a": 1})
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "gzip, identity", "x"])
+def test_a_compressed_body_is_not_accepted(edge: RunningEdge, encoding: str) -> None:
+    answer = edge.request("POST", "/test/json", b"\x1f\x8b\x08", {"Content-Encoding": encoding})
+    assert (answer.status, answer.body["code"]) == (415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("/test/items/..%2f..%2fetc%2fpasswd", {400, 404}),
+        ("/test/items/../../etc/passwd", {404}),
+        ("/test/items/%00", {400}),
+        ("/test/items/%c0%ae", {400}),
+        ("/test/items/%0d%0aX-Injected:%201", {400}),
+        ("/test/items/" + "a" * 9000, {400}),
+        ("/test/echo?q=%ff", {400}),
+        ("/test/echo?q=%00", {400}),
+        ("/test/echo?" + "&".join(f"a{n}=1" for n in range(500)), {400}),
+        ("/test/echo?q=" + "a" * 9000, {400}),
+        ("/test/items/%F0%9F%98%80", {200}),
+        ("/test/echo?q=%E2%82%AC&q=second&empty=", {200}),
+    ],
+)
+def test_a_hostile_target_is_refused_in_json(edge: RunningEdge, target: str, status: set[int]) -> None:
+    answer = edge.request("GET", target)
+    assert answer.status in status
+    assert isinstance(answer.body, dict)
+    assert "x-injected" not in answer.headers
+
+
+def test_query_and_path_reach_the_handler_unescaped(edge: RunningEdge) -> None:
+    answer = edge.request("GET", "/test/items/a%20b/history?q=%E2%82%AC&q=second&empty=&plus=a+b")
+    assert answer.body["path"] == {"id": "a b"}
+    assert answer.body["query"] == {"q": "€", "empty": "", "plus": "a b"}
+
+
+def test_frozen_mutations_are_refused_and_reads_go_on(tmp_path: Path) -> None:
+    config = Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(mutations_frozen=True)))
+    with RunningEdge(TEST_ROUTES, tmp_path, config=config) as edge:
+        answer = edge.request("POST", "/test/write", {"a": 1})
+        assert answer.status == 503
+        assert answer.body == {"error": "Mutations are frozen (kill switch active)", "code": "mutations_frozen"}
+        assert edge.request("GET", "/test/echo").status == 200
+        edge.call_soon(lambda: edge.state.reconfigure(Config()))
+        assert edge.request("POST", "/test/write", {"a": 1}).status == 200
+
+
+def test_a_reload_changes_who_is_answered(tmp_path: Path) -> None:
+    with RunningEdge(TEST_ROUTES, tmp_path) as edge:
+        assert edge.request("GET", "/test/echo", headers={"Host": "box:9"}).status == 421
+        edge.state.reconfigure(Config(gateway=GatewayConfig(allowed_hosts=("box:9",))))
+        assert edge.request("GET", "/test/echo", headers={"Host": "box:9"}).status == 200
+
+
+def test_requests_are_logged_by_template_without_query_or_body(edge: RunningEdge) -> None:
+    answer = edge.request("GET", "/test/items/some-id?q=private")
+    (line,) = [line for line in edge.log_lines if line.get("trace") == answer.headers["x-signet-trace-id"]]
+    assert (line["level"], line["route"], line["status"]) == ("debug", "/test/items/{id}", 200)
+    assert "private" not in str(line)
+    assert "some-id" not in str(line)
+
+
+# Health
+
+
+def child(name: str, state: str, detail: str = "") -> ChildState:
+    return ChildState(name, name.split("-", 1)[0], state, 2, 1, 99, detail)
+
+
+@pytest.mark.parametrize(
+    ("children", "status", "ready", "not_up"),
+    [
+        (EVERYBODY_UP, "healthy", 200, []),
+        ((child("writer", "restarting", "died"), *EVERYBODY_UP[1:]), "unhealthy", 503, ["writer"]),
+        ((EVERYBODY_UP[0], child("searcher-1", "restarting"), *EVERYBODY_UP[2:]), "unhealthy", 503, ["searcher-1"]),
+        ((*EVERYBODY_UP, child("searcher-2", "failed")), "degraded", 200, ["searcher-2"]),
+        ((*EVERYBODY_UP[:2], child("retention", "failed"), EVERYBODY_UP[3]), "degraded", 200, ["retention"]),
+        ((), "unhealthy", 503, ["writer", "searcher"]),
+    ],
+)
+def test_health_follows_the_tree(
+    tmp_path: Path, children: tuple[ChildState, ...], status: str, ready: int, not_up: list[str]
+) -> None:
+    with RunningEdge(ROUTES, tmp_path, bus=ScriptedBus(children)) as edge:
+        health = edge.request("GET", "/health")
+        assert (health.status, health.body["status"]) == (200, status)
+        assert all(name in health.body["detail"] for name in not_up)
+        answer = edge.request("GET", "/health/ready")
+        assert (answer.status, answer.body["notUp"]) == (ready, not_up)
+        if ready == 503:
+            assert answer.headers["retry-after"] == "1"
+            assert answer.body["code"] == "unavailable"
+        assert edge.request("GET", "/health/live").status == 200
+        assert not edge.bus.asked, "health asks nobody"
+
+
+def test_health_has_the_fields_that_clients_read(edge: RunningEdge) -> None:
+    body = edge.request("GET", "/health").body
+    assert body["status"] == "healthy"
+    assert body["pid"] == 4242
+    assert body["port"] == edge.port
+    assert body["agentsDir"] == edge.state.boot.workspace
+    assert body["db"] is True
+    assert (body["shuttingDown"], body["updateAvailable"], body["pendingRestart"]) == (False, False, False)
+
+
+# Status
+
+
+def test_status_tells_counts_and_why_jobs_wait(tmp_path: Path) -> None:
+    bus = ScriptedBus()
+    bus.answers = {
+        GetStoreStats: StoreStats(5, 1, 4, 2, {"pending": 3, "completed": 1}, "2026-01-01T00:00:00.000Z", 1, 4096),
+        GetWriterStatus: WriterStatus(9, 20, 4, 1000, False, 1, "3.51.3"),
+        GetRetentionStatus: RetentionStatus(None, 1000, {}, None),
+    }
+    with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
+        body = edge.request("GET", "/api/status").body
+    assert (body["status"], body["health"]) == ("running", {"score": 1.0, "status": "healthy"})
+    assert body["db"] == {
+        "memories": 5,
+        "tombstones": 1,
+        "embeddings": 4,
+        "agents": 2,
+        "entities": 0,
+        "schemaVersion": 1,
+        "bytes": 4096,
+    }
+    assert body["jobs"] == {"pending": 3, "completed": 1}
+    assert body["waiting"][0].startswith("3 jobs wait: ")
+    assert body["writer"]["sqliteVersion"] == "3.51.3"
+    assert body["retention"]["nextSweepInMs"] == 1000
+    assert [actor["name"] for actor in body["actors"]] == ["writer", "searcher-1", "retention", "gateway"]
+    assert body["actors"][0]["pid"] == 11
+    assert body["pipelineV2"]["guardrails"]["maxContentChars"] == 500
+    assert body["embedding"]["available"] is False
+    assert body["notes"] == []
+
+
+def test_status_answers_when_everybody_is_away(tmp_path: Path) -> None:
+    bus = ScriptedBus([child("writer", "restarting")])
+    bus.answers[GetStoreStats] = Unavailable("no searcher is up")
+    with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
+        answer = edge.request("GET", "/api/status")
+    assert answer.status == 200
+    assert (answer.body["db"], answer.body["writer"], answer.body["jobs"]) == (None, None, None)
+    assert sorted(note.split(":")[0] for note in answer.body["notes"]) == ["retention", "searcher", "writer"]
+
+
+def test_who_am_i_and_features(edge: RunningEdge) -> None:
+    assert edge.request("GET", "/api/auth/whoami").body == {"authenticated": False, "claims": None, "mode": "local"}
+    assert edge.request("GET", "/api/features").body["mcp"] is False
+
+
+# Repair
+
+
+def test_a_sweep_is_reported_step_by_step(tmp_path: Path) -> None:
+    bus = ScriptedBus()
+    bus.answers[SweepNow] = Swept([Purged("tombstones", 3, False), Purged("history", 500, True)], 0, 0)
+    with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
+        answer = edge.request("POST", "/api/repair/retention-sweep")
+        assert edge.request("POST", "/api/repair/retention-sweep", {"confirmClock": "yes"}).status == 400
+        assert edge.request("POST", "/api/repair/retention-sweep", {"confirmClock": True}).status == 200
+    assert answer.status == 200
+    assert (answer.body["action"], answer.body["success"], answer.body["affected"]) == ("retention_sweep", True, 503)
+    assert [step["step"] for step in answer.body["steps"]] == ["tombstones", "history"]
+    assert bus.asked == [SweepNow(), SweepNow(confirm_clock=True)]
+
+
+def test_a_sweep_that_was_skipped_says_why(tmp_path: Path) -> None:
+    bus = ScriptedBus()
+    bus.answers[SweepNow] = Swept([], 0, 0, "the clock leapt")
+    with RunningEdge(ROUTES, tmp_path, bus=bus) as edge:
+        body = edge.request("POST", "/api/repair/retention-sweep").body
+        bus.answers.clear()
+        assert edge.request("POST", "/api/repair/retention-sweep").status == 503
+    assert (body["success"], body["message"]) == (False, "the clock leapt")
+
+
+# Configuration files
+
+
+def test_a_config_file_is_replaced_whole_and_the_former_one_kept(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text("logging:\n  level: info\n")
+    new = "logging:\n  level: warning\nunknownKey: 1\n"
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": new})
+        assert (answer.status, answer.body["success"]) == (200, True)
+        assert "unknownKey" in answer.body["warnings"][0]
+        (listed,) = edge.request("GET", "/api/config").body["files"]
+    assert listed == {"name": "agent.yaml", "content": new, "size": len(new)}
+    assert (tmp_path / "agent.yaml").read_text() == new
+    assert stat.S_IMODE((tmp_path / "agent.yaml").stat().st_mode) == 0o600
+    assert (tmp_path / ".daemon" / "previous" / "agent.yaml").read_text() == "logging:\n  level: info\n"
+    assert sorted(os.listdir(tmp_path)) == [".daemon", "agent.yaml"]
+    assert os.listdir(tmp_path / ".daemon") == ["previous"]
+
+
+def test_a_configuration_that_cannot_start_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text("logging:\n  level: info\n")
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        for content in ("gateway:\n  port: 99999\n", "a: [", "auth:\n  mode: team\n", "gateway: {host: 0.0.0.0}"):
+            answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
+            assert (answer.status, answer.body["code"], answer.body["field"]) == (400, "invalid_request", "content")
+            assert str(tmp_path) not in answer.body["error"]
+    assert (tmp_path / "agent.yaml").read_text() == "logging:\n  level: info\n"
+    assert sorted(os.listdir(tmp_path)) == [".daemon", "agent.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({"file": "AGENTS.md"}, "Invalid request"),
+        ({"file": 1, "content": "x"}, "Invalid request"),
+        ({"content": "x"}, "Invalid request"),
+        ({"file": "../agent.yaml", "content": "x"}, "Invalid file name"),
+        ({"file": "memory/memories.md", "content": "x"}, "Invalid file name"),
+        ({"file": "..", "content": "x"}, "Invalid file name"),
+        ({"file": "CLAUDE.md", "content": "x"}, "Invalid file name"),
+        ({"file": "agent.yaml\0.md", "content": "x"}, "Invalid file name"),
+        ({"file": "run.sh", "content": "x"}, "Invalid file type"),
+        ({"file": "", "content": "x"}, "Invalid file type"),
+        ({"file": "SOUL.md", "content": "a\0b"}, "content must be text"),
+    ],
+)
+def test_other_files_are_not_written(edge: RunningEdge, body: dict[str, object], error: str) -> None:
+    answer = edge.request("POST", "/api/config", body)
+    assert (answer.status, answer.body["error"]) == (400, error)
+
+
+def test_a_file_beyond_the_cap_is_refused(edge: RunningEdge) -> None:
+    answer = edge.request("POST", "/api/config", {"file": "SOUL.md", "content": "x" * 1_048_577})
+    assert answer.status == 413
+
+
+def test_a_link_is_neither_read_nor_replaced(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("private")
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+    (workspace / "SOUL.md").symlink_to(outside)
+    os.mkfifo(workspace / "USER.md")
+    with RunningEdge(ROUTES, workspace) as edge:
+        listed = edge.request("GET", "/api/config").body
+        assert edge.request("POST", "/api/config", {"file": "SOUL.md", "content": "x"}).status == 409
+        assert edge.request("POST", "/api/config", {"file": "USER.md", "content": "x"}).status == 409
+    assert listed["files"] == []
+    assert [entry["name"] for entry in listed["skipped"]] == ["SOUL.md", "USER.md"]
+    assert outside.read_text() == "private"
+
+
+# The API page
+
+
+def test_the_api_page_is_served_whole_from_the_package(edge: RunningEdge) -> None:
+    page = edge.request("GET", "/api/docs").raw.decode()
+    for name in ("swagger-ui.css", "swagger-ui-bundle.js", "start.js", "favicon-32x32.png"):
+        assert f"/api/docs/{name}" in page
+        answer = edge.request("GET", f"/api/docs/{name}")
+        assert answer.status == 200
+        assert answer.raw
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "http://" not in page
+    assert "https://" not in page
+    assert b"/api/docs/openapi-3.0.json" in edge.request("GET", "/api/docs/start.js").raw
+    assert edge.request("GET", "/api/docs/openapi-3.0.json").body["openapi"] == "3.0.3"
+
+
+@pytest.mark.parametrize("name", ["index.html", "..%2f__init__.py", "swagger-ui.css.map", "x", "start.js%00"])
+def test_no_other_file_of_the_package_is_served(edge: RunningEdge, name: str) -> None:
+    assert edge.request("GET", f"/api/docs/{name}").status in {400, 404}
+
+
+def test_the_document_describes_every_route(edge: RunningEdge) -> None:
+    document = edge.request("GET", "/api/openapi.json").body
+    assert document["openapi"] == "3.1.0"
+    assert sum(len(methods) for methods in document["paths"].values()) == len(ROUTES)
+
+
+def test_the_front_door_speaks_text_to_programs(edge: RunningEdge) -> None:
+    answer = edge.request("GET", "/")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert f"http://127.0.0.1:{edge.port}/api/docs" in answer.raw.decode()
+
+
+def test_one_connection_serves_many_requests(edge: RunningEdge) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", edge.port, timeout=10)
+    for number in range(20):
+        connection.request("POST", "/test/json", json.dumps({"n": number}))
+        assert json.loads(connection.getresponse().read()) == {"n": number}
+    connection.close()
+
+
+def test_the_doubled_host_of_a_smuggled_request_is_refused(edge: RunningEdge) -> None:
+    port = str(edge.port).encode()
+    raw = edge.raw(
+        b"GET /health HTTP/1.1\r\nHost: 127.0.0.1:" + port + b"\r\nHost: evil.example\r\nConnection: close\r\n\r\n"
+    )
+    assert parse_answer(raw).status == 421
+    assert parse_answer(edge.raw(b"GET /health HTTP/1.0\r\n\r\n")).status == 421
+
+
+# The confirm key
+
+
+def test_the_confirm_key_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / ".daemon" / "secret"
+    key = confirm_key(path)
+    assert len(key) == KEY_BYTES
+    assert confirm_key(path) == key
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(path.parent) == ["secret"]
+
+
+def test_a_confirm_key_that_others_could_know_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    confirm_key(path)
+    path.chmod(0o640)
+    with pytest.raises(ConfigError, match="open to other users"):
+        confirm_key(path)
+    path.unlink()
+    path.write_bytes(b"short")
+    path.chmod(0o600)
+    with pytest.raises(ConfigError, match="damaged"):
+        confirm_key(path)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        confirm_key(link)
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    with pytest.raises(ConfigError, match="regular file"):
+        confirm_key(tmp_path / "fifo")
+
+
+def test_every_error_code_has_a_status() -> None:
+    from signet_actors.errors import HTTP_STATUS
+
+    assert set(HTTP_STATUS) == set(ErrorCode)
+    assert msgspec.json.encode(ErrorCode.BUSY) == b'"busy"'

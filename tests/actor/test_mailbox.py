@@ -1,0 +1,212 @@
+"""The bounded mailbox: what it refuses, drops, answers and counts."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+import zmq
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.header import PROTOCOL_VERSION, Header
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, TouchMemories, WriterCommand, WriterReply
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.envelope import Speaker, encode_body, new_counters
+from signet_actors.runtime.mailbox import Mailbox
+from signet_actors.runtime.sockets import bind_router, connect_dealer, new_context
+from tests.support.bus_room import BOOT_ID, eventually
+
+DECODE_REPLY = msgspec.msgpack.Decoder(WriterReply).decode
+DECODE_HEADER = msgspec.msgpack.Decoder(Header).decode
+
+
+class Pair:
+    """A mailbox and a client of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.context = new_context()
+        self.counters = new_counters()
+        speaker = Speaker.__new__(Speaker)
+        speaker.boot_id, speaker.name, speaker.incarnation = BOOT_ID, "writer", 1
+        self.box: Mailbox[Any] = Mailbox(
+            bind_router(self.context, directory, "writer"),
+            msgspec.msgpack.Decoder(WriterCommand),
+            speaker,
+            SystemClock(),
+            structlog.get_logger(),
+            self.counters,
+            max_items=4,
+            max_bytes=10_000,
+        )
+        self.client = connect_dealer(self.context, directory, "writer", "gateway")
+        assert self.client.poll(5000, zmq.POLLOUT)
+
+    def say(self, text: str = "x", *frames: bytes, body: bytes | None = None, **header: Any) -> None:
+        facts: dict[str, Any] = {
+            "message_id": text,
+            "trace_id": "t",
+            "sender": "gateway",
+            "incarnation": 1,
+            "deadline_ns": 0,
+            "attempt": 1,
+            "boot_id": BOOT_ID,
+            **header,
+        }
+        self.client.send_multipart(
+            [
+                msgspec.msgpack.encode(Header(**facts)),
+                encode_body(AdvanceHighWaterMark(now=text)) if body is None else body,
+                *frames,
+            ]
+        )
+
+    def take(self, count: int) -> list[Any]:
+        batch: list[Any] = []
+        expected = self.counters["received"] + count
+
+        def more() -> bool:
+            batch.extend(self.box.take())
+            return self.counters["received"] >= expected
+
+        eventually(more)
+        return batch
+
+    def answer(self) -> tuple[Header, Any]:
+        assert self.client.poll(5000)
+        parts = self.client.recv_multipart()
+        return DECODE_HEADER(parts[0]), DECODE_REPLY(parts[1])
+
+    def silent(self) -> bool:
+        return not self.client.poll(50)
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with tempfile.TemporaryDirectory(prefix="sgt-", dir="/tmp") as directory:
+        made = Pair(Path(directory))
+        yield made
+        made.context.destroy(linger=0)
+
+
+def test_a_reply_repeats_the_id_and_the_trace_of_the_request(pair: Pair) -> None:
+    pair.say("m1", b"frame")
+    (incoming,) = pair.take(1)
+    assert incoming.frames == [b"frame"]
+    incoming.reply(HighWaterMark(previous="p", suspected_leap_since=None), [b"back"])
+    header, body = pair.answer()
+    assert (header.message_id, header.trace_id, header.sender) == ("m1", "t", "writer")
+    assert body.previous == "p"
+
+
+def test_beyond_the_bound_messages_are_refused_as_busy_at_once(pair: Pair) -> None:
+    for number in range(10):
+        pair.say(f"m{number}")
+    eventually(lambda: pair.box.socket.poll(0))
+    time.sleep(0.1)  # not to synchronise: so that one look at the socket finds all ten
+    batch = pair.box.take()
+    assert [incoming.header.message_id for incoming in batch] == ["m0", "m1", "m2", "m3"]
+    refusals = [pair.answer() for _ in range(6)]
+    assert {header.message_id for header, _ in refusals} == {f"m{n}" for n in range(4, 10)}
+    assert all(body.code == ErrorCode.BUSY and body.retry_after_ms > 0 for _, body in refusals)
+    assert pair.counters["shed"] == 6
+
+
+def test_the_bound_counts_bytes_too_but_one_large_message_fits(pair: Pair) -> None:
+    pair.say("big", b"x" * 20_000)
+    pair.say("more", b"x")
+    eventually(lambda: pair.box.socket.poll(0))
+    time.sleep(0.1)  # as above
+    assert [incoming.header.message_id for incoming in pair.box.take()] == ["big"]
+    assert pair.answer()[1].code == ErrorCode.BUSY
+
+
+def test_work_past_its_deadline_is_answered_not_applied_and_not_done(pair: Pair) -> None:
+    pair.say("late", deadline_ns=time.monotonic_ns() - 1)
+    assert pair.take(1) == []
+    assert pair.answer()[1].code == ErrorCode.NOT_APPLIED
+    assert pair.counters["expired"] == 1
+
+
+def test_a_message_of_another_boot_is_refused(pair: Pair) -> None:
+    pair.say("foreign", boot_id="another")
+    assert pair.take(1) == []
+    assert pair.answer()[1].code == ErrorCode.UNAVAILABLE
+    assert pair.counters["foreign"] == 1
+
+
+def test_a_message_of_another_protocol_version_is_refused(pair: Pair) -> None:
+    pair.say("foreign", proto=PROTOCOL_VERSION + 1)
+    assert pair.take(1) == []
+    assert pair.answer()[1].code == ErrorCode.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\xc1",
+        b"\xff" * 100,
+        encode_body(HighWaterMark(previous=None, suspected_leap_since=None)),
+        msgspec.msgpack.encode({"t": "writer.nobody_knows"}),
+        msgspec.msgpack.encode({"t": "writer.advance_high_water_mark", "now": 7}),
+        b"\x82\xa1t\xbewriter.advance_high_water_mark\xa3now\xa2\xff\xfe",
+        b"\x82\xa1t\xbewriter.advance_high_water_mark\xa1x" + b"\x91" * 5000 + b"\x00",
+    ],
+    ids=["empty", "reserved", "noise", "a reply", "unknown tag", "wrong type", "not UTF-8", "too deep"],
+)
+def test_a_body_that_nobody_can_decode_is_answered_and_counted(pair: Pair, body: bytes) -> None:
+    pair.say("garbage", body=body)
+    pair.say("fine")
+    (incoming,) = pair.take(2)
+    assert incoming.header.message_id == "fine"
+    header, failure = pair.answer()
+    assert header.message_id == "garbage"
+    assert failure.code == ErrorCode.INVALID_REQUEST
+    assert pair.counters["decode_error"] == 1
+
+
+@pytest.mark.parametrize("parts", [[b""], [b"\xc1", b"x"], [msgspec.msgpack.encode([1, 2]), b"x"]])
+def test_a_header_that_nobody_can_decode_is_answered_and_counted(pair: Pair, parts: list[bytes]) -> None:
+    pair.client.send_multipart(parts)
+    assert pair.take(1) == []
+    assert isinstance(pair.answer()[1], Failure)
+    assert pair.counters["decode_error"] == 1
+
+
+def test_what_is_told_is_never_answered(pair: Pair) -> None:
+    pair.say("~told", body=encode_body(TouchMemories(ids=("a",))))
+    (incoming,) = pair.take(1)
+    incoming.reply(Failure(ErrorCode.INTERNAL, "nobody reads this"))
+    pair.say("~foreign", boot_id="another")
+    assert pair.take(1) == []
+    assert pair.silent()
+
+
+def test_only_the_first_reply_goes_out(pair: Pair) -> None:
+    pair.say("once")
+    (incoming,) = pair.take(1)
+    incoming.reply(HighWaterMark(previous="first", suspected_leap_since=None))
+    incoming.reply(HighWaterMark(previous="second", suspected_leap_since=None))
+    assert pair.answer()[1].previous == "first"
+    assert pair.silent()
+    assert pair.counters["duplicate"] == 1
+
+
+def test_the_answer_to_somebody_who_has_left_is_counted(pair: Pair) -> None:
+    pair.say("leaving")
+    (incoming,) = pair.take(1)
+    pair.client.close(linger=0)
+
+    def unroutable() -> bool:
+        incoming.answered = False
+        incoming.reply(Failure(ErrorCode.INTERNAL, "x"))
+        return pair.counters["unroutable"] > 0
+
+    eventually(unroutable)

@@ -1,0 +1,425 @@
+"""The retention actor against a writer that follows a script and a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
+
+import pytest
+import structlog
+
+from signet_actors.config.schema import Config, RetentionConfig
+from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure, Message, Request
+from signet_actors.protocol.retention import (
+    GetRetentionStatus,
+    RetentionReply,
+    RetentionRequest,
+    RetentionStatus,
+    SweepNow,
+    Swept,
+)
+from signet_actors.protocol.writer import (
+    AdvanceHighWaterMark,
+    HighWaterMark,
+    LeasesReaped,
+    Purged,
+    PurgeStep,
+    ReapLeases,
+)
+from signet_actors.retention.actor import Retention
+from signet_actors.retention.periodic import purge
+from signet_actors.runtime.clock import iso
+from signet_actors.runtime.mailbox import Incoming, Mailbox
+
+R = TypeVar("R")
+
+DAY = 24 * HOUR_MS
+START = 1_771_668_000_000
+ORDER = [*(step.name for step in STEPS), "request_replies"]
+
+
+class HandClock:
+    """Both clocks stand until the test moves them; ``leap`` moves the wall clock alone."""
+
+    def __init__(self) -> None:
+        self.wall = START
+        self.mono_ns = 1_000_000_000
+
+    def wall_ms(self) -> int:
+        return self.wall
+
+    def monotonic_ns(self) -> int:
+        return self.mono_ns
+
+    def pass_ms(self, ms: float) -> None:
+        self.wall += int(ms)
+        self.mono_ns += int(ms * 1_000_000)
+
+    def leap(self, ms: int) -> None:
+        self.wall += ms
+
+
+class ScriptedWriter:
+    """Keeps a mark and rows per step as the real one does; ``refuse`` makes it answer with a failure."""
+
+    def __init__(self) -> None:
+        self.mark: str | None = None
+        self.suspected: str | None = None
+        self.rows: dict[str, int] = {}
+        self.leases = (0, 0)
+        self.asked: list[Request[Any]] = []
+        self.refuse: Callable[[Request[Any]], Failure | None] = lambda request: None
+
+    def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
+        assert 0 < timeout_ms <= 5000
+        self.asked.append(request)
+        return self.refuse(request) or cast(R, self._answer(request))
+
+    def _answer(self, request: Request[Any]) -> Message:
+        match request:
+            case PurgeStep():
+                count = min(self.rows.get(request.step, 0), request.limit)
+                self.rows[request.step] = self.rows.get(request.step, 0) - count
+                return Purged(request.step, count, more=count >= request.limit)
+            case ReapLeases():
+                answer, self.leases = LeasesReaped(*self.leases), (0, 0)
+                return answer
+            case AdvanceHighWaterMark():
+                known = HighWaterMark(self.mark, self.suspected)
+                self.suspected = request.suspected_leap_since
+                if request.accept:
+                    self.mark = request.now
+                return known
+        raise AssertionError(f"unexpected {request}")
+
+    def steps(self) -> list[str]:
+        return [request.step for request in self.asked if isinstance(request, PurgeStep)]
+
+
+class Replies:
+    """Stands where the mailbox stands, and keeps what was answered."""
+
+    def __init__(self) -> None:
+        self.sent: list[RetentionReply] = []
+        self.counters = dict.fromkeys(("duplicate", "sent", "unroutable"), 0)
+
+    def answer(self, identity: bytes | None, asked: Header, body: RetentionReply, frames: Iterable[bytes] = ()) -> None:
+        self.sent.append(body)
+
+
+class Room:
+    """The actor, its writer and its clock."""
+
+    def __init__(self, config: Config | None = None) -> None:
+        self.clock = HandClock()
+        self.writer = ScriptedWriter()
+        self.replies = Replies()
+        self.log = structlog.wrap_logger(structlog.ReturnLogger())
+        self.config = config or Config()
+        self.actor = self.born()
+
+    def born(self) -> Retention:
+        return Retention(self.writer, self.clock, self.log, self.config)
+
+    def say(self, body: RetentionRequest, *, deadline_in_ms: int = 0) -> None:
+        deadline = self.clock.mono_ns + deadline_in_ms * 1_000_000 if deadline_in_ms else 0
+        header = Header("id", "trace", "gateway", 1, deadline, 1, "boot")
+        mailbox = cast("Mailbox[RetentionRequest]", self.replies)
+        self.actor.handle([Incoming(mailbox, b"gateway", header, body, [], self.clock.mono_ns, 1)])
+
+    def run_for(self, ms: int) -> None:
+        """Tick whenever the actor wishes to, while ``ms`` pass."""
+        left = float(ms)
+        for _ in range(100_000):
+            wish = self.actor.tick()
+            assert wish is not None
+            step = min(left, wish * 1000 + 0.001)
+            self.clock.pass_ms(step)
+            left -= step
+            if left <= 0:
+                return
+        raise AssertionError("the actor never rests")
+
+    def status(self) -> RetentionStatus:
+        self.say(GetRetentionStatus())
+        answer = self.replies.sent.pop()
+        assert isinstance(answer, RetentionStatus)
+        return answer
+
+    def swept(self) -> Swept:
+        answer = self.replies.sent.pop()
+        assert isinstance(answer, Swept)
+        return answer
+
+
+@pytest.fixture
+def room() -> Room:
+    return Room()
+
+
+def test_the_first_sweep_comes_a_minute_after_the_start_and_runs_in_order(room: Room) -> None:
+    room.run_for(59_000)
+    assert room.writer.steps() == []
+    room.run_for(2_000)
+    assert room.writer.steps() == ORDER
+    assert room.status().last_counts == dict.fromkeys(ORDER, 0)
+    assert room.status().last_sweep_at is not None
+    assert room.status().suspended_reason is None
+
+
+def test_the_next_sweep_comes_an_interval_later(room: Room) -> None:
+    room.run_for(61_000)
+    room.run_for(6 * HOUR_MS - 60_000)
+    assert room.writer.steps() == ORDER
+    room.run_for(120_000)
+    assert room.writer.steps() == ORDER * 2
+
+
+def test_each_step_purges_up_to_its_own_window(room: Room) -> None:
+    room.run_for(61_000)
+    cutoffs = {request.step: request.cutoff for request in room.writer.asked if isinstance(request, PurgeStep)}
+    assert room.writer.mark is not None
+    began = START + 60_000
+    assert room.writer.mark == iso(began)
+    days = {"graph_links": 30, "embeddings": 30, "tombstones": 30, "history": 180, "completed_jobs": 14}
+    for step, window in days.items():
+        assert cutoffs[step] == iso(began - window * DAY)
+    assert cutoffs["dead_jobs"] == iso(began - 30 * DAY)
+    assert cutoffs["request_replies"] == iso(began - 600_000)
+
+
+def test_a_full_batch_is_repeated_before_the_next_step(room: Room) -> None:
+    room.writer.rows = {"embeddings": 1200, "tombstones": 500}
+    room.run_for(62_000)
+    assert room.writer.steps() == [
+        "graph_links",
+        *["embeddings"] * 3,
+        *["tombstones"] * 2,
+        *ORDER[3:],
+    ]
+    assert all(request.limit == 500 for request in room.writer.asked if isinstance(request, PurgeStep))
+    assert room.status().last_counts["embeddings"] == 1200
+    assert room.actor.counters()["purged_rows"] == 1700
+
+
+def test_the_batches_of_a_sweep_are_bounded_and_tombstones_wait_for_what_refers_to_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(purge, "MAX_BATCHES", 3)
+    room = Room(Config(retention=RetentionConfig(batch_limit=10)))
+    room.writer.rows = {"graph_links": 45, "tombstones": 5, "history": 5}
+    room.run_for(61_000)
+    assert room.writer.steps().count("graph_links") == 3
+    assert "tombstones" not in room.writer.steps()
+    assert "history" in room.writer.steps()
+    assert room.status().next_sweep_in_ms <= 60_000
+    room.run_for(61_000)
+    assert room.writer.rows == dict.fromkeys(ORDER, 0)
+
+
+def test_the_actor_gives_way_between_any_two_messages_to_the_writer(room: Room) -> None:
+    room.clock.pass_ms(60_001)
+    most = 0
+    while room.status().last_sweep_at is None:
+        before = len(room.writer.asked)
+        wish = room.actor.tick()
+        assert wish is not None
+        most = max(most, len(room.writer.asked) - before)
+        room.clock.pass_ms(wish * 1000 + 0.001)
+    assert most <= 3
+
+
+def test_a_leapt_clock_purges_nothing_until_a_second_sweep_confirms_it(room: Room) -> None:
+    room.run_for(61_000)
+    room.writer.rows = {"tombstones": 7}
+    room.writer.asked.clear()
+    room.clock.leap(3653 * DAY)
+    room.run_for(6 * HOUR_MS + 60_000)
+    assert room.writer.steps() == []
+    assert "3653 days ahead" in (room.status().suspended_reason or "")
+    assert room.writer.suspected is not None
+    assert room.actor.counters()["purge_suspended"] == 1
+    room.run_for(CONFIRM_AFTER_MS)
+    assert room.writer.steps() == ORDER
+    assert room.writer.rows["tombstones"] == 0
+    assert room.writer.suspected is None
+    assert room.status().suspended_reason is None
+
+
+def test_a_leap_that_is_set_right_in_time_harms_nothing(room: Room) -> None:
+    room.run_for(61_000)
+    mark = room.writer.mark
+    room.clock.leap(3653 * DAY)
+    room.run_for(6 * HOUR_MS)
+    room.clock.leap(-3653 * DAY)
+    assert room.writer.mark == mark
+    room.writer.asked.clear()
+    room.run_for(2 * HOUR_MS)
+    cutoffs = [request.cutoff for request in room.writer.asked if isinstance(request, PurgeStep)]
+    assert cutoffs
+    assert max(cutoffs) < iso(START + DAY)
+
+
+def test_the_suspicion_survives_a_restart_of_the_actor(room: Room) -> None:
+    room.run_for(61_000)
+    room.writer.rows = {"tombstones": 7}
+    room.clock.leap(365 * DAY)
+    room.actor = room.born()
+    room.run_for(61_000)
+    assert room.writer.rows["tombstones"] == 7
+    suspected = room.writer.suspected
+    room.actor = room.born()
+    room.run_for(61_000)
+    assert room.writer.rows["tombstones"] == 7
+    assert room.writer.suspected == suspected
+    room.run_for(CONFIRM_AFTER_MS)
+    assert room.writer.rows["tombstones"] == 0
+
+
+def test_an_interval_longer_than_two_days_is_no_leap() -> None:
+    room = Room(Config(retention=RetentionConfig(interval_ms=7 * DAY)))
+    room.run_for(61_000)
+    room.run_for(7 * DAY)
+    assert room.writer.steps() == ORDER * 2
+
+
+def test_an_operator_may_vouch_for_the_clock(room: Room) -> None:
+    room.run_for(61_000)
+    room.writer.rows = {"tombstones": 7}
+    room.clock.leap(365 * DAY)
+    room.say(SweepNow())
+    room.run_for(1_000)
+    refused = room.swept()
+    assert refused.steps == []
+    assert "365 days ahead" in (refused.skipped_reason or "")
+    room.say(SweepNow(confirm_clock=True))
+    room.run_for(1_000)
+    swept = room.swept()
+    assert [step.step for step in swept.steps] == ORDER
+    assert swept.steps[2].count == 7
+    assert swept.skipped_reason is None
+
+
+def test_a_sweep_on_demand_reaps_leases_and_answers_with_every_step(room: Room) -> None:
+    room.writer.leases = (2, 1)
+    room.writer.rows = {"history": 12}
+    room.say(SweepNow())
+    room.run_for(1_000)
+    swept = room.swept()
+    assert (swept.requeued, swept.dead) == (2, 1)
+    assert [(step.step, step.count) for step in swept.steps if step.count] == [("history", 12)]
+    assert room.replies.sent == []
+
+
+def test_two_demands_that_wait_together_share_one_sweep(room: Room) -> None:
+    room.say(SweepNow())
+    room.say(SweepNow())
+    room.run_for(1_000)
+    assert len(room.replies.sent) == 2
+    assert room.writer.steps() == ORDER
+
+
+def test_a_demand_during_a_sweep_gets_a_sweep_of_its_own(room: Room) -> None:
+    room.say(SweepNow())
+    room.actor.tick()
+    room.say(SweepNow(confirm_clock=True))
+    room.run_for(1_000)
+    assert len(room.replies.sent) == 2
+    assert room.writer.steps() == ORDER * 2
+
+
+def test_a_caller_whose_deadline_comes_first_hears_how_far_the_sweep_is(room: Room) -> None:
+    room.writer.rows = {"embeddings": 50_000}
+    room.say(SweepNow(), deadline_in_ms=600)
+    room.run_for(500)
+    swept = room.swept()
+    assert "goes on" in (swept.skipped_reason or "")
+    assert swept.steps[-1].step == "embeddings"
+    assert swept.steps[-1].more
+    room.run_for(5_000)
+    assert room.writer.rows["embeddings"] == 0
+    assert room.replies.sent == []
+
+
+def test_a_demand_that_came_too_late_is_not_worked_on(room: Room) -> None:
+    room.say(SweepNow(), deadline_in_ms=10)
+    room.clock.pass_ms(20)
+    room.run_for(100)
+    assert room.writer.asked == []
+
+
+@pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN])
+@pytest.mark.parametrize("kind", [PurgeStep, AdvanceHighWaterMark])
+def test_a_writer_that_is_away_is_waited_for(room: Room, code: ErrorCode, kind: type[Request[Any]]) -> None:
+    failure = Failure(code, "the writer is restarting")
+    room.writer.refuse = lambda request: failure if isinstance(request, kind) else None
+    room.run_for(10 * 60_000)
+    tries = sum(isinstance(request, kind) for request in room.writer.asked)
+    assert 4 <= tries <= 10
+    assert "the writer is restarting" in (room.status().suspended_reason or "")
+    assert room.status().last_sweep_at is None
+    room.writer.refuse = lambda request: None
+    room.run_for(6 * 60_000)
+    assert room.writer.steps()[-len(ORDER) :] == ORDER
+    assert room.status().suspended_reason is None
+
+
+def test_a_demand_while_the_writer_is_away_is_answered_with_the_reason(room: Room) -> None:
+    room.writer.refuse = lambda request: Failure(ErrorCode.UNAVAILABLE, "the writer is not there")
+    room.say(SweepNow())
+    room.run_for(1_000)
+    assert room.swept() == Swept([], 0, 0, "the writer could not purge: the writer is not there")
+
+
+def test_draining_ends_a_sweep_between_two_batches(room: Room) -> None:
+    room.writer.rows = {"embeddings": 5_000}
+    room.say(SweepNow())
+    for _ in range(4):
+        room.clock.pass_ms(20)
+        room.actor.tick()
+    room.say(SweepNow())
+    asked = len(room.writer.asked)
+    room.actor.drain()
+    partial, refused = room.replies.sent
+    assert isinstance(partial, Swept)
+    assert "stopping" in (partial.skipped_reason or "")
+    assert partial.steps[-1].more
+    assert isinstance(refused, Failure)
+    assert refused.code is ErrorCode.UNAVAILABLE
+    assert len(room.writer.asked) == asked
+
+
+def test_leases_are_reaped_soon_after_the_start_and_then_every_minute(room: Room) -> None:
+    room.run_for(6_000)
+    assert room.writer.asked == [ReapLeases()]
+    room.run_for(3 * 60_000)
+    assert sum(isinstance(request, ReapLeases) for request in room.writer.asked) == 4
+
+
+def test_a_full_batch_of_leases_is_followed_by_another(room: Room) -> None:
+    room.writer.leases = (400, 100)
+    room.run_for(6_000)
+    assert room.writer.asked == [ReapLeases(), ReapLeases()]
+    assert room.actor.counters()["leases_requeued"] == 400
+    assert room.actor.counters()["jobs_dead"] == 100
+
+
+def test_a_refused_reaping_is_tried_again_a_minute_later(room: Room) -> None:
+    room.writer.refuse = lambda request: Failure(ErrorCode.BUSY, "full")
+    room.run_for(6_000)
+    room.writer.refuse = lambda request: None
+    room.writer.leases = (1, 0)
+    room.run_for(61_000)
+    assert room.actor.counters()["leases_requeued"] == 1
+
+
+def test_a_shorter_interval_holds_at_once_and_new_windows_from_the_next_sweep(room: Room) -> None:
+    room.run_for(61_000)
+    room.writer.asked.clear()
+    room.actor.reload(Config(retention=RetentionConfig(interval_ms=10_000, history_retention_ms=DAY)))
+    room.run_for(11_000)
+    history = [request for request in room.writer.asked if isinstance(request, PurgeStep) and request.step == "history"]
+    assert [request.cutoff[:10] for request in history] == [iso(START - DAY)[:10]]

@@ -1,0 +1,202 @@
+"""A real database with the real group commit and reader, in one process, on a clock that tests set."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import structlog
+
+from signet_actors.config.schema import Config
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.searcher import Recall, Recalled
+from signet_actors.protocol.writer import Idempotency, NewMemory, Remember, Remembered, Vector
+from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.recall import recall
+from signet_actors.store.connect import open_writer
+from signet_actors.store.migrate import migrate
+from signet_actors.writer.group_commit import GroupCommit
+
+MODEL = "test-model"
+DIMENSIONS = 8
+
+
+class SetClock:
+    """Wall and monotonic time move only when told."""
+
+    def __init__(self, wall_ms: int = 1_767_225_600_000) -> None:  # 2026-01-01T00:00:00Z
+        self.wall = wall_ms
+        self.mono_ns = 1_000_000_000
+
+    def wall_ms(self) -> int:
+        return self.wall
+
+    def monotonic_ns(self) -> int:
+        return self.mono_ns
+
+    def advance(self, ms: int) -> None:
+        self.wall += ms
+        self.mono_ns += ms * 1_000_000
+
+
+class Asked:
+    """A command that waits, and remembers its answer."""
+
+    def __init__(self, body: Any, message_id: str, frames: Sequence[bytes] = ()) -> None:
+        self.body = body
+        self.frames = list(frames)
+        self.header = Header(message_id, "trace", "test", 1, 0, 1, "boot")
+        self.answers: list[Any] = []
+
+    def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None:
+        self.answers.append(body)
+
+    @property
+    def answer(self) -> Any:
+        (only,) = self.answers
+        return only
+
+
+class StoreRoom:
+    """Writer and reader of one database; ``ask`` commits one command and returns its answer."""
+
+    def __init__(self, directory: Path, *, config: Config | None = None) -> None:
+        self.path = directory / "memories.db"
+        self.index_dir = directory / "index"
+        self.clock = SetClock()
+        self.config = config or Config()
+        self.connection = open_writer(self.path, busy=lambda calls: False)
+        migrate(self.connection, self.path, self.clock)
+        self.connection.execute("INSERT OR IGNORE INTO store_meta (key, value) VALUES ('database_id', 'test-database')")
+        self.group = GroupCommit(
+            self.connection, self.clock, random.Random(7), self.config, "boot", structlog.get_logger()
+        )
+        self.reader = self.open_reader()
+        self._asked = 0
+
+    def open_reader(self) -> Reader:
+        return Reader(self.path, self.index_dir, self.clock, read_timeout_ms=10_000)
+
+    def close(self) -> None:
+        self.reader.close()
+        self.connection.close()
+
+    def asked(self, command: Any, frames: Sequence[bytes] = (), *, message_id: str | None = None) -> Asked:
+        self._asked += 1
+        return Asked(command, message_id or f"message-{self._asked}", frames)
+
+    def ask(self, command: Any, frames: Sequence[bytes] = (), *, message_id: str | None = None) -> Any:
+        asked = self.asked(command, frames, message_id=message_id)
+        self.group.commit([asked])
+        return asked.answer
+
+    def remember(
+        self,
+        content: str,
+        *,
+        vector: Sequence[float] | None = None,
+        idempotency: Idempotency | None = None,
+        **fields: Any,
+    ) -> Remembered:
+        command, frames = remembering(content, vector=vector, idempotency=idempotency, **fields)
+        answer = self.ask(command, frames)
+        assert not isinstance(answer, Failure), answer
+        return answer  # type: ignore[no-any-return]
+
+    def recall(self, query: str, *, vector: Sequence[float] | None = None, **fields: Any) -> Recalled:
+        frames = [] if vector is None else [raw(vector)]
+        fields.setdefault("read", ReadScope())
+        command = Recall(query=query, vector_model=None if vector is None else MODEL, **fields)
+        with self.reader.view() as view:
+            return recall(self.reader, view, command, frames)
+
+    def value(self, sql: str, *bindings: Any) -> Any:
+        row = self.connection.execute(sql, bindings).fetchone()
+        return None if row is None else row[0]
+
+
+def unit(vector: Sequence[float]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    padded = np.zeros(DIMENSIONS, np.float32)
+    padded[: len(vector)] = vector
+    return padded / max(float(np.linalg.norm(padded)), 1e-12)
+
+
+def raw(vector: Sequence[float]) -> bytes:
+    return unit(vector).astype("<f4").tobytes()
+
+
+def remembering(
+    content: str, *, vector: Sequence[float] | None = None, idempotency: Idempotency | None = None, **fields: Any
+) -> tuple[Remember, list[bytes]]:
+    fields.setdefault("type", "fact")
+    fields.setdefault("importance", 0.8)
+    principal = fields.pop("principal", Principal())
+    memory = NewMemory(content=content, vector=None if vector is None else Vector(MODEL, DIMENSIONS, 0), **fields)
+    return Remember(memory, principal, idempotency), [] if vector is None else [raw(vector)]
+
+
+def broken_invariants(connection: Any) -> list[str]:
+    """What may never be true of the store, whatever happened before. Source: reliability.md appendix D."""
+    broken = [str(row[0]) for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
+    broken += [f"foreign key {row}" for row in connection.execute("PRAGMA foreign_key_check")]
+    connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
+    for name, sql in INVARIANTS:
+        broken += [f"{name}: {row}" for row in connection.execute(sql)]
+    return broken
+
+
+INVARIANTS = (
+    (
+        "a live content twice in one scope",
+        "SELECT agent_id, visibility, project, scope, content_hash FROM memories WHERE is_deleted = 0"
+        " GROUP BY 1, 2, coalesce(project, ''), coalesce(scope, ''), 5 HAVING count(*) > 1",
+    ),
+    (
+        "a memory without a created event",
+        "SELECT m.id FROM memories m WHERE NOT EXISTS"
+        " (SELECT 1 FROM memory_history h WHERE h.memory_id = m.id AND h.event = 'created')",
+    ),
+    (
+        "a version that history does not explain",
+        "SELECT m.id FROM memories m WHERE m.version <> 1 + (SELECT count(*) FROM memory_history h"
+        " WHERE h.memory_id = m.id AND h.event IN ('updated', 'deleted', 'recovered', 'merged'))",
+    ),
+    (
+        "an idempotency key twice",
+        "SELECT idempotency_key FROM memories WHERE idempotency_key IS NOT NULL"
+        " GROUP BY agent_id, visibility, coalesce(project, ''), coalesce(scope, ''), idempotency_key HAVING count(*) > 1",
+    ),
+    ("a job in limbo", "SELECT id FROM memory_jobs WHERE status = 'pending' AND attempts >= max_attempts"),
+    (
+        "a mention of nothing",
+        "SELECT x.memory_id FROM memory_entity_mentions x LEFT JOIN memories m ON m.id = x.memory_id WHERE m.id IS NULL",
+    ),
+    (
+        "a miscounted entity",
+        "SELECT e.id FROM entities e WHERE e.mentions <>"
+        " (SELECT count(*) FROM memory_entity_mentions x WHERE x.entity_id = e.id)",
+    ),
+    (
+        "an embedding of nothing",
+        "SELECT e.seq FROM embeddings e LEFT JOIN memories m ON m.id = e.source_id WHERE m.id IS NULL",
+    ),
+    (
+        "a vector that the row does not name",
+        "SELECT m.id FROM memories m LEFT JOIN embeddings e ON e.seq = m.embedding_seq"
+        " WHERE m.embedding_seq IS NOT NULL AND (e.seq IS NULL OR e.source_id <> m.id)",
+    ),
+    (
+        "tags that differ from their rows",
+        "SELECT m.id FROM memories m WHERE (SELECT count(DISTINCT value) FROM json_each(m.tags))"
+        " <> (SELECT count(*) FROM memory_tags t WHERE t.memory_seq = m.seq)",
+    ),
+    (
+        "a tag row of nothing",
+        "SELECT t.tag FROM memory_tags t LEFT JOIN memories m ON m.seq = t.memory_seq WHERE m.seq IS NULL",
+    ),
+)
