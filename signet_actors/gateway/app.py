@@ -86,6 +86,10 @@ class Edge:
                 await _write(refusal, send_labelled)
             else:
                 await self._router(routed, receive, send_labelled)
+        except asyncio.CancelledError:
+            # The drain's grace is over; the task is the server's own and ends here.
+            if status == 0:
+                await _write(_cut_off(cast("dict[str, Any]", routed)[ROUTE]), send_labelled)
         except Exception:  # the last line: the server would answer with plain text
             state.log.exception("request_failed", trace=trace_id)
             if status == 0:
@@ -183,6 +187,13 @@ class Edge:
         self._guard_logged_ns, self._guard_unlogged = now, 0
 
 
+def _cut_off(route: Route | None) -> Answer:
+    """The answer to a request that was still being served when the daemon had to stop."""
+    if route is not None and route.mutates:
+        return answer_from_error(OutcomeUnknown())
+    return answer_from_error(Unavailable("The daemon is shutting down"))
+
+
 def litestar_path(path: str) -> str:
     """The route's path as Litestar spells it: ``{id}`` becomes ``{id:str}``."""
     return path.replace("}", ":str}")
@@ -266,7 +277,7 @@ def _response(answer: Answer) -> ASGIResponse:
     return ASGIResponse(
         body=answer.body,
         status_code=answer.status,
-        headers=answer.headers,
+        headers=answer.headers.items(),
         media_type=answer.media_type,
     )
 

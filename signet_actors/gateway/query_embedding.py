@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from signet_actors.domain.query_words import dense_query
 from signet_actors.errors import SignetError
-from signet_actors.gateway.stored_text import raw_frame
+from signet_actors.gateway.stored_text import INLINE_CHARS, raw_frame
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
@@ -114,7 +114,7 @@ async def query_vector(
     telling = dense_query(query, known.words)
     try:
         vector: Vectors
-        if embedder.local:
+        if embedder.local and len(telling) <= INLINE_CHARS:
             vector = embedder.embed_query(telling)
         else:
             vector = await asyncio.wait_for(

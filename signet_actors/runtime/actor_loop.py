@@ -171,7 +171,7 @@ class ActorLoop:
         try:
             return self._run(actor)
         except ActorExit as leaving:
-            self.log.error("leaving", code=leaving.exit_code, detail=leaving.detail)
+            self.log.error("leaving", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
             self._tell_supervisor(Leaving(leaving.exit_code, leaving.detail))
             return leaving.exit_code
         except Exception as error:

@@ -107,7 +107,7 @@ class Mailbox(Generic[M]):
         return max(_RETRY_MIN_MS, min(_RETRY_MAX_MS, 2 * self._batch_ms))
 
     def take(self) -> list[Incoming[M]]:
-        """Everything that waits, up to the bound; the rest, the late, the foreign and the illegible is answered here."""
+        """Everything that waits, up to the bound; the rest, the late, the foreign, the illegible is answered here."""
         batch: list[Incoming[M]] = []
         total = 0
         refused = 0

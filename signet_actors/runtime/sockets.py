@@ -7,6 +7,7 @@ Source: reliability.md section 2 rules 2-7, 12-15 and 19.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -58,10 +59,8 @@ def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) 
 def make_private_directory(path: Path) -> None:
     """``path`` is a real directory of ours with mode 0700; raises ConfigError when it is somebody else's or a link."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
+    with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise ConfigError(f"{path} must be a directory, not a link or a file")
@@ -103,13 +102,17 @@ def bind_router(context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, 
 
     Unroutable messages raise instead of vanishing, and a restarted peer takes over its own name at once.
     """
+    endpoint = _endpoint(directory, name)
     socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
     _options(socket)
     socket.set(zmq.ROUTER_MANDATORY, 1)
     socket.set(zmq.ROUTER_HANDOVER, 1)
     before = os.umask(0o077)
     try:
-        socket.bind(_endpoint(directory, name))
+        socket.bind(endpoint)
+    except zmq.ZMQError:
+        socket.close()
+        raise
     finally:
         os.umask(before)
     return socket
@@ -119,13 +122,14 @@ def connect_dealer(
     context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str, identity: str
 ) -> zmq.Socket[bytes]:
     """A DEALER to ``<directory>/<name>.sock`` that queues nothing for a peer that is not there."""
+    endpoint = _endpoint(directory, name)
     socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
     _options(socket)
     socket.set(zmq.IDENTITY, identity.encode())
     socket.set(zmq.IMMEDIATE, 1)
     socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)
     socket.set(zmq.RECONNECT_IVL_MAX, _RECONNECT_MAX_MS)
-    socket.connect(_endpoint(directory, name))
+    socket.connect(endpoint)
     return socket
 
 

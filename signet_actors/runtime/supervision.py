@@ -257,7 +257,7 @@ class Supervisor:
         """
         if self._started_groups == 0:
             for child in self._children.values():
-                self._launch(child, warm=False) if child.group==0 else None
+                self._launch(child, warm=child.group > 0)
         while self._started_groups < self._groups:
             if self._started_groups and not self._group_ready(self._started_groups - 1):
                 return

@@ -29,7 +29,7 @@ class WorkspaceLock:
             os.close(descriptor)
             raise WorkspaceLocked(
                 f"another daemon (pid {holder}) runs on the workspace {self.path.parent.parent}; "
-                "stop it with `signet down`, or choose another workspace with SIGNET_WORKSPACE"
+                "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -64,7 +64,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     if leg is None or query is None or len(query) != leg.matrix.dimensions:
         method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
         cosine = np.full(len(seqs), np.nan)
-        scores = fusion.keyword_score(bm25)
+        scores = fusion.scaled(bm25)
     else:
         method = "hybrid"
         dense = leg.search(view, reader.columns, query, allowed, pool=max(pool, 1))

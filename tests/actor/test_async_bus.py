@@ -3,60 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 import pytest
-import structlog
 
 from signet_actors.config.schema import Config, SearcherConfig, WriterConfig
 from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, SignetError, Unavailable
-from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.searcher import GetCommonWords
-from signet_actors.protocol.writer import AdvanceHighWaterMark, TouchMemories
-from signet_actors.runtime.async_bus import AsyncBus
-from signet_actors.runtime.clock import SystemClock
-from tests.support.bus_room import BusRoom, bus_room
-
-
-@asynccontextmanager
-async def bus_in(room: BusRoom) -> AsyncIterator[AsyncBus]:
-    """A bus that has heard the tree."""
-    bus = AsyncBus(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
-    await bus.start()
-    bus.ready()
-    try:
-        room.said.setdefault("gateway", [])
-        await soon(lambda: room.listen() or room.said["gateway"])
-        room.announce_tree()
-        await soon(lambda: len(bus.tree.children) == len(room.states))
-        yield bus
-    finally:
-        await bus.close()
-
-
-async def soon(check: Callable[[], Any], *, within_s: float = 10.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not check():
-        assert time.monotonic() < deadline, "did not happen in time"
-        await asyncio.sleep(0.002)
-
-
-def in_room(test: Callable[[BusRoom], Awaitable[None]], config: Config | None = None) -> None:
-    with bus_room(config) as room:
-        asyncio.run(test(room))
-
-
-def command(text: str) -> AdvanceHighWaterMark:
-    return AdvanceHighWaterMark(now=text)
-
-
-def query(text: str) -> GetCommonWords:
-    return GetCommonWords(read=ReadScope(), project=text)
+from signet_actors.protocol.writer import TouchMemories
+from tests.support.async_room import bus_in, command, in_room, query, soon
+from tests.support.bus_room import BusRoom
 
 
 def test_an_ask_is_answered_by_the_writer() -> None:
@@ -268,9 +225,7 @@ def test_a_searcher_past_the_deadline_gets_nothing_new_until_it_speaks() -> None
 def test_more_queries_than_the_queue_holds_are_busy() -> None:
     async def test(room: BusRoom) -> None:
         async with bus_in(room) as bus:
-            asks = [
-                asyncio.ensure_future(bus.ask_searcher(query("x"), trace_id="t", timeout_ms=200)) for _ in range(5)
-            ]
+            asks = [asyncio.ensure_future(bus.ask_searcher(query("x"), trace_id="t", timeout_ms=200)) for _ in range(5)]
             results = await asyncio.gather(*asks, return_exceptions=True)
             assert [type(result).__name__ for result in results].count("Busy") == 2
             assert [type(result).__name__ for result in results].count("Unavailable") == 3
@@ -292,7 +247,6 @@ def test_a_restarted_gateway_finds_the_searchers_by_itself() -> None:
 def test_a_searcher_of_another_boot_is_refused() -> None:
     async def test(room: BusRoom) -> None:
         async with bus_in(room) as bus:
-            room.boot_id = "another"
             foreign = msgspec.structs.replace(room.gateway_boot(), name="searcher-9", boot_id="another")
             await asyncio.to_thread(_say_idle, foreign)
             await soon(lambda: bus.counters["foreign"] == 1)

@@ -36,7 +36,7 @@ class Gate:
         return await echo(call)
 
     def open(self, edge: RunningEdge) -> None:
-        edge.call_soon(lambda: self.release.set())
+        edge.call_soon(self.release.set)
 
     def wait_entered(self) -> None:
         assert self.entered.acquire(timeout=PATIENCE_S)
@@ -51,6 +51,7 @@ def routes(the_gate: Gate) -> tuple[Route, ...]:
         Route("POST", "/echo", echo, None, "echo", "test"),
         Route("GET", "/echo", echo, None, "echo", "test"),
         Route("GET", "/wait", the_gate.handler, None, "wait", "test"),
+        Route("POST", "/wait", the_gate.handler, None, "wait", "test", mutates=True),
         Route("GET", "/large", large, None, "large", "test"),
     )
 
@@ -243,18 +244,20 @@ def test_a_head_that_dribbles_in_is_given_up_while_others_are_served(tmp_path: P
 
 
 def test_bytes_that_keep_coming_do_not_extend_the_deadline_of_a_head(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge:
-        with edge.connect() as connection:
-            connection.settimeout(0.02)
-            connection.sendall(b"GET /echo HTTP/1.1\r\n")
-            raw = b""
-            for _ in range(500):
-                try:
-                    raw = connection.recv(65536)
-                    break
-                except TimeoutError:
-                    connection.sendall(b"a: b\r\n")
-            assert_refused(raw, 408, "request_timeout")
+    with (
+        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge,
+        edge.connect() as connection,
+    ):
+        connection.settimeout(0.02)
+        connection.sendall(b"GET /echo HTTP/1.1\r\n")
+        raw = b""
+        for _ in range(500):
+            try:
+                raw = connection.recv(65536)
+                break
+            except TimeoutError:
+                connection.sendall(b"a: b\r\n")
+        assert_refused(raw, 408, "request_timeout")
 
 
 def test_a_body_that_dribbles_in_is_given_up(tmp_path: Path) -> None:
@@ -267,10 +270,12 @@ def test_a_body_that_dribbles_in_is_given_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])
 def test_an_idle_connection_is_closed(tmp_path: Path, sent: bytes) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge:
-        with edge.connect() as connection:
-            connection.sendall(sent)
-            assert read_to_end(connection)[:12] in {b"", b"HTTP/1.1 408"}
+    with (
+        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge,
+        edge.connect() as connection,
+    ):
+        connection.sendall(sent)
+        assert read_to_end(connection)[:12] in {b"", b"HTTP/1.1 408"}
 
 
 def test_a_kept_connection_is_closed_after_its_time(tmp_path: Path) -> None:
@@ -280,13 +285,15 @@ def test_a_kept_connection_is_closed_after_its_time(tmp_path: Path) -> None:
 
 
 def test_a_kept_connection_serves_the_next_request_and_then_times_its_head(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge:
-        with edge.connect() as connection:
-            for _ in range(3):
-                connection.sendall(head(edge, "Content-Length: 2") + b"{}")
-                assert parse_answer(connection.recv(65536)).status == 200
-            connection.sendall(b"GET /echo HT")
-            assert_refused(read_to_end(connection), 408, "request_timeout")
+    with (
+        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge,
+        edge.connect() as connection,
+    ):
+        for _ in range(3):
+            connection.sendall(head(edge, "Content-Length: 2") + b"{}")
+            assert parse_answer(connection.recv(65536)).status == 200
+        connection.sendall(b"GET /echo HT")
+        assert_refused(read_to_end(connection), 408, "request_timeout")
 
 
 def test_a_refusal_before_the_body_leaves_a_usable_connection(edge: RunningEdge) -> None:
@@ -346,6 +353,19 @@ def test_a_drain_finishes_what_is_in_flight_and_accepts_no_more(tmp_path: Path) 
         edge.stop(5000)
         with pytest.raises(ConnectionRefusedError):
             edge.connect()
+
+
+@pytest.mark.parametrize(("method", "status", "code"), [("GET", 503, "unavailable"), ("POST", 504, "outcome_unknown")])
+def test_a_request_that_outlasts_the_drain_is_told_the_truth(
+    tmp_path: Path, method: str, status: int, code: str
+) -> None:
+    the_gate = Gate()
+    with RunningEdge(routes(the_gate), tmp_path) as edge, edge.connect() as connection:
+        connection.sendall(head(edge, target=f"{method} /wait"))
+        the_gate.wait_entered()
+        edge.begin_drain(0)
+        answer = parse_answer(read_to_end(connection))
+    assert (answer.status, answer.body["code"]) == (status, code)
 
 
 def test_a_client_that_leaves_mid_body_does_no_harm(edge: RunningEdge) -> None:

@@ -174,9 +174,7 @@ def test_a_small_batch_is_executed_without_a_token(api: MemoryApi) -> None:
             "mode": "execute",
             "requested": 3,
             "deleted": 3,
-            "results": [
-                {"id": f"m{i}", "status": "deleted", "currentVersion": 2, "newVersion": 3} for i in range(3)
-            ],
+            "results": [{"id": f"m{i}", "status": "deleted", "currentVersion": 2, "newVersion": 3} for i in range(3)],
         },
     )
     sent = api.bus.only(ForgetMany).body

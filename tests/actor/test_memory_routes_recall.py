@@ -233,7 +233,9 @@ def test_what_recall_refuses(api: MemoryApi, body: Any, error: str) -> None:
 
 def test_a_time_object_filters_by_the_captured_time(api: MemoryApi) -> None:
     answer = api.request(
-        "POST", RECALL, {"query": "editor", "since": "2026-01-01", "time": {"start": "2026-05-13", "facets": ["source"]}}
+        "POST",
+        RECALL,
+        {"query": "editor", "since": "2026-01-01", "time": {"start": "2026-05-13", "facets": ["source"]}},
     )
     filters = api.bus.only(Recall).body.filters
     assert (filters.since, filters.until) == ("2026-05-13T00:00:00.000Z", "2026-05-13T23:59:59.999Z")
@@ -260,9 +262,7 @@ def test_an_aggregate_recall_ends_without_hits_and_says_why(
     assert api.bus.told == []
 
 
-@pytest.mark.parametrize(
-    ("failure", "status"), [(Busy(), 503), (Unavailable(), 503), (InvalidRequest("no"), 400)]
-)
+@pytest.mark.parametrize(("failure", "status"), [(Busy(), 503), (Unavailable(), 503), (InvalidRequest("no"), 400)])
 def test_what_the_searchers_could_not_do_keeps_its_code(api: MemoryApi, failure: Exception, status: int) -> None:
     api.bus.script[Recall] = failure
     assert api.request("POST", RECALL, {"query": "editor"}).status == status
@@ -362,10 +362,11 @@ def test_the_cache_of_common_words_is_bounded_and_forgets_the_least_used(api: Me
 
 def test_queries_that_wait_for_the_same_scope_share_one_ask(api: MemoryApi) -> None:
     async def together() -> None:
-        release = asyncio.Event()
+        asked, release = asyncio.Event(), asyncio.Event()
 
         async def slowly(request: Any, **_: Any) -> Any:
             api.bus.asked.append(request)
+            asked.set()
             await release.wait()
             return words("x"), []
 
@@ -373,8 +374,7 @@ def test_queries_that_wait_for_the_same_scope_share_one_ask(api: MemoryApi) -> N
         asks = [
             asyncio.create_task(query_vector(api.state, "paint", ReadScope(), None, trace_id="t")) for _ in range(3)
         ]
-        while not api.bus.asked:
-            await asyncio.sleep(0)
+        await asked.wait()
         asks[0].cancel()  # a client that hung up takes nothing from the others
         release.set()
         done = await asyncio.gather(*asks, return_exceptions=True)

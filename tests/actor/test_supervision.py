@@ -178,8 +178,8 @@ def test_a_child_that_is_never_ready_is_killed_after_the_start_timeout(workspace
 
 
 def test_a_slow_start_that_reports_progress_is_waited_for(workspace: Path) -> None:
-    config = changed(QUICK, startTimeoutMs=1000)
-    with daemon(workspace, config, orders="writer=boot_sleep:1600") as running:
+    config = changed(QUICK, startTimeoutMs=3000)
+    with daemon(workspace, config, orders="writer=boot_sleep:3500") as running:
         assert len(running.events("spawned", child="writer")) == 1
 
 
@@ -194,9 +194,7 @@ def test_a_core_child_that_keeps_dying_ends_the_daemon_with_75(workspace: Path) 
 
 
 def test_an_optional_child_over_budget_is_failed_and_retried_later(workspace: Path) -> None:
-    with daemon(
-        workspace, orders="retention=boot_exit:1", SIGNET_TEST_RETRY_FAILED_MS="400"
-    ) as running:
+    with daemon(workspace, orders="retention=boot_exit:1", SIGNET_TEST_RETRY_FAILED_MS="400") as running:
         running.wait_for("child given up for now", child="retention", count=2)
         assert len(running.events("spawned", child="retention")) == 4  # three within the budget, one retry
         assert running.process.poll() is None
@@ -312,10 +310,8 @@ def test_systemd_is_told_ready_watchdog_and_stopping(workspace: Path, tmp_path: 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(name)
         systemd.settimeout(10)
-        with daemon(
-            workspace, NOTIFY_SOCKET="@" + name[1:], WATCHDOG_USEC="200000", serving=True
-        ) as running:
-            said = set()
+        with daemon(workspace, NOTIFY_SOCKET="@" + name[1:], WATCHDOG_USEC="200000", serving=True) as running:
+            said: set[str] = set()
             while not {"READY=1", "WATCHDOG=1"} <= said:
                 said.add(systemd.recv(256).decode())
             running.process.send_signal(signal.SIGTERM)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,9 @@ class BusRoom:
         self.states: dict[str, ChildState] = {}
         self.said: dict[str, list[Any]] = {}
 
-    def boot(self, name: str, role: str, incarnation: int = 1, *, boot_id: str = BOOT_ID, parent: int | None = None) -> Boot:
+    def boot(
+        self, name: str, role: str, incarnation: int = 1, *, boot_id: str = BOOT_ID, parent: int | None = None
+    ) -> Boot:
         return Boot(
             name=name,
             role=role,
@@ -101,6 +103,10 @@ class BusRoom:
             assert not self.speaker.is_foreign(self.speaker.read_header(header))
             self.said.setdefault(identity.decode(), []).append(self.decode(body))
 
+    def has_spoken(self, name: str) -> bool:
+        self.listen()
+        return bool(self.said.get(name))
+
     def heard(self, name: str, kind: type) -> Any:
         self.listen()
         return next((said for said in reversed(self.said.get(name, [])) if isinstance(said, kind)), None)
@@ -122,10 +128,8 @@ class BusRoom:
             self.send(name, body)
 
     def send(self, name: str, body: msgspec.Struct) -> None:
-        try:
+        with suppress(zmq.ZMQError):
             self.router.send_multipart([name.encode(), *self.speaker.tell(body)], zmq.NOBLOCK)
-        except zmq.ZMQError:
-            pass
 
     def died(self, name: str) -> None:
         """The child is gone, and the tree says so."""
@@ -138,7 +142,7 @@ class BusRoom:
         self.died(name)
 
     def drain(self, name: str) -> int:
-        eventually(lambda: self.listen() or self.said.get(name))
+        eventually(lambda: self.has_spoken(name))
         self.send(name, Drain(1000))
         return self.processes[name].wait(10)
 

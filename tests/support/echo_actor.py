@@ -73,7 +73,9 @@ class Echo:
                 case AdvanceHighWaterMark(now=text):
                     self.obey(text, incoming)
                     incoming.reply(
-                        HighWaterMark(previous=f"{text}@{incoming.header.message_id}", suspected_leap_since=str(os.getpid()))
+                        HighWaterMark(
+                            previous=f"{text}@{incoming.header.message_id}", suspected_leap_since=str(os.getpid())
+                        )
                     )
                 case GetCommonWords(project=text):
                     self.obey(text or "", incoming)

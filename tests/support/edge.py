@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import msgspec
 import structlog
@@ -128,7 +128,7 @@ class RunningEdge:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.failure: BaseException | None = None
 
-    def __enter__(self) -> RunningEdge:
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._started.wait(PATIENCE_S), "the server did not start"
         assert self.failure is None, self.failure

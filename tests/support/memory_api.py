@@ -173,11 +173,9 @@ class MemoryApi:
             port=3850,
             started_at_ms=NOW_MS,
         )
-        self.edge = Edge(self.state, ROUTES)
+        self.edge = _edge(self.state)
 
-    def request(
-        self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    def request(self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
         """One request; anything but bytes is sent as JSON."""
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         return asyncio.run(self.requested(method, target, raw, headers or {}))
@@ -219,6 +217,17 @@ class MemoryApi:
             headers={name.decode(): value.decode() for name, value in start["headers"]},
             raw=b"".join(message.get("body", b"") for message in messages[1:]),
         )
+
+
+_built: list[Edge] = []
+
+
+def _edge(state: GatewayState) -> Edge:
+    """The one application of this test process (building its router takes longer than most tests), given ``state``."""
+    if not _built:
+        _built.append(Edge(state, ROUTES))
+    _built[0].state = state
+    return _built[0]
 
 
 def _drop(_: Any, __: str, ___: Any) -> Any:

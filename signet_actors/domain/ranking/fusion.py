@@ -22,20 +22,24 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
     """``alpha * max(0, cos) / max cos + (1 - alpha) * |bm25| / max |bm25|`` per candidate, in [0, 1].
 
     ``bm25``: shape (n,), strength of the keyword match, >= 0, 0 = no match. ``cosine``: shape (n,), NaN = no vector.
-    When one leg has no match at all, the other one alone decides.
+    Where no word matched at all, the score is the cosine itself: scaled by its own best, the least unlike row would score
+    1 and ``min_score`` would mean nothing. Where no vector is alike, the scaled keyword leg alone decides.
     """
     keyword = np.abs(bm25)
     dense = np.where(np.isnan(cosine), 0.0, np.maximum(cosine, 0.0))
-    best_keyword = keyword.max(initial=0.0)
-    best_dense = dense.max(initial=0.0)
-    if best_keyword <= 0.0 and best_dense <= 0.0:
-        return np.zeros_like(keyword)
-    if best_keyword <= 0.0:
-        alpha, best_keyword = 1.0, 1.0
-    elif best_dense <= 0.0:
-        alpha, best_dense = 0.0, 1.0
-    blended: Floats = alpha * dense / best_dense + (1.0 - alpha) * keyword / best_keyword
+    if keyword.max(initial=0.0) <= 0.0:
+        return np.minimum(dense, 1.0)
+    if dense.max(initial=0.0) <= 0.0:
+        return scaled(bm25)
+    blended: Floats = alpha * dense / dense.max() + (1.0 - alpha) * scaled(bm25)
     return blended
+
+
+def scaled(bm25: Floats) -> Floats:
+    """``|bm25| / max |bm25|``. A match of words is a match: its best one scores 1, however common the words are."""
+    strength = np.abs(bm25)
+    relative: Floats = strength / max(float(strength.max(initial=0.0)), 1e-300)
+    return relative
 
 
 def rrf(bm25: Floats, cosine: Floats) -> Floats:

@@ -166,7 +166,7 @@ async def embedding_health(call: Call) -> Reply:
             else "degraded"
             if failed or score < HEALTHY_FROM
             else "healthy",
-            score=round(score, 2),
+            score=round(score, 4),
             checked_at=iso(state.clock.wall_ms()),
             coverage=round(100 * _share(counts.embedded, counts.memories), 1),
             total=counts.memories,

@@ -15,6 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.chunking import chunk_by_sentence
 from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANCE, infer_type, parse_prefixes
+from signet_actors.domain.normalization import content_hash
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, NotFound
 from signet_actors.gateway.fields import (
@@ -134,7 +135,11 @@ async def remember(call: Call) -> Reply:
 async def _remember_chunks(call: Call, body: Mapping[str, Any], memory: NewMemory, text: StoredText) -> Reply:
     state = call.state
     target = state.config.memory.pipeline_v2.guardrails.chunk_target_chars
-    chunks = chunk_by_sentence(text.content, target)
+    # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
+    unique: dict[str, str] = {}
+    for chunk in chunk_by_sentence(text.content, target):
+        unique.setdefault(content_hash(chunk), chunk)
+    chunks = list(unique.values())
     if len(chunks) > MAX_CHUNKS:
         raise InvalidRequest(
             f"content falls into {len(chunks)} chunks, more than {MAX_CHUNKS}",

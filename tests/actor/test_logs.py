@@ -1,0 +1,145 @@
+"""The log file: whole lines, reopened after rotation, bounded, and silent about what people stored."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from signet_actors.config.schema import Config, LoggingConfig
+from signet_actors.errors import InvalidRequest
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.log_rotation import rotate_logs
+from signet_actors.runtime.logs import DailyFile, configure_logging, log_path, traced
+from tests.support.bus_room import REPOSITORY, child_environment
+
+DAY_MS = 86_400_000
+NOON_MS = 1_771_675_200_000  # 2026-02-21T12:00:00Z
+
+
+@pytest.fixture
+def boot(tmp_path: Path) -> Iterator[Boot]:
+    root = logging.getLogger()
+    handlers, level = root.handlers, root.level
+    yield Boot("writer", "writer", 3, "b", os.getppid(), str(tmp_path), str(tmp_path), Config())
+    root.handlers, root.level = handlers, level
+    structlog.reset_defaults()
+
+
+def written(boot: Boot) -> list[dict[str, Any]]:
+    (path,) = (Path(boot.workspace) / ".daemon" / "logs").glob("*.log")
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_line_says_when_who_which_life_and_on_whose_behalf(boot: Boot) -> None:
+    log = configure_logging(boot)
+    with traced("trace-7"):
+        log.info("committed", rows=3)
+    log.debug("not at this level")
+    (line,) = written(boot)
+    assert list(line)[:5] == ["timestamp", "level", "event", "actor", "incarnation"]
+    assert (line["level"], line["event"], line["actor"], line["incarnation"]) == ("info", "committed", "writer", 3)
+    assert (line["trace"], line["rows"]) == ("trace-7", 3)
+
+
+def test_an_exception_is_logged_by_type_and_place_and_only_our_own_by_message(boot: Boot) -> None:
+    log = configure_logging(boot)
+    for error in (KeyError("what somebody stored"), InvalidRequest("limit must be an integer")):
+        try:
+            raise error
+        except (KeyError, InvalidRequest):
+            log.exception("failed")
+    foreign, ours = written(boot)
+    assert foreign["error"] == "KeyError"
+    assert "somebody" not in json.dumps({**foreign, "stack": []})
+    assert any("test_logs.py" in frame for frame in foreign["stack"])
+    assert ours["error_detail"] == "limit must be an integer"
+
+
+def test_a_library_that_warns_is_logged_in_the_same_form(boot: Boot) -> None:
+    configure_logging(boot)
+    logging.getLogger("uvicorn.error").error("cannot serve %s", "somebody's text")
+    (line,) = written(boot)
+    assert (line["level"], line["library"], line["event"]) == ("error", "uvicorn.error", "cannot serve %s")
+
+
+def test_the_file_is_private(boot: Boot) -> None:
+    configure_logging(boot).info("x")
+    (path,) = (Path(boot.workspace) / ".daemon" / "logs").glob("*.log")
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_after_a_rotation_lines_go_to_the_new_file(tmp_path: Path) -> None:
+    file = DailyFile(tmp_path)
+    file.write(b"before\n")
+    (path,) = tmp_path.glob("*.log")
+    path.rename(tmp_path / "daemon-2000-01-01.1.log")
+    file._checked = float("-inf")  # a second has passed
+    file.write(b"after\n")
+    assert path.read_bytes() == b"after\n"
+    assert (tmp_path / "daemon-2000-01-01.1.log").read_bytes() == b"before\n"
+    assert file.lost_lines == 0
+    file.close()
+
+
+def test_a_log_that_cannot_be_written_loses_lines_and_nothing_else(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    file = DailyFile(blocked)
+    file.write(b"x\n")
+    assert file.lost_lines == 1
+
+
+def test_lines_of_several_processes_never_mix(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from signet_actors.runtime.logs import DailyFile\n"
+        "file = DailyFile(Path(sys.argv[1]))\n"
+        "for _ in range(300): file.write(sys.argv[2].encode() * 3000 + b'\\n')\n"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", script, str(tmp_path), letter], env=child_environment(), cwd=REPOSITORY)
+        for letter in "ab"
+    ]
+    assert [process.wait(30) for process in processes] == [0, 0]
+    lines = [line for path in tmp_path.glob("*.log") for line in path.read_text(encoding="ascii").splitlines()]
+    assert sorted(lines) == ["a" * 3000] * 300 + ["b" * 3000] * 300
+
+
+def make_log(directory: Path, name: str, size: int, age_days: float) -> Path:
+    path = directory / name
+    path.write_bytes(b"x" * size)
+    at = NOON_MS / 1000 - age_days * 86_400
+    os.utime(path, (at, at))
+    return path
+
+
+def test_a_full_file_is_renamed_and_numbered(tmp_path: Path) -> None:
+    limits = LoggingConfig(max_file_bytes=65_536)
+    current = log_path(tmp_path, NOON_MS)
+    for number in (1, 2):
+        make_log(tmp_path, current.name, 70_000, 0)
+        rotate_logs(tmp_path, limits, NOON_MS)
+        assert not current.exists()
+        assert current.with_name(f"daemon-2026-02-21.{number}.log").exists()
+    make_log(tmp_path, current.name, 100, 0)
+    rotate_logs(tmp_path, limits, NOON_MS)
+    assert current.exists()
+
+
+def test_old_files_go_and_so_do_the_oldest_beyond_the_total(tmp_path: Path) -> None:
+    limits = LoggingConfig(retention_days=7, max_total_bytes=1_048_576)
+    ancient = make_log(tmp_path, "daemon-2026-01-01.log", 10, 51)
+    older = make_log(tmp_path, "daemon-2026-02-19.log", 600_000, 2)
+    newer = make_log(tmp_path, "daemon-2026-02-20.log", 600_000, 1)
+    today = make_log(tmp_path, "daemon-2026-02-21.log", 1_000, 0)
+    other = make_log(tmp_path, "notes.txt", 10, 51)
+    rotate_logs(tmp_path, limits, NOON_MS)
+    assert [path.exists() for path in (ancient, older, newer, today, other)] == [False, False, True, True, True]

@@ -1,0 +1,293 @@
+"""What the embedding routes ask and answer, and where a note for Codex goes."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from signet_actors.config.schema import Config, RedactionConfig
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.searcher import (
+    EmbeddingHealth,
+    EmbeddingRow,
+    EmbeddingsExported,
+    ExportEmbeddings,
+    GetEmbeddingHealth,
+)
+from tests.support.memory_api import MemoryApi, memory
+
+NOTE = "/api/memory/codex-native-note"
+AWS_KEY = "AKIAQYLPMN5HFIQR7B2X"
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryApi:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    return MemoryApi(tmp_path)
+
+
+# export
+
+
+def test_an_export_without_vectors_has_the_documented_shape(api: MemoryApi) -> None:
+    api.bus.script[ExportEmbeddings] = EmbeddingsExported([EmbeddingRow(memory(), None)], total=1200)
+    answer = api.request("GET", "/api/embeddings?agentId=bob")
+    assert answer.json == {
+        "embeddings": [
+            {
+                "id": "m1",
+                "content": "User prefers vim keybindings",
+                "text": "User prefers vim keybindings",
+                "who": "claude-code",
+                "importance": 0.9,
+                "type": "preference",
+                "tags": ["preference", "editor"],
+                "sourceType": "memory",
+                "sourceId": "m1",
+                "createdAt": "2026-02-21T10:00:00.000Z",
+            }
+        ],
+        "count": 1,
+        "total": 1200,
+        "limit": 600,
+        "offset": 0,
+        "hasMore": True,
+    }
+    assert api.bus.only(ExportEmbeddings).body == ExportEmbeddings(read=ReadScope("bob"))
+
+
+def test_vectors_are_exported_as_numbers_when_asked_for(api: MemoryApi) -> None:
+    frame = np.array([0.1, -0.25, 1.0], dtype="<f4").tobytes()
+    page = EmbeddingsExported([EmbeddingRow(memory(), 0), EmbeddingRow(memory(id="m2"), None)], total=2)
+    api.bus.script[ExportEmbeddings] = (page, [frame])
+    answer = api.request("GET", "/api/embeddings?vectors=true")
+    first, second = answer.json["embeddings"]
+    assert first["vector"] == [0.1, -0.25, 1.0]
+    assert "vector" not in second
+    assert answer.json["hasMore"] is False
+
+
+@pytest.mark.parametrize(
+    ("query", "limit", "offset", "vectors"),
+    [
+        ("limit=1&offset=-1", 50, 0, False),
+        ("limit=99999&offset=999999999&vectors=1", 5000, 100_000, True),
+        ("limit=x&vectors=no", 600, 0, False),
+    ],
+)
+def test_a_page_stays_within_the_documented_ranges(
+    api: MemoryApi, query: str, limit: int, offset: int, vectors: bool
+) -> None:
+    api.bus.script[ExportEmbeddings] = EmbeddingsExported([], total=0)
+    api.request("GET", f"/api/embeddings?{query}")
+    sent = api.bus.only(ExportEmbeddings).body
+    assert (sent.limit, sent.offset, sent.vectors) == (limit, offset, vectors)
+
+
+# status
+
+
+def test_the_status_of_a_provider_that_answers(api: MemoryApi) -> None:
+    assert api.request("GET", "/api/embeddings/status").json == {
+        "provider": "embedded",
+        "model": "test-model",
+        "available": True,
+        "dimensions": 4,
+        "base_url": None,
+        "checkedAt": "2026-02-21T10:00:00.000Z",
+        "tracker": {
+            "running": False,
+            "processed": 0,
+            "failed": 0,
+            "skippedCycles": 0,
+            "lastCycleAt": None,
+            "queueDepth": 0,
+        },
+    }
+
+
+def test_the_status_is_measured_at_most_every_30_seconds(api: MemoryApi) -> None:
+    api.embedder.failure = RuntimeError("no model")
+    first = api.request("GET", "/api/embeddings/status").json
+    assert (first["available"], first["error"]) == (False, "no model")
+    api.embedder.failure = None
+    api.clock.now_ms += 29_999
+    assert api.request("GET", "/api/embeddings/status").json == first
+    api.clock.now_ms += 1
+    again = api.request("GET", "/api/embeddings/status").json
+    assert again["available"] is True
+    assert "error" not in again
+
+
+def test_the_status_says_when_embedding_is_switched_off(api: MemoryApi) -> None:
+    api.state.embedder = None
+    answer = api.request("GET", "/api/embeddings/status").json
+    assert (answer["provider"], answer["available"]) == ("none", False)
+    assert "switched off" in answer["error"]
+
+
+# health
+
+
+def health(**changes: Any) -> EmbeddingHealth:
+    sound = EmbeddingHealth(
+        memories=100,
+        embedded=100,
+        by_model={"test-model": 100},
+        wrong_dimensions=0,
+        null_vectors=0,
+        stale=0,
+        orphaned=0,
+        vec_missing=0,
+    )
+    return msgspec.structs.replace(sound, **changes)
+
+
+def test_a_sound_store_is_healthy(api: MemoryApi) -> None:
+    api.bus.script[GetEmbeddingHealth] = health()
+    answer = api.request("GET", "/api/embeddings/health").json
+    assert (answer["status"], answer["score"], answer["coverage"], answer["stale"]) == ("healthy", 1.0, 100.0, 0)
+    assert answer["config"] == {"provider": "embedded", "model": "test-model", "dimensions": 4}
+    assert [(check["name"], check["status"]) for check in answer["checks"]] == [
+        ("provider-available", "ok"),
+        ("coverage", "ok"),
+        ("dimension-mismatch", "ok"),
+        ("model-drift", "ok"),
+        ("null-vectors", "ok"),
+        ("vec-table-sync", "ok"),
+        ("orphaned-embeddings", "ok"),
+    ]
+    assert api.bus.only(GetEmbeddingHealth).body == GetEmbeddingHealth(model="test-model", dimensions=4)
+
+
+def test_an_empty_store_is_healthy(api: MemoryApi) -> None:
+    api.bus.script[GetEmbeddingHealth] = health(memories=0, embedded=0, by_model={})
+    assert api.request("GET", "/api/embeddings/health").json["status"] == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "status"),
+    [
+        ({"embedded": 80}, "coverage", "warn"),
+        ({"embedded": 10}, "coverage", "fail"),
+        ({"wrong_dimensions": 3}, "dimension-mismatch", "warn"),
+        ({"by_model": {"test-model": 60, "former": 40}}, "model-drift", "warn"),
+        ({"null_vectors": 50}, "null-vectors", "fail"),
+        ({"vec_missing": 1}, "vec-table-sync", "warn"),
+        ({"orphaned": 2}, "orphaned-embeddings", "warn"),
+    ],
+)
+def test_each_fault_shows_in_its_own_check(api: MemoryApi, changes: dict[str, Any], check: str, status: str) -> None:
+    api.bus.script[GetEmbeddingHealth] = health(**changes)
+    answer = api.request("GET", "/api/embeddings/health").json
+    assert {item["name"]: item["status"] for item in answer["checks"] if item["status"] != "ok"} == {check: status}
+    assert answer["score"] < 1.0
+    assert (answer["status"] == "healthy") is (status == "warn")
+
+
+def test_a_dead_provider_degrades_the_health(api: MemoryApi) -> None:
+    api.embedder.failure = RuntimeError("no model")
+    api.bus.script[GetEmbeddingHealth] = health()
+    answer = api.request("GET", "/api/embeddings/health").json
+    assert (answer["status"], answer["providerAvailable"]) == ("degraded", False)
+
+
+# codex-native-note
+
+
+def test_a_note_is_written_privately_below_the_codex_folder(api: MemoryApi, tmp_path: Path) -> None:
+    answer = api.request(
+        "POST", NOTE, {"content": "Small scoped note\nto preserve", "title": "Über Tests & Co!", "tags": "codex,note"}
+    )
+    assert (answer.status, answer.json["ok"]) == (200, True)
+    path = Path(answer.json["path"])
+    assert path.parent == tmp_path / "codex/memories/extensions/ad_hoc/notes"
+    assert re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{26}-[a-z0-9-]{0,40}\.md", path.name)
+    assert path.name.endswith("-ber-tests-co.md")
+    assert path.read_text() == "# Über Tests & Co!\n\nTags: codex, note\n\nSmall scoped note\nto preserve\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_notes_never_replace_each_other(api: MemoryApi) -> None:
+    paths = {api.request("POST", NOTE, {"content": "same"}).json["path"] for _ in range(5)}
+    assert len(paths) == 5
+
+
+@pytest.mark.parametrize("title", ["../../../etc/passwd", "a/b\\c", "\0", "..", "x" * 400])
+def test_a_title_never_leaves_the_folder(api: MemoryApi, tmp_path: Path, title: str) -> None:
+    path = Path(api.request("POST", NOTE, {"content": "c", "title": title}).json["path"])
+    assert path.parent == tmp_path / "codex/memories/extensions/ad_hoc/notes"
+    assert path.is_file()
+
+
+@pytest.mark.parametrize("part", ["memories", "memories/extensions", "memories/extensions/ad_hoc/notes"])
+def test_a_link_below_the_codex_folder_is_not_followed(api: MemoryApi, tmp_path: Path, part: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = tmp_path / "codex" / part
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+    answer = api.request("POST", NOTE, {"content": "c"})
+    assert (answer.status, answer.json["code"]) == (409, "conflict")
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
+def test_a_folder_that_cannot_be_written_is_503(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "codex").mkdir(mode=0o500)
+    assert api.request("POST", NOTE, {"content": "c"}).json["code"] == "not_applied"
+
+
+def test_a_file_in_the_place_of_a_folder_is_409(api: MemoryApi, tmp_path: Path) -> None:
+    (tmp_path / "codex").mkdir()
+    (tmp_path / "codex/memories").write_text("")
+    assert api.request("POST", NOTE, {"content": "c"}).status == 409
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ({}, "content is required"),
+        ({"content": "  "}, "content is required"),
+        ({"content": 5}, "content must be a string"),
+        ({"content": "x" * 8001}, "content must be at most 8000 characters"),
+        ({"content": "x", "title": 5}, "title must be a string"),
+        ({"content": "x", "tags": 5}, "tags must be a string or an array of strings"),
+    ],
+)
+def test_what_a_note_refuses(api: MemoryApi, tmp_path: Path, body: Any, error: str) -> None:
+    answer = api.request("POST", NOTE, body)
+    assert (answer.status, answer.json["error"]) == (400, error)
+    assert not (tmp_path / "codex").exists()
+
+
+def test_secrets_are_cut_out_of_a_note_and_its_name(api: MemoryApi) -> None:
+    answer = api.request("POST", NOTE, {"content": f"use {AWS_KEY}", "title": f"key {AWS_KEY}"}).json
+    assert answer["redacted"] is True
+    assert AWS_KEY.lower() not in answer["path"].lower()
+    assert AWS_KEY not in Path(answer["path"]).read_text()
+
+
+def test_a_note_keeps_its_secrets_when_redaction_is_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    api = MemoryApi(tmp_path, config=Config(redaction=RedactionConfig(memories=False)))
+    answer = api.request("POST", NOTE, {"content": f"use {AWS_KEY}"}).json
+    assert "redacted" not in answer
+    assert AWS_KEY in Path(answer["path"]).read_text()
+
+
+def test_a_retry_with_its_idempotency_key_finds_its_own_note(api: MemoryApi) -> None:
+    body = {"content": "once", "title": "t"}
+    first = api.request("POST", NOTE, body, {"Idempotency-Key": "k"}).json
+    assert api.request("POST", NOTE, body, {"Idempotency-Key": "k"}).json == first
+    assert len(list(Path(first["path"]).parent.iterdir())) == 1
+    other = api.request("POST", NOTE, {"content": "twice"}, {"Idempotency-Key": "k"})
+    assert (other.status, other.json["code"]) == (409, "idempotency_conflict")

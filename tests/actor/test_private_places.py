@@ -1,0 +1,178 @@
+"""Where sockets and locks live, who may be there, and what the writer may never open."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signet_actors.errors import ConfigError, WorkspaceLocked
+from signet_actors.runtime.sockets import (
+    MAX_PATH_BYTES,
+    bind_router,
+    make_private_directory,
+    new_context,
+    remove_stale_sockets,
+    socket_directory,
+)
+from signet_actors.runtime.workspace_lock import WorkspaceLock
+from tests.support.bus_room import REPOSITORY, child_environment
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="sgt-", dir="/tmp") as directory:
+        yield Path(directory)
+
+
+def test_sockets_live_in_the_workspace_when_its_path_is_short(short: Path) -> None:
+    assert socket_directory(short, {}) == short.resolve() / ".daemon" / "run"
+
+
+def test_a_long_workspace_falls_back_to_the_runtime_directory_and_then_to_tmp(short: Path) -> None:
+    long = short / ("deep" * 30)
+    fallback = socket_directory(long, {"XDG_RUNTIME_DIR": str(short)})
+    assert fallback.parent == short
+    assert fallback.name.startswith("signet-")
+    last = socket_directory(long, {})
+    assert str(last).startswith(f"/tmp/signet-{os.getuid()}-")
+    assert len(str(last)) + len("/gateway-search.sock") <= MAX_PATH_BYTES
+    assert socket_directory(long, {}) == last
+    assert socket_directory(long / "other", {}) != last
+
+
+def test_a_socket_directory_is_private_even_if_it_was_not(short: Path) -> None:
+    run = short / "run"
+    run.mkdir(mode=0o755)
+    make_private_directory(run)
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+
+
+def test_a_link_or_a_file_in_its_place_is_refused(short: Path) -> None:
+    (short / "real").mkdir()
+    (short / "link").symlink_to(short / "real")
+    (short / "file").write_bytes(b"")
+    for name in ("link", "file"):
+        with pytest.raises(ConfigError, match="must be a directory"):
+            make_private_directory(short / name)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_another_user_is_refused(short: Path) -> None:
+    (short / "theirs").mkdir()
+    os.chown(short / "theirs", 12345, 12345)
+    with pytest.raises(ConfigError, match="another user"):
+        make_private_directory(short / "theirs")
+
+
+def test_a_socket_file_is_private_whatever_the_umask(short: Path) -> None:
+    context = new_context()
+    before = os.umask(0o022)
+    try:
+        bound = bind_router(context, short, "writer")
+        assert stat.S_IMODE((short / "writer.sock").stat().st_mode) & 0o077 == 0
+        bound.close()
+    finally:
+        os.umask(before)
+        context.destroy(linger=0)
+
+
+def test_only_stale_sockets_are_removed(short: Path) -> None:
+    (short / "notes").write_bytes(b"")
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(short / "writer.sock"))
+    remove_stale_sockets(short)
+    assert [path.name for path in short.iterdir()] == ["notes"]
+
+
+def test_a_socket_path_beyond_the_kernels_limit_is_a_clear_error(short: Path) -> None:
+    context = new_context()
+    try:
+        with pytest.raises(ConfigError, match="longer than"):
+            bind_router(context, short / ("x" * 120), "writer")
+    finally:
+        context.destroy(linger=0)
+
+
+def test_the_lock_is_exclusive_names_its_holder_and_is_free_again_after_release(short: Path) -> None:
+    path = short / ".daemon" / "lock"
+    path.parent.mkdir()
+    first, second = WorkspaceLock(path), WorkspaceLock(path)
+    first.acquire()
+    with pytest.raises(WorkspaceLocked, match=f"pid {os.getpid()}"):
+        second.acquire()
+    first.release()
+    second.acquire()
+    second.release()
+
+
+ATTEMPTS = """
+import socket, sys, urllib.request
+from signet_actors.runtime.network_refusal import refuse_network_sockets
+early = socket.socket()
+refuse_network_sockets()
+a, b = socket.socketpair(socket.AF_UNIX)
+a.sendall(b'x'); assert b.recv(1) == b'x'
+attempts = {
+    'tcp': lambda: socket.socket(socket.AF_INET),
+    'tcp6': lambda: socket.socket(socket.AF_INET6),
+    'udp': lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM),
+    'lookup': lambda: socket.getaddrinfo('localhost', 80),
+    'old lookup': lambda: socket.gethostbyname('localhost'),
+    'early bind': lambda: early.bind(('127.0.0.1', 0)),
+    'early connect': lambda: early.connect(('127.0.0.1', 9)),
+    'convenience': lambda: socket.create_connection(('127.0.0.1', 9)),
+    'http': lambda: urllib.request.urlopen('http://127.0.0.1:9/'),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except PermissionError:
+        continue
+    except Exception as error:
+        if 'opens no network' in str(error) or 'looks up no' in str(error):
+            continue
+        sys.exit(f'{name}: {error!r}')
+    sys.exit(f'{name} was allowed')
+"""
+
+
+def test_a_process_that_refused_the_network_cannot_reach_it_in_any_way() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ATTEMPTS],
+        env=child_environment(),
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_bus_still_works_in_a_process_that_refused_the_network(short: Path) -> None:
+    script = (
+        "import sys; from signet_actors.runtime.network_refusal import refuse_network_sockets\n"
+        "refuse_network_sockets()\n"
+        "from signet_actors.runtime.sockets import bind_router, connect_dealer, new_context\n"
+        "context = new_context(); a = bind_router(context, sys.argv[1], 'writer')\n"
+        "b = connect_dealer(context, sys.argv[1], 'writer', 'x'); assert b.poll(5000, 2); b.send(b'hello')\n"
+        "assert a.poll(5000); assert a.recv_multipart() == [b'x', b'hello']; context.destroy(linger=0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(short)],
+        env=child_environment(),
+        cwd=REPOSITORY,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from signet_actors.errors import ErrorCode, StoreIOError
+from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.writer import PurgeStep, TouchMemories
+from signet_actors.runtime import sync_points
+from signet_actors.store.transaction import WriteTransaction
+from signet_actors.writer import dispatch
+from tests.support.store_room import Asked, StoreRoom, remembering
+
+ME = Principal()
+
+
+@pytest.fixture(autouse=True)
+def _disarmed() -> Any:
+    yield
+    sync_points.arm("")
+
+
+def batch_of(room: StoreRoom, count: int) -> list[Asked]:
+    return [room.asked(*remembering(f"memory number {index}")) for index in range(count)]
+
+
+def test_everything_that_waits_is_one_commit(room: StoreRoom) -> None:
+    asked = batch_of(room, 40)
+    room.group.commit(asked)
+    assert (room.group.figures.commits, room.group.figures.rows, room.group.figures.largest_batch) == (1, 40, 40)
+    assert len({item.answer.id for item in asked}) == 40
+
+
+def test_nobody_is_answered_before_the_commit(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = batch_of(room, 3)
+    seen: list[int] = []
+    commit = WriteTransaction.commit
+
+    def watched(tx: WriteTransaction) -> None:
+        seen.append(sum(len(item.answers) for item in asked))
+        commit(tx)
+        seen.append(sum(len(item.answers) for item in asked))
+
+    monkeypatch.setattr(WriteTransaction, "commit", watched)
+    room.group.commit(asked)
+    assert seen == [0, 0]
+    assert all(item.answers for item in asked)
+
+
+def test_a_refused_command_leaves_the_others_of_its_batch(room: StoreRoom) -> None:
+    before, refused, after = (
+        room.asked(*remembering("before")),
+        room.asked(PurgeStep(step="everything", cutoff="2026-01-01T00:00:00.000Z", limit=1)),
+        room.asked(*remembering("after")),
+    )
+    room.group.commit([before, refused, after])
+    assert isinstance(refused.answer, Failure)
+    assert refused.answer.code is ErrorCode.INVALID_REQUEST
+    assert room.value("SELECT count(*) FROM memories") == 2
+
+
+def test_a_bug_in_one_command_is_that_commands_failure(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute = dispatch.execute
+
+    def flawed(session: Any, command: Any) -> Any:
+        reply = execute(session, command)
+        if command.memory.content == "flawed":
+            raise ZeroDivisionError
+        return reply
+
+    monkeypatch.setattr(dispatch, "execute", flawed)
+    good, bad = room.asked(*remembering("good")), room.asked(*remembering("flawed", agent_id="new-agent"))
+    room.group.commit([bad, good])
+    assert bad.answer.code is ErrorCode.INTERNAL
+    assert room.connection.execute("SELECT content FROM memories").fetchall() == [("good",)]
+    # The agent that was registered in the undone command must be registered again when it really comes.
+    monkeypatch.undo()
+    room.remember("flawed", agent_id="new-agent")
+    assert room.value("SELECT count(*) FROM agents WHERE id = 'new-agent'") == 1
+
+
+def test_a_foreign_lock_refuses_the_batch_as_not_applied(room: StoreRoom) -> None:
+    intruder = apsw.Connection(str(room.path))
+    intruder.execute("BEGIN EXCLUSIVE")
+    asked = batch_of(room, 2)
+    room.group.commit(asked)
+    assert {item.answer.code for item in asked} == {ErrorCode.NOT_APPLIED}
+    assert all(item.answer.retry_after_ms for item in asked)
+    intruder.execute("ROLLBACK")
+    intruder.close()
+    room.group.commit(again := batch_of(room, 2))
+    assert all(not isinstance(item.answer, Failure) for item in again)
+
+
+def test_a_full_disk_refuses_writes_serves_reads_and_heals(room: StoreRoom) -> None:
+    kept = room.remember("kept from before")
+    pages = room.connection.pragma("page_count")
+    room.connection.pragma("max_page_count", pages)
+    asked = [room.asked(*remembering("x" * 200_000))]
+    room.group.commit(asked)
+    assert asked[0].answer.code is ErrorCode.STORAGE_FULL
+    assert room.group.storage_full
+    refused = room.asked(*remembering("small"))
+    room.group.commit([refused])
+    assert refused.answer.code is ErrorCode.STORAGE_FULL
+    assert [row.id for row in room.recall("kept").rows] == [kept.id]
+    assert not room.group.probe_storage()
+    room.connection.pragma("max_page_count", 1 << 30)
+    assert room.group.probe_storage()
+    assert not isinstance(room.ask(*remembering("small")), Failure)
+
+
+@pytest.mark.parametrize(
+    ("point", "code", "applied"),
+    [
+        ("writer.after_begin", ErrorCode.NOT_APPLIED, 0),
+        ("writer.mid_batch", ErrorCode.NOT_APPLIED, 0),
+        ("writer.before_commit", ErrorCode.OUTCOME_UNKNOWN, 0),
+        ("writer.after_commit", ErrorCode.OUTCOME_UNKNOWN, 2),
+    ],
+)
+def test_a_failing_disk_is_answered_by_what_is_certain_and_ends_the_writer(
+    room: StoreRoom, point: str, code: ErrorCode, applied: int
+) -> None:
+    asked = batch_of(room, 2)
+    sync_points.arm(f"{point}=raise:EIO")
+    with pytest.raises(StoreIOError):
+        room.group.commit(asked)
+    assert {item.answer.code for item in asked} == {code}
+    assert room.value("SELECT count(*) FROM memories") == applied
+
+
+def test_a_retry_after_an_unknown_outcome_gets_the_committed_answer(room: StoreRoom) -> None:
+    command, frames = remembering("did it reach the disk?")
+    first = room.asked(command, frames, message_id="m")
+    sync_points.arm("writer.after_commit=raise:EIO")
+    with pytest.raises(StoreIOError):
+        room.group.commit([first])
+    answer = room.ask(command, frames, message_id="m")
+    assert answer.id == room.value("SELECT id FROM memories")
+    assert not answer.deduped
+
+
+def test_touches_are_coalesced_into_one_commit_and_injections_count_apart(room: StoreRoom) -> None:
+    memory = room.remember("touched")
+    for _ in range(3):
+        room.group.touches.add(TouchMemories(ids=(memory.id, "gone")))
+    room.group.touches.add(TouchMemories(ids=(memory.id,), kind="injected"))
+    room.group.housekeep(replies_before_ms=0)
+    assert room.connection.execute("SELECT access_count, injected_count FROM memories").fetchall() == [(3, 1)]
+    assert room.value("SELECT last_accessed FROM memories") == "2026-01-01T00:00:00.000Z"
+    assert room.value("SELECT count(*) FROM memory_changes") == 0
+
+
+def test_pending_touches_are_bounded(room: StoreRoom) -> None:
+    for start in range(0, 12_000, 100):
+        room.group.touches.add(TouchMemories(ids=tuple(f"id-{index}" for index in range(start, start + 100))))
+    assert len(room.group.touches) == 10_000
+    assert room.group.touches.dropped == 2_000
+
+
+def test_old_replies_are_pruned_and_young_ones_kept(room: StoreRoom) -> None:
+    room.ask(*remembering("old"), message_id="old")
+    room.clock.advance(600_000)
+    room.ask(*remembering("young"), message_id="young")
+    room.group.housekeep(replies_before_ms=room.clock.wall_ms() - 1)
+    assert room.connection.execute("SELECT request_id FROM request_replies").fetchall() == [("young",)]
+
+
+def test_a_killed_process_keeps_what_was_answered_and_nothing_else(tmp_path: Path) -> None:
+    """A second connection sees the file as a restarted writer would: only what was committed."""
+    room = StoreRoom(tmp_path)
+    room.remember("answered")
+    with pytest.raises(RuntimeError), room_transaction(room) as tx:
+        tx.execute("UPDATE memories SET type = 'rule'")
+        raise RuntimeError
+    other = apsw.Connection(str(room.path))
+    assert other.execute("SELECT content, type FROM memories").fetchall() == [("answered", "fact")]
+    other.close()
+    room.close()
+
+
+def room_transaction(room: StoreRoom) -> Any:
+    from signet_actors.store.transaction import write_transaction
+
+    return write_transaction(room.connection)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.writer import AdvanceHighWaterMark, ForgetMemory, PurgeStep, ReapLeases
+from tests.support.store_room import StoreRoom
+
+DAY_MS = 86_400_000
+LATER = "2026-03-01T00:00:00.000Z"
+STEPS = ("graph_links", "embeddings", "tombstones", "history", "completed_jobs", "dead_jobs")
+
+
+def purge(room: StoreRoom, step: str, *, cutoff: str = LATER, limit: int = 500) -> int:
+    return room.ask(PurgeStep(step=step, cutoff=cutoff, limit=limit)).count  # type: ignore[no-any-return]
+
+
+def forgotten(room: StoreRoom, content: str, **fields: object) -> str:
+    memory = room.remember(content, **fields)  # type: ignore[arg-type]
+    room.ask(ForgetMemory(id=memory.id, reason="r", principal=Principal()))
+    return memory.id
+
+
+def mention(room: StoreRoom, memory_id: str, entity: str) -> None:
+    room.connection.execute(
+        "INSERT INTO entities (id, name, canonical_name, entity_type, mentions, created_at, updated_at)"
+        " VALUES (?, ?, ?, 'tool', 1, '', '') ON CONFLICT DO UPDATE SET mentions = mentions + 1",
+        (entity, entity, entity),
+    )
+    room.connection.execute(
+        "INSERT INTO memory_entity_mentions (memory_id, entity_id, created_at) VALUES (?, ?, '')", (memory_id, entity)
+    )
+
+
+def test_the_ordered_steps_remove_an_expired_tombstone_with_all_that_hangs_on_it(room: StoreRoom) -> None:
+    gone = forgotten(room, "the canary", vector=[1.0], tags=("t",))
+    kept = room.remember("alive", vector=[0.0, 1.0])
+    mention(room, gone, "bird")
+    mention(room, gone, "shared")
+    mention(room, kept.id, "shared")
+    assert [purge(room, step) for step in STEPS[:3]] == [2, 1, 1]
+    assert room.connection.execute("SELECT id FROM memories").fetchall() == [(kept.id,)]
+    assert room.connection.execute("SELECT id, mentions FROM entities").fetchall() == [("shared", 1)]
+    contents = room.connection.execute(
+        "SELECT old_content, new_content FROM memory_history WHERE memory_id = ?", (gone,)
+    ).fetchall()
+    assert contents == [(None, None), (None, None)]
+
+
+def test_a_tombstone_waits_for_its_links_and_vectors(room: StoreRoom) -> None:
+    memory_id = forgotten(room, "the canary", vector=[1.0])
+    mention(room, memory_id, "bird")
+    assert purge(room, "tombstones") == 0
+    purge(room, "graph_links")
+    assert purge(room, "tombstones") == 0
+    purge(room, "embeddings")
+    assert purge(room, "tombstones") == 1
+
+
+def test_a_tombstone_inside_its_window_stays(room: StoreRoom) -> None:
+    forgotten(room, "recent", vector=[1.0])
+    for step in STEPS[:3]:
+        assert purge(room, step, cutoff="2025-12-31T00:00:00.000Z") == 0
+
+
+def test_a_step_takes_at_most_its_limit_and_says_that_there_is_more(room: StoreRoom) -> None:
+    for index in range(5):
+        forgotten(room, f"memory {index}")
+    answer = room.ask(PurgeStep(step="tombstones", cutoff=LATER, limit=2))
+    assert (answer.count, answer.more) == (2, True)
+    assert purge(room, "tombstones", limit=10) == 3
+
+
+def test_content_forgotten_and_remembered_again_survives_the_purge_with_its_vector(room: StoreRoom) -> None:
+    forgotten(room, "twice told", vector=[1.0])
+    again = room.remember("twice told", vector=[1.0])
+    for step in STEPS[:3]:
+        purge(room, step)
+    assert [row.id for row in room.recall("twice told", vector=[1.0]).rows] == [again.id]
+    assert room.value("SELECT count(*) FROM vec_embeddings_1") == 1
+
+
+def test_old_history_and_finished_jobs_go_and_waiting_jobs_stay(room: StoreRoom) -> None:
+    for content, status, column in (
+        ("a", "completed", "completed_at"),
+        ("b", "dead", "failed_at"),
+        ("c", "pending", ""),
+    ):
+        memory = room.remember(content)
+        if column:
+            room.connection.execute(
+                f"UPDATE memory_jobs SET status = ?, {column} = '2026-01-02T00:00:00.000Z' WHERE memory_id = ?",
+                (status, memory.id),
+            )
+    assert [purge(room, step) for step in ("completed_jobs", "dead_jobs")] == [1, 1]
+    assert room.connection.execute("SELECT status FROM memory_jobs").fetchall() == [("pending",)]
+    # History of living memories goes too, when it is older than its window; put the event back for the invariants.
+    rows = room.connection.execute("SELECT * FROM memory_history").fetchall()
+    assert purge(room, "history", cutoff="2026-01-01T00:00:00.001Z") == 3
+    marks = ", ".join("?" * len(rows[0]))
+    for row in rows:
+        room.connection.execute(f"INSERT INTO memory_history VALUES ({marks})", row)
+
+
+def test_an_expired_lease_is_given_back_or_buried(room: StoreRoom) -> None:
+    first, last, held = (room.remember(text) for text in ("first", "last", "held"))
+    for memory, attempts, boot, expires_ns in (
+        (first, 1, "boot", room.clock.mono_ns - 1),
+        (last, 3, "boot", room.clock.mono_ns - 1),
+        (held, 1, "boot", room.clock.mono_ns + 1),
+    ):
+        room.connection.execute(
+            "UPDATE memory_jobs SET status = 'leased', attempts = ?, lease_boot = ?, lease_expires_ns = ?"
+            " WHERE memory_id = ?",
+            (attempts, boot, expires_ns, memory.id),
+        )
+    answer = room.ask(ReapLeases())
+    assert (answer.requeued, answer.dead) == (1, 1)
+    states = dict(room.connection.execute("SELECT memory_id, status FROM memory_jobs").fetchall())  # type: ignore[arg-type]
+    assert states == {first.id: "pending", last.id: "dead", held.id: "leased"}
+    assert "last attempt" in room.value("SELECT error FROM memory_jobs WHERE status = 'dead'")
+
+
+def test_a_lease_of_an_earlier_life_is_expired_whatever_its_time(room: StoreRoom) -> None:
+    room.remember("orphaned")
+    room.connection.execute(
+        "UPDATE memory_jobs SET status = 'leased', attempts = 1, lease_boot = 'before', lease_expires_ns = ?",
+        (1 << 62,),
+    )
+    assert room.ask(ReapLeases()).requeued == 1
+
+
+def test_the_high_water_mark_answers_what_it_was_before(room: StoreRoom) -> None:
+    first = room.ask(AdvanceHighWaterMark(now="2026-01-01T00:00:00.000Z"))
+    second = room.ask(AdvanceHighWaterMark(now="2027-01-01T00:00:00.000Z", suspected_leap_since="x", accept=False))
+    third = room.ask(AdvanceHighWaterMark(now="2026-01-02T00:00:00.000Z"))
+    assert (first.previous, first.suspected_leap_since) == (None, None)
+    assert (second.previous, second.suspected_leap_since) == ("2026-01-01T00:00:00.000Z", None)
+    assert (third.previous, third.suspected_leap_since) == ("2026-01-01T00:00:00.000Z", "x")

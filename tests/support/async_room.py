@@ -1,0 +1,56 @@
+"""A bus in the test's own event loop, in a room with real actor processes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+
+from signet_actors.config.schema import Config
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.searcher import GetCommonWords
+from signet_actors.protocol.writer import AdvanceHighWaterMark
+from signet_actors.runtime.async_bus import AsyncBus
+from signet_actors.runtime.clock import SystemClock
+from tests.support.bus_room import BusRoom, bus_room
+
+
+@asynccontextmanager
+async def bus_in(room: BusRoom) -> AsyncIterator[AsyncBus]:
+    """A bus that has heard the tree."""
+    bus = AsyncBus(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
+    await bus.start()
+    bus.ready()
+    try:
+        room.said.setdefault("gateway", [])
+        await soon(lambda: room.has_spoken("gateway"))
+        room.announce_tree()
+        await soon(lambda: len(bus.tree.children) == len(room.states))
+        yield bus
+    finally:
+        await bus.close()
+
+
+async def soon(check: Callable[[], Any], *, within_s: float = 10.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not check():
+        assert time.monotonic() < deadline, "did not happen in time"
+        await asyncio.sleep(0.002)
+
+
+def in_room(test: Callable[[BusRoom], Coroutine[Any, Any, None]], config: Config | None = None) -> None:
+    with bus_room(config) as room:
+        asyncio.run(test(room))
+
+
+def command(text: str) -> AdvanceHighWaterMark:
+    return AdvanceHighWaterMark(now=text)
+
+
+def query(text: str) -> GetCommonWords:
+    return GetCommonWords(read=ReadScope(), project=text)

@@ -1,0 +1,389 @@
+"""A real daemon on a workspace of its own: the real supervisor, its real children, and HTTP to a port of the kernel's.
+
+Every process of a daemon carries a mark in its environment, which its children inherit: that is how a test knows
+that none is left over, also after the supervisor itself was killed. Nothing here waits for a time; it waits for a
+state, and gives up after one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+import apsw
+
+from signet_actors.store.connect import open_reader, open_writer
+from tests.support.bus_room import REPOSITORY, eventually
+from tests.support.store_room import broken_invariants
+
+MARK = "SIGNET_TEST_MARK"
+PATIENCE_S = 30.0
+"""A guard against hanging, never a measurement."""
+
+_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
+
+living: list[LiveDaemon] = []
+"""Daemons that were started and not stopped yet; a failing test shows their logs."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer, its body read whole."""
+
+    status: int
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.raw)
+
+    def ok(self) -> Any:
+        """The body of a 200."""
+        assert self.status == 200, (self.status, self.raw[:2000])
+        return self.json
+
+    def refused(self, status: int, **fields: Any) -> Any:
+        """The body of a refusal of ``status``: JSON with an error text and a code, and these ``fields``."""
+        assert self.status == status, (self.status, self.raw[:2000])
+        assert self.headers["content-type"] == "application/json"
+        body = self.json
+        assert isinstance(body["error"], str)
+        assert body["error"]
+        assert isinstance(body["code"], str)
+        assert {name: body.get(name) for name in fields} == fields
+        return body
+
+
+class Client:
+    """HTTP to one daemon, in the name of whom ``headers`` say; a connection per request."""
+
+    def __init__(self, daemon: LiveDaemon, headers: Mapping[str, str] | None = None) -> None:
+        self.daemon = daemon
+        self.headers = dict(headers or {})
+
+    def acting(self, **headers: str) -> Client:
+        """The same with further headers; ``x_signet_actor`` names ``x-signet-actor``."""
+        more = {name.replace("_", "-"): value for name, value in headers.items()}
+        return Client(self.daemon, {**self.headers, **more})
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout: float = PATIENCE_S,
+    ) -> Answer:
+        """One exchange; ``body`` is sent as it is if it is bytes, else as JSON. Raises OSError, HTTPException."""
+        raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {**({} if raw is None else {"Content-Type": "application/json"}), **self.headers, **(headers or {})}
+        connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=timeout)
+        try:
+            connection.request(method, target, raw, sent)
+            response = connection.getresponse()
+            return Answer(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
+        finally:
+            connection.close()
+
+    def get(self, target: str, **parameters: Any) -> Answer:
+        query = "&".join(f"{quote(name)}={quote(str(value))}" for name, value in parameters.items())
+        return self.request("GET", f"{target}?{query}" if query else target)
+
+    def post(self, target: str, body: Any = None, **headers: str) -> Answer:
+        return self.request("POST", target, body, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    def remember(self, content: str, **fields: Any) -> Any:
+        """The answer to a remember that is not refused."""
+        return self.post("/api/memory/remember", {"content": content, **fields}).ok()
+
+    def memory(self, memory_id: str, **parameters: Any) -> Any:
+        return self.get(f"/api/memory/{memory_id}", **parameters).ok()
+
+    def recall(self, query: str, **fields: Any) -> Any:
+        return self.post("/api/memory/recall", {"query": query, **fields}).ok()
+
+    def recalled(self, query: str, **fields: Any) -> list[str]:
+        """The ids, best first."""
+        return [row["id"] for row in self.recall(query, **fields)["results"]]
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Every live memory that this client may read."""
+        rows: list[dict[str, Any]] = []
+        while True:
+            page = self.get("/api/memories", limit=1000, offset=len(rows)).ok()
+            rows += page["memories"]
+            if len(rows) >= page["total"]:
+                return rows
+
+
+class LiveDaemon:
+    """One workspace and the daemon that runs on it, if any; several lives may follow each other."""
+
+    def __init__(
+        self, root: Path, *, config: str = "", environ: Mapping[str, str] | None = None, name: str = "w"
+    ) -> None:
+        self.root = root
+        self.workspace = root / name
+        self.environ = dict(environ or {})
+        self.mark = secrets.token_hex(8)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.port = 0
+        self.workspace.mkdir(mode=0o700, exist_ok=True)
+        if config:
+            self.configure(config)
+
+    @property
+    def database(self) -> Path:
+        return self.workspace / "memory" / "memories.db"
+
+    @property
+    def api(self) -> Client:
+        return Client(self)
+
+    def agent(self, name: str) -> Client:
+        return Client(self, {"x-signet-agent-id": name})
+
+    def configure(self, text: str) -> None:
+        (self.workspace / "agent.yaml").write_text(text, encoding="utf-8")
+
+    # its life
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """What a process of this daemon inherits: little of the tests' own, and the mark."""
+        inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return {
+            **inherited,
+            "PYTHONPATH": str(REPOSITORY),
+            "SIGNET_WORKSPACE": str(self.workspace),
+            "SIGNET_PORT": "0",
+            "CODEX_HOME": str(self.root / "codex"),
+            MARK: self.mark,
+            **self.environ,
+            **more,
+        }
+
+    def launch(self, **more: str) -> subprocess.Popen[bytes]:
+        """The program is started; whether it becomes a daemon is not waited for."""
+        with (self.root / "terminal").open("ab") as terminal:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "supervisor"],
+                env=self.environment(**more),
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=terminal,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        if self not in living:
+            living.append(self)
+        return self.process
+
+    def start(self, **more: str) -> Self:
+        """The daemon serves."""
+        process = self.launch(**more)
+        eventually(lambda: process.poll() is not None or self.is_ready(), within_s=60, what="ready")
+        assert process.poll() is None, f"exited with {process.returncode}:\n{self.terminal()}"
+        return self
+
+    def is_ready(self) -> bool:
+        """Whether every process is up and this life's address is known."""
+        try:
+            address = json.loads((self.workspace / ".daemon" / "address").read_bytes())
+        except (OSError, ValueError):
+            return False
+        if self.process is None or address["pid"] != self.process.pid:
+            return False
+        self.port = address["port"]
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            health = self.api.request("GET", "/health", timeout=5).json
+            return health["status"] == "healthy"  # type: ignore[no-any-return]
+        return False
+
+    def wait_ready(self, *, within_s: float = 60) -> None:
+        eventually(self.is_ready, within_s=within_s, what="ready again")
+
+    def refused_start(self, **more: str) -> tuple[int, str]:
+        """The exit code of a start that must fail, and what it said."""
+        said = len(self.terminal())
+        process = self.launch(**more)
+        code = process.wait(PATIENCE_S)
+        self.gone()
+        return code, self.terminal()[said:]
+
+    def stop(self) -> int:
+        """The exit code after SIGTERM; nothing is left running."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(PATIENCE_S)
+        self.gone()
+        return code
+
+    def gone(self) -> None:
+        """No process of this daemon is left."""
+        eventually(lambda: not self.processes(), within_s=PATIENCE_S, what="no process left over")
+        if self in living:
+            living.remove(self)
+
+    def close(self) -> None:
+        """Ends whatever still runs, by pid; raises if somebody outlived an orderly stop."""
+        if self.process is None:
+            return
+        try:
+            if self.process.poll() is None:
+                code = self.stop()
+                assert code == 0, f"stopped with {code}:\n{self.terminal()}"
+            self.gone()
+        finally:
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.process.wait(PATIENCE_S)
+            if self in living:
+                living.remove(self)
+
+    # its processes
+
+    def processes(self) -> list[int]:
+        """Every living process with this daemon's mark, children of dead parents too."""
+        wanted = f"{MARK}={self.mark}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+        return found
+
+    def actors(self) -> dict[str, dict[str, Any]]:
+        """Each child by name, as ``/api/status`` tells it."""
+        return {actor["name"]: actor for actor in self.api.get("/api/status").ok()["actors"]}
+
+    def children(self) -> dict[str, int]:
+        """The pid of each child by name."""
+        return {name: actor["pid"] for name, actor in self.actors().items()}
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
+        """The child has been sent ``number``; its pid."""
+        pid = self.children()[name]
+        os.kill(pid, number)
+        return pid
+
+    def kill_supervisor(self) -> None:
+        """The supervisor alone is killed; nothing else is left of the daemon a moment later."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+    # what it left
+
+    def terminal(self) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.root / "terminal").read_text(errors="replace")
+        return ""
+
+    def log(self) -> list[dict[str, Any]]:
+        """Every line of the daemon's log."""
+        lines = []
+        for path in sorted((self.workspace / ".daemon" / "logs").glob("*.log*")):
+            for line in path.read_text(errors="replace").splitlines():
+                with contextlib.suppress(ValueError):
+                    lines.append(json.loads(line))
+        return lines
+
+    def faults(self) -> list[dict[str, Any]]:
+        """Log lines that tell of a bug: an exception that nobody foresaw."""
+        return [line for line in self.log() if line.get("event") in {"request_failed", "command_failed"}]
+
+    def report(self) -> str:
+        """The last of its log, for a test that failed."""
+        tail = "\n".join(json.dumps(line) for line in self.log()[-60:])
+        return f"{self.terminal()[-4000:]}\n{tail}"
+
+    def read(self, sql: str, *bindings: Any) -> list[tuple[Any, ...]]:
+        """Rows of the database, read while the daemon runs."""
+        connection = open_reader(self.database)
+        try:
+            return connection.execute(sql, bindings).fetchall()
+        finally:
+            connection.close()
+
+    def edit(self, sql: str, *bindings: Any) -> None:
+        """The stopped daemon's database is changed, as time would have changed it."""
+        assert not self.processes()
+        connection = open_writer(self.database, busy=lambda calls: False)
+        try:
+            connection.execute(sql, bindings)
+        finally:
+            connection.close()
+
+    def broken_invariants(self) -> list[str]:
+        """What is wrong with a copy of the stopped daemon's database."""
+        assert not self.processes()
+        copy = Path(tempfile.mkdtemp(dir=self.root)) / "memories.db"
+        for path in self.database.parent.glob(f"{self.database.name}*"):
+            shutil.copyfile(path, copy.with_name(path.name))
+        connection = open_writer(copy, busy=lambda calls: False)
+        try:
+            return broken_invariants(connection)
+        finally:
+            connection.close()
+
+
+def private_root() -> Path:
+    """A short new directory, so that the sockets fit below it."""
+    return Path(tempfile.mkdtemp(prefix="sgt-", dir="/tmp"))
+
+
+@contextlib.contextmanager
+def live_daemon(
+    *, config: str = "", environ: Mapping[str, str] | None = None, started: bool = True
+) -> Iterator[LiveDaemon]:
+    """A daemon for the length of a block; afterwards none of its processes and none of its files are left."""
+    root = private_root()
+    daemon = LiveDaemon(root, config=config, environ=environ)
+    try:
+        if started:
+            daemon.start()
+        yield daemon
+    finally:
+        try:
+            daemon.close()
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def foreign_lock(path: Path) -> Iterator[None]:
+    """Another program holds the database for writing, as ``sqlite3`` in a terminal would."""
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(10_000)
+    connection.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
+        connection.close()
+
+
+Check = Callable[[], Any]

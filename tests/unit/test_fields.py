@@ -1,0 +1,156 @@
+"""Public fields are read leniently where clients differ, and refused by name where they err."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.fields import Fields, just_before, parse_flag, parse_integer
+
+
+@pytest.mark.parametrize("value", [True, 1, 1.0, "1", "true", "TRUE", " True "])
+def test_what_means_true(value: object) -> None:
+    assert parse_flag(value) is True
+
+
+@pytest.mark.parametrize("value", [False, 0, 0.0, "0", "false", "FALSE"])
+def test_what_means_false(value: object) -> None:
+    assert parse_flag(value) is False
+
+
+@pytest.mark.parametrize("value", [None, 2, 0.5, "", "yes", "on", [], {}, "null"])
+def test_what_means_neither(value: object) -> None:
+    assert parse_flag(value) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [("12", 12), ("12abc", 12), (" 7 ", 7), ("+3", 3), ("-3", 1), ("abc", 10), ("", 10), ("1e3", 1), ("0x10", 1)],
+)
+def test_integers_are_parsed_like_parseint_and_clamped(text: str, parsed: int) -> None:
+    assert parse_integer(text, 10, 1, 100) == parsed
+
+
+@given(st.text())
+def test_any_text_parses_to_an_integer_within_the_bounds(text: str) -> None:
+    assert 1 <= parse_integer(text, 10, 1, 100) <= 100
+
+
+@given(st.integers())
+def test_an_integer_of_any_length_is_clamped_exactly(value: int) -> None:
+    assert parse_integer(str(value), 0, -1000, 1000) == max(-1000, min(1000, value))
+
+
+def test_five_thousand_digits_are_clamped_without_being_read() -> None:
+    assert parse_integer("9" * 5000, 10, 1, 100) == 100
+    assert parse_integer("0" * 5000 + "7", 10, 1, 100) == 7
+
+
+@pytest.mark.parametrize(("value", "version"), [(3, 3), (3.0, 3), ("3", 3), (" 3 ", 3), ("+3", 3), (None, None)])
+def test_versions_are_read(value: object, version: int | None) -> None:
+    assert Fields({"if_version": value}).if_version() == version
+    assert Fields({"ifVersion": value}).if_version() == version
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "x", "", "1.0", True, [], 2**70, "9" * 30])
+def test_what_is_no_version(value: object) -> None:
+    with pytest.raises(InvalidRequest, match="if_version must be a positive integer"):
+        Fields({"if_version": value}).if_version()
+
+
+def test_the_first_source_and_the_first_spelling_win() -> None:
+    fields = Fields({"a_b": "body"}, {"aB": "query", "c": "query"})
+    assert fields.text("aB", "a_b") == "body"
+    assert fields.text("c") == "query"
+
+
+def test_null_counts_as_absent() -> None:
+    assert Fields({"a": None}, {"a": "query"}).text("a") == "query"
+
+
+def test_refusals_name_the_spelling_that_was_used() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        Fields({"source_id": 5}).text("sourceId", "source_id")
+    assert (refused.value.detail, refused.value.field) == ("source_id must be a string", "source_id")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**400])
+def test_numbers_that_no_column_holds_are_refused(value: float) -> None:
+    with pytest.raises(InvalidRequest, match="must be a finite number"):
+        Fields({"n": value}).number("n")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("0.5", 0.5), (".5x", 0.5), ("-1", -1.0), ("1e2", 100.0), ("x", None), ("", None)]
+)
+def test_query_numbers_are_parsed_like_parsefloat(text: str, number: float | None) -> None:
+    assert Fields({"n": text}).query_number("n") == number
+
+
+def test_a_query_number_beyond_a_double_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="finite"):
+        Fields({"n": "9e999"}).query_number("n")
+
+
+def test_text_is_made_storable() -> None:
+    assert Fields({"a": " b\0c "}).text("a") == "bc"
+    assert Fields({"a": "\0"}).text("a") is None
+
+
+@pytest.mark.parametrize(("name", "limit"), [("tags", 101), ("long", 501)])
+def test_tags_are_bounded(name: str, limit: int) -> None:
+    tags = [f"t{n}" for n in range(limit)] if name == "tags" else ["x" * limit]
+    with pytest.raises(InvalidRequest, match="tags must be at most"):
+        Fields({"tags": tags}).tags()
+
+
+@pytest.mark.parametrize(
+    ("moment", "before"),
+    [
+        ("2026-05-14T00:00:00.000Z", "2026-05-13T23:59:59.999Z"),
+        ("0001-01-01T00:00:00.000Z", "0001-01-01T00:00:00.000Z"),
+        ("0009-03-01T00:00:00.001Z", "0009-03-01T00:00:00.000Z"),
+    ],
+)
+def test_the_moment_before(moment: str, before: str) -> None:
+    assert just_before(moment) == before
+
+
+def test_a_window_ends_a_day_after_its_start_unless_it_says_otherwise() -> None:
+    assert Fields({"time": {"start": "2026-05-13T06:00:00Z"}}).time_window() == (
+        "2026-05-13T06:00:00.000Z",
+        "2026-05-14T06:00:00.000Z",
+    )
+    assert Fields({}).time_window() is None
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@given(ANYTHING)
+def test_whatever_a_field_holds_it_is_read_or_refused(value: Any) -> None:
+    fields = Fields(dict.fromkeys(("content", "tags", "time", "limit", "ids", "since", "type", "validFrom"), value))
+    readers = (
+        fields.content,
+        fields.tags,
+        fields.time_window,
+        lambda: fields.limit(10, 1, 100),
+        lambda: fields.names("ids", max_items=10),
+        fields.filters,
+        fields.temporal_edges,
+        fields.memory_type,
+        lambda: fields.number("limit"),
+        lambda: fields.flag("limit"),
+    )
+    for read in readers:
+        with contextlib.suppress(InvalidRequest):
+            read()
