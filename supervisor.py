@@ -30,7 +30,7 @@ TREE = (
     ChildSpec("writer", "signet_actors.writer", core=True),
     ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True),
     ChildSpec("retention", "signet_actors.retention", core=False),
-    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True),
+    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True),
 )
 
 

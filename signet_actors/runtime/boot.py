@@ -43,14 +43,18 @@ def encode_boot(boot: Boot) -> bytes:
 def read_boot() -> Boot:
     """The boot data from stdin; from here on this process dies with its supervisor and creates private files only.
 
-    Leaves with exit code 78 when stdin holds no boot data (somebody started the child by hand).
+    Leaves with exit code 78 when stdin holds something else (somebody started the child by hand), and without a word
+    when it holds nothing (the supervisor died while this interpreter stood by).
     """
     os.umask(0o077)
     if sys.stdin is None or sys.stdin.isatty():
         sys.stderr.write("This is a part of the Signet daemon; start the whole of it with `signet up`.\n")
         raise SystemExit(ExitCode.CONFIG)
+    document = sys.stdin.buffer.read()
+    if not document:
+        raise SystemExit(ExitCode.GIVE_UP)
     try:
-        boot = msgspec.json.decode(sys.stdin.buffer.read(), type=Boot)
+        boot = msgspec.json.decode(document, type=Boot)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         sys.stderr.write(f"The boot data on stdin are not valid: {error}\n")
         raise SystemExit(ExitCode.CONFIG) from error

@@ -75,7 +75,7 @@ _FATAL_FOR_ALL = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.
 _RETRY_FAILED_MS = 600_000
 _ROTATE_MS = 10_000
 _PIPE_BYTES = 48 * 1024
-"""Less than an empty pipe takes at once, with room for a configuration that was reloaded in between."""
+"""Less than an empty pipe takes at once."""
 _RESERVE_MS = 300
 """Part of the drain time that is kept for each group that is still to be stopped."""
 _UNKILLABLE_MS = 2_000
@@ -96,6 +96,8 @@ class ChildSpec:
                while one is away.
     ``pool``   names are numbered even when there is only one.
     ``listens`` the child inherits the listening TCP socket.
+    ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
+               long and whose absence is felt.
     """
 
     role: str
@@ -104,6 +106,7 @@ class ChildSpec:
     count: Callable[[Config], int] = _one
     pool: bool = False
     listens: bool = False
+    standby: bool = False
 
 
 @dataclass(slots=True)
@@ -125,7 +128,7 @@ class _Child:
     last_words: Leaving | None = None
     killed_because: str = ""
     on_probation: bool = False
-    waits_for_boot: bool = False
+    standby: subprocess.Popen[bytes] | None = None
     counters: dict[str, float] = field(default_factory=dict)
 
 
@@ -252,21 +255,18 @@ class Supervisor:
     def _start_groups(self) -> None:
         """Each group starts when the one before it is ready; an optional child holds nobody up.
 
-        The interpreters of all groups are launched with the first: they import their code while they wait for the
-        boot data, and whoever waits for it does nothing else.
+        The interpreters of all later groups import their code while the first one starts.
         """
-        if self._started_groups == 0:
-            for child in self._children.values():
-                self._launch(child, warm=child.group > 0)
         while self._started_groups < self._groups:
             if self._started_groups and not self._group_ready(self._started_groups - 1):
                 return
             for child in self._group(self._started_groups):
-                if child.waits_for_boot:
-                    self._hand_over_boot(child)
-                elif child.process is None and child.restart_at_ns is None:
-                    self._launch(child)
+                self._launch(child)
             self._started_groups += 1
+            if self._started_groups == 1:
+                for child in self._children.values():
+                    if child.process is None:
+                        self._prepare(child)
 
     def _group(self, group: int) -> list[_Child]:
         return [child for child in self._children.values() if child.group == group]
@@ -290,16 +290,25 @@ class Supervisor:
             if self.on_serving is not None:
                 self.on_serving()
 
-    def _launch(self, child: _Child, *, warm: bool = False) -> None:
-        """A new life of ``child`` has begun; with ``warm`` it waits on its stdin for ``_hand_over_boot``.
+    def _prepare(self, child: _Child) -> None:
+        """An interpreter has been started that imports the child's code and then waits for boot data on its stdin.
 
-        Signals are blocked around it and stay blocked in the child until it has said what it does about them, so
-        that none is lost or kills it half born. The boot data lie in an unlinked file, because a pipe could block
-        here; a warm child's pipe takes them whole, or it is launched only when its turn comes.
+        It is not yet a life of the child: it has no name, no socket and no heartbeat, and its death is nobody's.
         """
-        document = encode_boot(self._next_boot(child))
-        if warm and len(document) > _PIPE_BYTES:
+        if child.standby is not None:
             return
+        try:
+            child.standby = self._interpreter(child, subprocess.PIPE)
+        except OSError as error:  # no memory or no processes: the next life starts cold, if it can
+            self._log.warning("standby failed", child=child.name, exc_info=error)
+            return
+        self._log.info("standby prepared", child=child.name, pid=child.standby.pid)
+
+    def _launch(self, child: _Child) -> None:
+        """A new life of ``child`` has begun, in the interpreter that stands by or in a fresh one.
+
+        A fresh one reads its boot data from an unlinked file, because a pipe could block here.
+        """
         sync_point("supervisor.before_spawn")
         child.incarnation += 1
         child.state = STARTING
@@ -311,35 +320,69 @@ class Supervisor:
         child.counters = {}
         child.heard_ns = self._clock.monotonic_ns()
         self._changed = True
-        with tempfile.TemporaryFile() as file:
-            file.write(document)
-            file.seek(0)
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        document = encode_boot(self._boot_of(child))
+        child.process = self._adopt_standby(child, document)
+        if child.process is None:
             try:
-                child.process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", child.spec.module],
-                    stdin=subprocess.PIPE if warm else file,
-                    pass_fds=self._inherited(child),
-                )
-            except OSError as error:  # no memory, no processes, no interpreter: a death before Ready
-                child.process = None
-                self._log.error("spawn failed", child=child.name, exc_info=error)
+                with tempfile.TemporaryFile() as file:
+                    file.write(document)
+                    file.seek(0)
+                    child.process = self._interpreter(child, file.fileno())
+            except OSError as error:  # no memory, no processes, no disk: a death before Ready
+                self._log.error("spawn failed", child=child.name, exc_info=error)  # noqa: TRY400 - no traceback needed
                 self._died(child, f"could not be started: {error.strerror}")
                 return
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        child.waits_for_boot = warm
         self._log.info("spawned", child=child.name, child_incarnation=child.incarnation, pid=child.process.pid)
         sync_point("supervisor.after_spawn_before_ready")
+
+    def _adopt_standby(self, child: _Child, document: bytes) -> subprocess.Popen[bytes] | None:
+        """The interpreter that stood by, now with its boot data; None when there is none fit for it."""
+        process, child.standby = child.standby, None
+        if process is None:
+            return None
+        assert process.stdin is not None
+        if process.poll() is None and len(document) <= _PIPE_BYTES:
+            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                pipe.write(document)
+            return process
+        child.standby = process
+        self._dismiss_standby(child)
+        return None
+
+    def _dismiss_standby(self, child: _Child) -> None:
+        process, child.standby = child.standby, None
+        if process is None:
+            return
+        process.kill()
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            process.wait(_UNKILLABLE_MS / 1000)
+        except subprocess.TimeoutExpired:
+            self._log.critical("standby cannot be killed", child=child.name, pid=process.pid)
+
+    def _interpreter(self, child: _Child, stdin: int) -> subprocess.Popen[bytes]:
+        """A fresh interpreter for the child's module; never a fork of this process, and never the current directory.
+
+        Signals are blocked around it and stay blocked in the child until it has said what it does about them, so
+        that none is lost or kills it half born.
+        """
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", child.spec.module], stdin=stdin, pass_fds=self._inherited(child)
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _inherited(self, child: _Child) -> tuple[int, ...]:
         return (self._listener.fileno(),) if child.spec.listens and self._listener is not None else ()
 
-    def _next_boot(self, child: _Child) -> Boot:
+    def _boot_of(self, child: _Child) -> Boot:
         return Boot(
             name=child.name,
             role=child.spec.role,
-            incarnation=child.incarnation + 1,
+            incarnation=child.incarnation,
             boot_id=self._boot.boot_id,
             supervisor_pid=os.getpid(),
             workspace=self._boot.workspace,
@@ -348,16 +391,6 @@ class Supervisor:
             listen_fds=self._inherited(child),
             console=self._boot.console,
         )
-
-    def _hand_over_boot(self, child: _Child) -> None:
-        """The warm child may begin; if it is dead already, SIGCHLD says so."""
-        child.waits_for_boot = False
-        child.heard_ns = self._clock.monotonic_ns()
-        assert child.process is not None
-        assert child.process.stdin is not None
-        boot = msgspec.structs.replace(self._next_boot(child), incarnation=child.incarnation)
-        with contextlib.suppress(BrokenPipeError), child.process.stdin as pipe:
-            pipe.write(encode_boot(boot))
 
     # watching
 
@@ -369,7 +402,7 @@ class Supervisor:
         limits = self.config.supervision
         held_up = now - self._last_turn > 2 * limits.heartbeat_ms * _MS
         for child in self._children.values():
-            if child.process is None or child.killed_because or child.waits_for_boot:
+            if child.process is None or child.killed_because:
                 continue
             if held_up:
                 child.heard_ns = now
@@ -389,17 +422,15 @@ class Supervisor:
     def _reap(self) -> None:
         """Every child that has exited is known to have; only our own children are waited for."""
         for child in self._children.values():
+            if child.standby is not None and child.standby.poll() is not None:
+                self._dismiss_standby(child)
             if child.process is None:
                 continue
             code = child.process.poll()
             if code is not None:
                 if code > 0 and child.last_words is None and self._bus.poll(_LAST_WORDS_MS):
                     self._read_bus()
-                if child.process.stdin is not None:
-                    with contextlib.suppress(OSError):
-                        child.process.stdin.close()
                 child.process = None
-                child.waits_for_boot = False
                 self._exited(child, code)
 
     def _exited(self, child: _Child, code: int) -> None:
@@ -461,9 +492,7 @@ class Supervisor:
     def _restart_due(self) -> None:
         now = self._clock.monotonic_ns()
         for child in self._children.values():
-            if child.group >= self._started_groups or child.process is not None or child.restart_at_ns is None:
-                continue
-            if now >= child.restart_at_ns:
+            if child.process is None and child.restart_at_ns is not None and now >= child.restart_at_ns:
                 sync_point("supervisor.before_restart")
                 self._launch(child)
 
@@ -512,6 +541,8 @@ class Supervisor:
                     child.detail = detail
                     self._changed = True
                     self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
+                    if child.spec.standby and self._exit_code is None:
+                        self._prepare(child)
             case Heartbeat(counters):
                 child.counters = counters
             case Leaving():
@@ -608,6 +639,7 @@ class Supervisor:
         self._drain_group = self._groups
         for child in self._children.values():
             child.restart_at_ns = None
+            self._dismiss_standby(child)
         self._next_drain_group()
 
     def _next_drain_group(self) -> None:
@@ -651,6 +683,7 @@ class Supervisor:
     def _kill_everything(self) -> None:
         """Also when this loop itself failed: no child is left, or the log names it."""
         for child in self._children.values():
+            self._dismiss_standby(child)
             if child.process is None:
                 continue
             child.process.kill()

@@ -36,7 +36,7 @@ from signet_actors.runtime.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.queries import embeddings, forget, memories, stats
 from signet_actors.searcher.reader import Reader
-from signet_actors.searcher.recall import common_words, recall
+from signet_actors.searcher.recall import common_words, probe, recall
 from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
 from signet_actors.store.snapshot import Snapshot
 
@@ -67,14 +67,14 @@ class Searcher:
                 self.clock,
                 read_timeout_ms=self.config.supervision.start_timeout_ms,
             )
-            with reader.view() as view:
-                view.one("SELECT rowid FROM memories_fts WHERE memories_fts MATCH '\"ready\"' LIMIT 1")
-                reader.follow(view)
             self.reader = reader
             until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
             while not self._caught_up and self.clock.monotonic_ns() < until_ns:
                 self._caught_up = reader.catch_up()
                 self.loop.beat()
+            with reader.view() as view:
+                reader.follow(view)
+                probe(reader, view)
             reader.read_timeout_ms = self.config.searcher.read_timeout_ms
         except (StoreError, OSError) as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot read {self.workspace.database}: {error}") from error

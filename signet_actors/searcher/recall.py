@@ -15,7 +15,7 @@ import numpy.typing as npt
 from signet_actors.domain.query_words import identifiers_in
 from signet_actors.domain.ranking import fusion
 from signet_actors.errors import InvalidRequest
-from signet_actors.protocol.memories import Filters
+from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.searcher.legs import keyword
 from signet_actors.searcher.legs.vector import VectorHits
@@ -86,6 +86,15 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order])
     watch.lap("final_rank")
     return Recalled(rows=rows, method=method, timings=watch.stages, common_words=words)
+
+
+def probe(reader: Reader, view: Snapshot) -> None:
+    """Both legs answer, and what is loaded at first use is loaded: the self-check of a starting searcher."""
+    for leg in (None, *reader.legs()):
+        model, frames = None, []
+        if leg is not None:
+            model, frames = leg.matrix.model, [np.ones(leg.matrix.dimensions, np.float32).tobytes()]
+        recall(reader, view, Recall(query="are both legs ready?", read=ReadScope(), vector_model=model), frames)
 
 
 def common_words(reader: Reader, view: Snapshot, command: GetCommonWords) -> CommonWords:

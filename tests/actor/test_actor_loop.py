@@ -184,7 +184,7 @@ def test_a_child_whose_supervisor_is_gone_already_leaves_at_once() -> None:
 def test_a_child_started_by_hand_says_what_to_do() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.echo_actor"],
-        input=b"",
+        input=b"hello",
         env=child_environment(),
         cwd=REPOSITORY,
         stderr=subprocess.PIPE,

@@ -159,6 +159,20 @@ def test_a_killed_child_is_restarted_at_once_and_the_others_keep_running(workspa
         assert "SIGKILL" in running.events("child died", child="writer")[0]["cause"]
 
 
+def test_an_interpreter_that_stands_by_takes_over_and_its_own_death_is_nobodys(workspace: Path) -> None:
+    with daemon(workspace, changed(QUICK, settledMs=0)) as running:
+        ready = running.wait_for("standby prepared", child="gateway", count=2)[-1]["pid"]
+        os.kill(running.pid_of("gateway"), signal.SIGKILL)
+        running.wait_for("child is up", child="gateway", child_incarnation=2)
+        assert running.pid_of("gateway") == ready
+        unused = running.wait_for("standby prepared", child="gateway", count=3)[-1]["pid"]
+        os.kill(unused, signal.SIGKILL)
+        eventually(lambda: not alive(unused))
+        os.kill(running.pid_of("gateway"), signal.SIGKILL)
+        running.wait_for("child is up", child="gateway", child_incarnation=3)
+        assert len(running.events("child died")) == 2
+
+
 def test_a_stopped_child_is_noticed_killed_and_restarted(workspace: Path) -> None:
     with daemon(workspace) as running:
         stopped = running.pid_of("searcher-1")
@@ -254,7 +268,8 @@ def test_an_invalid_configuration_is_refused_before_anything_is_made(workspace: 
 
 def test_nothing_is_left_when_the_supervisor_is_killed_and_the_next_start_works_at_once(workspace: Path) -> None:
     with daemon(workspace) as running:
-        children = [int(line["pid"]) for line in running.events("spawned")]
+        running.wait_for("standby prepared", child="gateway", count=2)
+        children = [int(line["pid"]) for line in running.events("spawned") + running.events("standby prepared")]
         running.process.kill()
         running.exit_code()
         eventually(lambda: not any(alive(pid) for pid in children), within_s=2, what="orphans gone")

@@ -27,7 +27,7 @@ TREE = (
     ChildSpec("writer", ECHO, core=True),
     ChildSpec("searcher", ECHO, core=True, count=searchers, pool=True),
     ChildSpec("retention", ECHO, core=False),
-    ChildSpec("gateway", ECHO, core=True, listens=True),
+    ChildSpec("gateway", ECHO, core=True, listens=True, standby=True),
 )
 
 

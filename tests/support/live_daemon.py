@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -56,9 +56,9 @@ class Answer:
         assert self.status == 200, (self.status, self.raw[:2000])
         return self.json
 
-    def refused(self, status: int, **fields: Any) -> Any:
-        """The body of a refusal of ``status``: JSON with an error text and a code, and these ``fields``."""
-        assert self.status == status, (self.status, self.raw[:2000])
+    def refused(self, expected: int, /, **fields: Any) -> Any:
+        """The body of a refusal of this HTTP status: JSON with an error text and a code, and these ``fields``."""
+        assert self.status == expected, (self.status, self.raw[:2000])
         assert self.headers["content-type"] == "application/json"
         body = self.json
         assert isinstance(body["error"], str)
@@ -385,5 +385,3 @@ def foreign_lock(path: Path) -> Iterator[None]:
         connection.execute("ROLLBACK")
         connection.close()
 
-
-Check = Callable[[], Any]

@@ -1,0 +1,207 @@
+"""A live daemon on a throw-away workspace: started as a person starts it, watched through /proc, stopped by its pid.
+
+Nothing here reaches into the daemon: it is a process tree behind an HTTP address. Every wait has a deadline, and the
+tree is gone when the ``with`` block is left, whatever happened in it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+
+from bench.client import BlockingClient
+
+START_BUDGET_S: Final = 60.0
+STOP_BUDGET_S: Final = 15.0
+KILL_BUDGET_S: Final = 5.0
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_REPOSITORY: Final = Path(__file__).resolve().parent.parent
+
+
+class DaemonFailed(Exception):
+    """The daemon did not start, answer or stop as it should; the text ends with what it printed."""
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a daemon listens, as its ``.daemon/address`` says."""
+
+    host: str
+    port: int
+    pid: int
+
+
+class Daemon:
+    """One life of the daemon on ``workspace``.
+
+    ``module`` is what is run (``supervisor``, or a bench tree with the same children); ``settings`` is the text of
+    ``agent.yaml``; ``ready_s`` is the time from the start of the process to the first 200 of ``/health/ready``.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        *,
+        settings: str = "",
+        module: str = "supervisor",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.module = module
+        self.environment = dict(environment or {})
+        self.ready_s = 0.0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._address: Address | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def address(self) -> Address:
+        """Where it listens; raises DaemonFailed when it does not run."""
+        if self._address is None:
+            raise DaemonFailed("the daemon is not running")
+        return self._address
+
+    def start(self) -> None:
+        """It answers ``/health/ready`` with 200; raises DaemonFailed when it does not within the budget."""
+        self.workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.workspace / "agent.yaml").write_text(self.settings)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("SIGNET_")}
+        environment = {
+            **inherited,
+            "SIGNET_WORKSPACE": str(self.workspace),
+            "SIGNET_PORT": "0",
+            "PYTHONPATH": str(_REPOSITORY),
+            **self.environment,
+        }
+        began = time.perf_counter()
+        deadline = began + START_BUDGET_S
+        with self._printed.open("ab") as printed:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", self.module],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+            )
+        while not self._answers():
+            if self._process.poll() is not None:
+                raise DaemonFailed(f"the daemon left with code {self._process.returncode}: {self._last_words()}")
+            if time.perf_counter() > deadline:
+                raise DaemonFailed(f"the daemon was not ready within {START_BUDGET_S:.0f} s: {self._last_words()}")
+            time.sleep(0.005)
+        self.ready_s = time.perf_counter() - began
+
+    def stop(self) -> None:
+        """No process of it is left: drained when it obeys, killed when it does not."""
+        process, self._process, self._address = self._process, None, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_BUDGET_S)
+        except subprocess.TimeoutExpired:
+            process.kill()  # its children notice within a heartbeat and leave
+            process.wait(KILL_BUDGET_S)
+
+    def get(self, path: str) -> Any:
+        """The decoded JSON answer of one GET; raises DaemonFailed unless it is a 200."""
+        status, body = self._client().exchange("GET", path)
+        if status != 200:
+            raise DaemonFailed(f"GET {path} was answered {status}: {body[:200]!r}")
+        return msgspec.json.decode(body)
+
+    def processes(self) -> dict[str, int]:
+        """The process id of every member of the tree by its name."""
+        report = self.get("/api/status")
+        named = {actor["name"]: actor["pid"] for actor in report["actors"] if actor["pid"] is not None}
+        return {"supervisor": self.address.pid, **named}
+
+    @property
+    def _printed(self) -> Path:
+        return self.workspace / "printed.txt"
+
+    def _client(self) -> BlockingClient:
+        return BlockingClient(self.address.host, self.address.port)
+
+    def _answers(self) -> bool:
+        process = self._process
+        try:
+            address = msgspec.json.decode((self.workspace / ".daemon" / "address").read_bytes(), type=Address)
+        except (OSError, msgspec.DecodeError):
+            return False
+        if process is None or address.pid != process.pid:
+            return False  # a former life's file
+        self._address = address
+        try:
+            status, _ = self._client().exchange("GET", "/health/ready")
+        except OSError:
+            return False
+        return status == 200
+
+    def _last_words(self) -> str:
+        try:
+            return self._printed.read_text(errors="replace")[-2000:]
+        except OSError:
+            return ""
+
+
+@contextmanager
+def throw_away_workspace() -> Iterator[Path]:
+    """A directory that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="signet-bench-", ignore_cleanup_errors=True) as directory:
+        yield Path(directory) / "workspace"
+
+
+def cpu_ms(pid: int) -> float:
+    """CPU time of the process so far, user and system, all threads; 0 when it is gone. Resolution: a clock tick."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0.0
+    return ticks_of(stat) * 1000 / _TICKS
+
+
+def ticks_of(stat: str) -> int:
+    """User and system ticks of a line of ``/proc/<pid>/stat``; the name in it may hold spaces and brackets."""
+    fields = stat.rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def pss_bytes(pid: int) -> int:
+    """Proportional set size: private pages plus the process's share of each shared one; 0 when it cannot be read."""
+    try:
+        return pss_of(Path(f"/proc/{pid}/smaps_rollup").read_text())
+    except OSError:
+        return 0
+
+
+def pss_of(rollup: str) -> int:
+    """The ``Pss:`` line of ``smaps_rollup`` in bytes."""
+    for line in rollup.splitlines():
+        name, _, value = line.partition(":")
+        if name == "Pss":
+            return int(value.split()[0]) * 1024
+    return 0

@@ -1,0 +1,140 @@
+"""What the machine allows at best: the same work without processes, HTTP, authorisation or ranking.
+
+Measured in the same run, on the same file system and with the same texts as the daemon's figures, so that a ratio to
+them says something about the daemon and not about the machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import apsw
+import msgspec
+import numpy as np
+
+from bench.figures import Spread, spread
+from bench.texts import Asked, Made
+from signet_actors.domain.query_words import fts_match
+from signet_actors.providers.embedded import DIMENSIONS, EmbeddedEmbedder
+
+_SCHEMA: Final = """
+CREATE TABLE memories (seq INTEGER PRIMARY KEY, content TEXT NOT NULL, type TEXT, tags TEXT, created_at TEXT) STRICT;
+CREATE VIRTUAL TABLE memories_fts USING fts5 (content, content = 'memories', content_rowid = 'seq',
+    tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE TRIGGER memories_ai AFTER INSERT ON memories BEGIN
+    INSERT INTO memories_fts (rowid, content) VALUES (new.seq, new.content);
+END;
+CREATE TABLE history (seq INTEGER PRIMARY KEY, memory_seq INTEGER, event TEXT, new_content TEXT) STRICT;
+CREATE TABLE jobs (seq INTEGER PRIMARY KEY, memory_seq INTEGER, status TEXT) STRICT;
+"""
+
+
+class WriteFloor(msgspec.Struct, frozen=True):
+    """Durable rows a second with so many of them in each commit, and the time of one commit."""
+
+    rows_per_commit: int
+    rows_per_s: float
+    commit_ms: Spread
+
+
+def write_floor(directory: Path, memories: Sequence[Made], *, rows_per_commit: int, budget_s: float) -> WriteFloor:
+    """Raw SQLite: row, FTS entry, history row and job row, ``synchronous=FULL``, at most ``budget_s`` seconds."""
+    connection = _open(directory / f"write-floor-{rows_per_commit}.db")
+    took: list[float] = []
+    rows = 0
+    began = time.perf_counter()
+    for start in range(0, len(memories) - rows_per_commit + 1, rows_per_commit):
+        before = time.perf_counter()
+        connection.execute("BEGIN IMMEDIATE")
+        for made in memories[start : start + rows_per_commit]:
+            _insert(connection, made)
+        connection.execute("COMMIT")
+        took.append((time.perf_counter() - before) * 1000)
+        rows += rows_per_commit
+        if time.perf_counter() - began > budget_s:
+            break
+    rate = rows / (time.perf_counter() - began)
+    connection.close()
+    return WriteFloor(rows_per_commit=rows_per_commit, rows_per_s=rate, commit_ms=spread(took))
+
+
+def keyword_floor(directory: Path, memories: Sequence[Made], questions: Sequence[Asked], *, budget_s: float) -> Spread:
+    """Only the FTS5 query of a recall over so many memories: no filter, no fetch."""
+    connection = _open(directory / f"keyword-floor-{len(memories)}.db")
+    connection.execute("BEGIN")
+    for made in memories:
+        _insert(connection, made)
+    connection.execute("COMMIT")
+    expressions = [expression for asked in questions if (expression := fts_match(asked.body["query"])) is not None]
+
+    def query(at: int) -> None:
+        connection.execute(
+            "SELECT rowid, bm25(memories_fts) FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rank LIMIT 300",
+            (expressions[at % len(expressions)],),
+        ).fetchall()
+
+    found = _repeat(query, len(expressions), budget_s)
+    connection.close()
+    return found
+
+
+def vector_floor(count: int, *, repeats: int = 200, budget_s: float = 2.0) -> Spread:
+    """Exact nearest neighbours of one float32 query among ``count`` vectors with numpy: product and top 300."""
+    rng = np.random.default_rng(7)
+    matrix = rng.standard_normal((count, DIMENSIONS), dtype=np.float32)
+    query = rng.standard_normal(DIMENSIONS, dtype=np.float32)
+    pool = min(300, count - 1)
+
+    def search(_at: int) -> None:
+        cosines = matrix @ query
+        best = np.argpartition(-cosines, pool)[:pool]
+        best[np.argsort(-cosines[best])]
+
+    return _repeat(search, repeats, budget_s)
+
+
+def embedding_floor(memories: Sequence[Made], *, budget_s: float = 1.0) -> Spread:
+    """One text through the embedded model."""
+    embedder = EmbeddedEmbedder()
+    return _repeat(lambda at: _discard(embedder.embed_query(memories[at].content)), len(memories), budget_s)
+
+
+def _repeat(action: Callable[[int], None], times: int, budget_s: float) -> Spread:
+    took: list[float] = []
+    deadline = time.perf_counter() + budget_s
+    for at in range(times):
+        before = time.perf_counter()
+        action(at)
+        after = time.perf_counter()
+        took.append((after - before) * 1000)
+        if after > deadline:
+            break
+    return spread(took)
+
+
+def _discard(_value: object) -> None:
+    return None
+
+
+def _open(path: Path) -> apsw.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(_SCHEMA)
+    return connection
+
+
+def _insert(connection: apsw.Connection, made: Made) -> None:
+    connection.execute(
+        "INSERT INTO memories (content, type, tags, created_at) VALUES (?, ?, ?, ?)",
+        (made.content, made.type, ",".join(made.tags), made.created_at),
+    )
+    seq = connection.last_insert_rowid()
+    connection.execute(
+        "INSERT INTO history (memory_seq, event, new_content) VALUES (?, 'created', ?)", (seq, made.content)
+    )
+    connection.execute("INSERT INTO jobs (memory_seq, status) VALUES (?, 'pending')", (seq,))
