@@ -71,7 +71,8 @@ class Connection(asyncio.Protocol):
         """
         if self._transport is None or self._transport.is_closing():
             raise ProtocolError("the connection is closed")
-        waiter = self._waiter = self._loop.create_future()
+        waiter: asyncio.Future[tuple[int, bytes]] = self._loop.create_future()
+        self._waiter = waiter
         timer = self._loop.call_later(EXCHANGE_TIMEOUT_S, self._late)
         self._transport.write(request)
         try:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import os
 import random
 import shutil
@@ -175,7 +174,7 @@ class Bench:
         try:
             self._start_at(0)
             for size in self.options.memories:
-                self._grow_to(size)
+                self.grow_to(size)
                 self._measure_recall(size)
                 self._measure_footprint(size)
                 self._restart_at(size)
@@ -199,13 +198,14 @@ class Bench:
         self.daemon.stop()
         self._start_at(size)
 
-    def _grow_to(self, size: int) -> None:
+    def grow_to(self, size: int) -> None:
+        """The store holds ``size`` memories."""
         missing = size - len(self.known)
         if missing <= 0:
             return
         made = [self.texts.memory() for _ in range(missing)]
         began = time.perf_counter()
-        answered = self._load([self._remember(memory) for memory in made], FILL_CLIENTS, 600)
+        answered = self.load([self._remember(memory) for memory in made], FILL_CLIENTS, 600)
         took = time.perf_counter() - began
         self.known += made
         self._must_have_worked(answered, "filling")
@@ -213,7 +213,7 @@ class Bench:
 
     def _measure_recall(self, size: int) -> None:
         figures: dict[str, Any] = {}
-        self._load(self._recalls(WARM_UP), 1, self.options.seconds)
+        self.load(self.recalls(WARM_UP), 1, self.options.seconds)
         for clients in RECALL_CLIENTS:
             asked = self.texts.questions(self.known, 6000)
             usage = Usage(self.daemon.processes())
@@ -222,7 +222,7 @@ class Bench:
             answers: list[tuple[int, bytes]] = []
             health = Answered()
             with usage.measured():
-                answered = self._load(
+                answered = self.load(
                     [self._recall(question) for question in asked], clients, self.options.seconds, answers, health
                 )
             self._must_have_worked(answered, f"recall with {clients} clients")
@@ -265,9 +265,9 @@ class Bench:
     def _measure_mixed(self) -> None:
         """Recalls and remembers at once, with ``/health`` asked at fixed times beside them."""
         rng = random.Random(self.options.seed)
-        questions = iter(self._recalls(20_000))
-        writes = (self._remember(self._new()) for _ in itertools.count())
+        questions = iter(self.recalls(20_000))
         kinds = ["recall" if rng.random() < RECALL_SHARE else "remember" for _ in range(20_000)]
+        writes = iter(self.remembers(kinds.count("remember")))
         mixed = [next(questions) if kind == "recall" else next(writes) for kind in kinds]
         usage = Usage(self.daemon.processes())
         health = Answered()
@@ -275,7 +275,7 @@ class Bench:
         answers: list[tuple[int, bytes]] = []
         took: list[float] = []
         with usage.measured():
-            answered = self._load(mixed, MIXED_CLIENTS, self.options.seconds, answers, health, took)
+            answered = self.load(mixed, MIXED_CLIENTS, self.options.seconds, answers, health, took)
         for (at, _), latency in zip(answers, took, strict=True):
             by_kind[kinds[at]].append(latency)
         self._must_have_worked(answered, "mixed load")
@@ -292,12 +292,12 @@ class Bench:
         self.say(f"mixed load, {MIXED_CLIENTS} clients: {count} requests in {usage.wall_s:.1f} s")
 
     def _measure_writes(self, clients: int) -> None:
-        requests = [self._remember(self._new()) for _ in range(int(self.options.seconds * 2500))]
-        self._load(requests[:WARM_UP], clients, self.options.seconds)
+        requests = self.remembers(int(self.options.seconds * 2500))
+        self.load(requests[:WARM_UP], clients, self.options.seconds)
         before = self._writer()
         usage = Usage(self.daemon.processes())
         with usage.measured():
-            answered = self._load(requests[WARM_UP:], clients, self.options.seconds)
+            answered = self.load(requests[WARM_UP:], clients, self.options.seconds)
         after = self._writer()
         self._must_have_worked(answered, f"remember with {clients} clients")
         count = len(answered.latencies_ms)
@@ -328,7 +328,7 @@ class Bench:
                 "keyword_ms": keyword_floor(directory, known, questions, budget_s=4),
                 "vector_ms": vector_floor(size),
             }
-        floors["health_ms"] = spread(self._load([self._get("/health")] * 800, 1, 2).latencies_ms)
+        floors["health_ms"] = spread(self.load([self._get("/health")] * 800, 1, 2).latencies_ms)
         shutil.rmtree(directory, ignore_errors=True)
         self.found["floors"] = floors
         self.say("floors measured")
@@ -339,7 +339,7 @@ class Bench:
         """A line of progress, on stderr."""
         self.console.print(f"[dim]{text}[/dim]", highlight=False)
 
-    def _load(
+    def load(
         self,
         requests: Sequence[bytes],
         clients: int,
@@ -382,21 +382,21 @@ class Bench:
             runner.run(all_of_them())
         return answered
 
-    def _new(self) -> Made:
-        return self.texts.memory()
-
     def _get(self, path: str) -> bytes:
         return encode_request("GET", path, host=self._host)
 
     def _remember(self, made: Made) -> bytes:
-        return encode_request(
-            "POST", "/api/memory/remember", host=self._host, body=msgspec.json.encode(made.body())
-        )
+        return encode_request("POST", "/api/memory/remember", host=self._host, body=msgspec.json.encode(made.body()))
 
     def _recall(self, asked: Asked) -> bytes:
         return encode_request("POST", "/api/memory/recall", host=self._host, body=msgspec.json.encode(asked.body))
 
-    def _recalls(self, count: int) -> list[bytes]:
+    def remembers(self, count: int) -> list[bytes]:
+        """Requests to store so many new memories."""
+        return [self._remember(self.texts.memory()) for _ in range(count)]
+
+    def recalls(self, count: int) -> list[bytes]:
+        """Requests about what is stored by ``grow_to``, every second one with a filter."""
         return [self._recall(asked) for asked in self.texts.questions(self.known, count)]
 
     @property
@@ -514,7 +514,7 @@ def show(lines: Sequence[Line], console: Console) -> None:
     """The table on the terminal."""
     table = Table(title="Signet under load", caption="floor: the same work without the daemon, same run")
     table.add_column("figure")
-    for name in ("measured", "target", "floor", "× floor"):
+    for name in ("measured", "target", "floor", "ratio"):
         table.add_column(name, justify="right")
     table.add_column("")
     for line in lines:
@@ -539,7 +539,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--idle", type=float, default=10.0, help="seconds over which idle CPU is measured")
     parser.add_argument("--seed", type=int, default=7, help="of the made-up texts")
     options = parser.parse_args(arguments)
-    progress, console = Console(stderr=True), Console()
+    progress = Console(stderr=True)
+    console = Console(width=None if sys.stdout.isatty() else 120)
     began = time.perf_counter()
     with throw_away_workspace() as workspace:
         bench = Bench(workspace, options, progress)

@@ -15,19 +15,53 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 VOCABULARY: Final = 20_000
-FUNCTION_WORDS: Final = (
-    "the of and to in is was for that with it on as are be by this have from or had at not but which all were when"
-    " we there can been has their more if will would about who then them some so because before after only other into"
-    " than its no our they she he his her you i my your over also must never always again each while where"
-).split()  # fmt: skip
+_FUNCTION_TEXT: Final = """
+the of and to in is was for that with it on as are be by this have from or had at not but which all were when we there
+can been has their more if will would about who then them some so because before after only other into than its no our
+they she he his her you i my your over also must never always again each while where
+"""
+FUNCTION_WORDS: Final = tuple(_FUNCTION_TEXT.split())
 _FUNCTION_SHARE: Final = 0.42
-_ONSETS: Final = "b br c cl d dr f fl g gr h j k l m n p pl pr qu r s sc sh sl sp st t tr v w z".split()
-_NUCLEI: Final = "a e i o u ai ea ee oa ou io".split()
+_ONSETS: Final = [
+    "b",
+    "br",
+    "c",
+    "cl",
+    "d",
+    "dr",
+    "f",
+    "fl",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pl",
+    "pr",
+    "qu",
+    "r",
+    "s",
+    "sc",
+    "sh",
+    "sl",
+    "sp",
+    "st",
+    "t",
+    "tr",
+    "v",
+    "w",
+    "z",
+]
+_NUCLEI: Final = ["a", "e", "i", "o", "u", "ai", "ea", "ee", "oa", "ou", "io"]
 _CODAS: Final = ["", "", "", "n", "r", "l", "s", "t", "m", "ck", "nd", "st", "rn", "x"]
 _SUFFIXES: Final = ["", "", "", "", "s", "ed", "ing", "er", "ion", "ly"]
-_SERVICES: Final = "OPS BILL AUTH SYNC DATA WEB MOB INFRA QA DOC".split()
-_FOLDERS: Final = "src lib tests tools deploy docs config scripts internal web".split()
-_ENDINGS: Final = ".py .ts .rs .go .yaml .sql .md .toml".split()
+_SERVICES: Final = ["OPS", "BILL", "AUTH", "SYNC", "DATA", "WEB", "MOB", "INFRA", "QA", "DOC"]
+_FOLDERS: Final = ["src", "lib", "tests", "tools", "deploy", "docs", "config", "scripts", "internal", "web"]
+_ENDINGS: Final = [".py", ".ts", ".rs", ".go", ".yaml", ".sql", ".md", ".toml"]
 TYPES: Final = ("fact", "preference", "decision", "rationale", "procedural", "semantic")
 PROJECTS: Final = tuple(f"project-{number}" for number in range(8))
 _QUESTIONS: Final = (

@@ -7,7 +7,7 @@ Every line bears ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``
 being handled. Exceptions appear as type and stack; their message only where the class is ours or the operating
 system's, because a message of any other may quote what somebody stored.
 
-Source: brief of the runtime room; reliability.md 3.3 (files 0600).
+Source: house.md section 4 (trace); reliability.md 3.3, last rows (secrets in logs, private files).
 """
 
 from __future__ import annotations

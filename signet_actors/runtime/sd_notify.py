@@ -24,13 +24,13 @@ class Notifier:
         wanted = bool(self._address) and limit_us > 0 and wanted_by == os.getpid()
         self.watchdog_s: float | None = limit_us / 2e6 if wanted else None
 
-    def notify(self, *assignments: str) -> None:
-        """systemd has been told, or is not there; never blocks and never raises."""
+    def notify(self, *assignments: str, wait_s: float = 0.2) -> None:
+        """systemd has been told, or is not there; never raises, and waits at most ``wait_s`` when its queue is full."""
         if not self._address:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-                sender.setblocking(False)
+                sender.settimeout(wait_s)
                 sender.sendto("\n".join(assignments).encode(), self._address)
         except OSError:
             pass

@@ -248,7 +248,7 @@ class Supervisor:
                 self._log.warning("log rotation failed", exc_info=error)
         if self._notifier.watchdog_s is not None and now >= self._next_watchdog:
             self._next_watchdog = now + int(self._notifier.watchdog_s * 1e9)
-            self._notifier.notify("WATCHDOG=1")
+            self._notifier.notify("WATCHDOG=1", wait_s=0)
 
     # starting
 
@@ -329,7 +329,7 @@ class Supervisor:
                     file.seek(0)
                     child.process = self._interpreter(child, file.fileno())
             except OSError as error:  # no memory, no processes, no disk: a death before Ready
-                self._log.error("spawn failed", child=child.name, exc_info=error)  # noqa: TRY400 - no traceback needed
+                self._log.error("spawn failed", child=child.name, exc_info=error)
                 self._died(child, f"could not be started: {error.strerror}")
                 return
         self._log.info("spawned", child=child.name, child_incarnation=child.incarnation, pid=child.process.pid)

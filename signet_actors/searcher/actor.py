@@ -66,6 +66,7 @@ class Searcher:
                 self.workspace.index_dir,
                 self.clock,
                 read_timeout_ms=self.config.supervision.start_timeout_ms,
+                beat=self.loop.beat,
             )
             self.reader = reader
             until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,19 @@ from signet_actors.store.snapshot import Snapshot, snapshot
 class Reader:
     """One searcher's read-only view of the store and the caches that follow it."""
 
-    def __init__(self, database: Path, index_dir: Path, clock: Clock, *, read_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        database: Path,
+        index_dir: Path,
+        clock: Clock,
+        *,
+        read_timeout_ms: int,
+        beat: Callable[[], None] = lambda: None,
+    ) -> None:
         self.database = database
         self.clock = clock
         self.read_timeout_ms = read_timeout_ms
+        self._beat = beat
         self.connection = open_reader(database)
         self.columns = MemoryColumns()
         self.frequencies = TermFrequencies()
@@ -39,7 +48,10 @@ class Reader:
         """A snapshot that ends at the asker's deadline or after ``read_timeout_ms``, whichever is sooner."""
         latest = self.clock.monotonic_ns() + self.read_timeout_ms * 1_000_000
         with snapshot(
-            self.connection, self.clock, deadline_ns=min(latest, deadline_ns) if deadline_ns else latest
+            self.connection,
+            self.clock,
+            deadline_ns=min(latest, deadline_ns) if deadline_ns else latest,
+            beat=self._beat,
         ) as view:
             yield view
 

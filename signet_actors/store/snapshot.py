@@ -8,7 +8,7 @@ Source: reliability.md section 0 (4), R14.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,10 +49,16 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot(connection: apsw.Connection, clock: Clock, *, deadline_ns: int) -> Iterator[Snapshot]:
-    """A consistent view until the block ends or ``deadline_ns`` (monotonic) passes: then ``ReadTimeout``."""
+def snapshot(
+    connection: apsw.Connection, clock: Clock, *, deadline_ns: int, beat: Callable[[], None] = lambda: None
+) -> Iterator[Snapshot]:
+    """A consistent view until the block ends or ``deadline_ns`` (monotonic) passes: then ``ReadTimeout``.
+
+    ``beat`` is called while a long statement runs, so that its process is not taken for a hung one.
+    """
 
     def past_deadline() -> bool:
+        beat()
         return clock.monotonic_ns() > deadline_ns
 
     connection.set_progress_handler(past_deadline, _STEPS_BETWEEN_CHECKS)

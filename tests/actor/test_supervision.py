@@ -325,7 +325,7 @@ def test_systemd_is_told_ready_watchdog_and_stopping(workspace: Path, tmp_path: 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(name)
         systemd.settimeout(10)
-        with daemon(workspace, NOTIFY_SOCKET="@" + name[1:], WATCHDOG_USEC="200000", serving=True) as running:
+        with daemon(workspace, NOTIFY_SOCKET="@" + name[1:], WATCHDOG_USEC="200000", serving=False) as running:
             said: set[str] = set()
             while not {"READY=1", "WATCHDOG=1"} <= said:
                 said.add(systemd.recv(256).decode())

@@ -23,11 +23,12 @@ from tests.support.bus_room import BusRoom, bus_room
 @asynccontextmanager
 async def bus_in(room: BusRoom) -> AsyncIterator[AsyncBus]:
     """A bus that has heard the tree."""
+    room.listen()
+    room.said["gateway"] = []
     bus = AsyncBus(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
     await bus.start()
     bus.ready()
     try:
-        room.said.setdefault("gateway", [])
         await soon(lambda: room.has_spoken("gateway"))
         room.announce_tree()
         await soon(lambda: len(bus.tree.children) == len(room.states))

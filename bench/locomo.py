@@ -1,0 +1,379 @@
+"""Evidence recall on a LoCoMo file through the HTTP API: ``make bench-recall LOCOMO=path/to/file.json``.
+
+Each dialogue turn of a conversation is one memory, each question one recall with limit 50; what counts is the share of
+the turns labelled as evidence among the first results, as in the LoCoMo paper's own table. No language model is used.
+Every question is asked twice: as the daemon is by default (keyword and vector joined), and in a second life of it on
+the same workspace with ``embedding.provider: none`` (keyword only).
+
+The recipe: text ``Speaker: text [shares caption]``; one agent a conversation, visibility private; sourceId
+``conversation:dia_id``; createdAt the session's date plus i seconds for its i-th turn; questions without a label that
+names a turn are skipped. Two turns with the same text are one memory, and a long turn may be stored as chunks: a
+turn counts as found when any memory that holds it is.
+
+The data set is read where it lies and never copied: results hold figures only, no text.
+
+Source: quality.md of the design; Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents",
+ACL 2024.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import re
+import sys
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from bench.client import Connection, ProtocolError, encode_request
+from bench.daemon import Daemon, DaemonFailed, throw_away_workspace
+from bench.figures import Spread, circumstances, spread, write_result
+
+LIMIT: Final = 50
+KEYWORD_ONLY: Final = "embedding:\n  provider: none\n"
+CATEGORIES: Final = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+TARGETS: Final = (69.0, 84.0, 50.0)
+"""R@10, R@50, nDCG@10 of the whole set with the embedded model."""
+_DATE: Final = "%I:%M %p on %d %B, %Y"
+_SESSION: Final = re.compile(r"session_(\d+)")
+_DIA_ID: Final = re.compile(r"D\d+:\d+")
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One thing that somebody said."""
+
+    speaker: str
+    dia_id: str
+    text: str
+    blip_caption: str | None = None
+
+    def content(self) -> str:
+        """The memory's text."""
+        shared = f" [shares {self.blip_caption}]" if self.blip_caption else ""
+        return f"{self.speaker}: {self.text}{shared}"
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question, the turns that answer it, and its kind (see ``CATEGORIES``)."""
+
+    question: str
+    category: int
+    evidence: list[str] = []
+
+    def labels(self) -> set[str]:
+        """The turns that the evidence names; some labels of the set hold several, some none."""
+        return {label for text in self.evidence for label in _DIA_ID.findall(text)}
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """Sessions in order, each with its date and turns, and the questions about them."""
+
+    number: int
+    sessions: list[tuple[datetime, list[Turn]]]
+    questions: list[Question]
+
+    @property
+    def agent(self) -> str:
+        """Whose memories these are."""
+        return f"conversation-{self.number}"
+
+    def bodies(self) -> Iterable[tuple[str, dict[str, Any]]]:
+        """Each turn's label and the body of its remember request, in the order of the talk."""
+        for date, turns in self.sessions:
+            for at, turn in enumerate(turns):
+                moment = date + timedelta(seconds=at)
+                yield (
+                    turn.dia_id,
+                    {
+                        "content": turn.content(),
+                        "agentId": self.agent,
+                        "visibility": "private",
+                        "sourceId": f"{self.number}:{turn.dia_id}",
+                        "createdAt": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                    },
+                )
+
+
+class Score(msgspec.Struct, frozen=True):
+    """How well one question was answered, each in [0, 1]."""
+
+    category: int
+    at_10: float
+    at_50: float
+    ndcg_10: float
+    hits: int
+
+
+class Store:
+    """Which memories hold which turn, learned from the answers to the remember requests."""
+
+    def __init__(self) -> None:
+        self._turns: dict[tuple[int, str], frozenset[str]] = {}
+        self.chunked = 0
+        self.deduped = 0
+        self.redacted = 0
+
+    @property
+    def size(self) -> int:
+        """Turns that are stored."""
+        return len(self._turns)
+
+    def learn(self, conversation: int, label: str, reply: Mapping[str, Any]) -> None:
+        """The turn is held by the memories that the daemon named."""
+        if "id" in reply:
+            ids = frozenset({reply["id"]})
+        else:
+            ids = frozenset(reply["ids"])
+            self.chunked += 1
+        self.deduped += bool(reply.get("deduped"))
+        self.redacted += bool(reply.get("redacted"))
+        self._turns[conversation, label] = ids
+
+    def evidence(self, conversation: int, question: Question) -> list[frozenset[str]]:
+        """For each turn that answers the question, the memories that hold it; turns that do not exist are left out."""
+        return [
+            self._turns[conversation, label]
+            for label in sorted(question.labels())
+            if (conversation, label) in self._turns
+        ]
+
+
+def read_conversations(document: bytes) -> list[Conversation]:
+    """The conversations of a LoCoMo file; raises ValueError when it is none."""
+    try:
+        raw = msgspec.json.decode(document, type=list[dict[str, Any]])
+        return [_conversation(number, item) for number, item in enumerate(raw)]
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"not a LoCoMo file: {error}") from error
+
+
+def _conversation(number: int, item: Mapping[str, Any]) -> Conversation:
+    talk = item["conversation"]
+    names = sorted((name for name in talk if _SESSION.fullmatch(name)), key=lambda name: int(name.split("_")[1]))
+    return Conversation(
+        number=number,
+        sessions=[
+            (
+                datetime.strptime(talk[f"{name}_date_time"], _DATE).replace(tzinfo=UTC),
+                msgspec.convert(talk[name], list[Turn]),
+            )
+            for name in names
+        ],
+        questions=msgspec.convert(item["qa"], list[Question]),
+    )
+
+
+def evidence_recall(found: Sequence[str], evidence: Sequence[Collection[str]], k: int) -> float:
+    """The share of the evidence turns of which some memory is among the first ``k``."""
+    first = set(found[:k])
+    return sum(not first.isdisjoint(turn) for turn in evidence) / len(evidence)
+
+
+def ndcg(found: Sequence[str], evidence: Sequence[Collection[str]], k: int) -> float:
+    """Normalised discounted cumulative gain: each turn counts once, at the first memory that holds it."""
+    missing = list(evidence)
+    gain = 0.0
+    for rank, memory in enumerate(found[:k]):
+        held = [turn for turn in missing if memory in turn]
+        if held:
+            missing = [turn for turn in missing if memory not in turn]
+            gain += 1 / math.log2(rank + 2)
+    ideal = sum(1 / math.log2(rank + 2) for rank in range(min(k, len({frozenset(turn) for turn in evidence}))))
+    return gain / ideal
+
+
+async def fill(daemon: Daemon, conversations: Sequence[Conversation]) -> Store:
+    """Every turn is remembered: conversations side by side, each one's turns in their order."""
+    store = Store()
+
+    async def one(conversation: Conversation) -> None:
+        connection = await Connection.open(daemon.address.host, daemon.address.port)
+        try:
+            for label, body in conversation.bodies():
+                reply = await _post(daemon, connection, "/api/memory/remember", body)
+                store.learn(conversation.number, label, reply)
+        finally:
+            connection.close()
+
+    await asyncio.gather(*(one(conversation) for conversation in conversations))
+    return store
+
+
+async def ask_all(
+    daemon: Daemon, conversations: Sequence[Conversation], store: Store
+) -> tuple[list[Score], list[float], dict[str, int]]:
+    """The score of every question that has evidence, the latencies in milliseconds, and answers by method."""
+    scores: list[Score] = []
+    took: list[float] = []
+    methods: dict[str, int] = {}
+    connection = await Connection.open(daemon.address.host, daemon.address.port)
+    try:
+        for conversation in conversations:
+            for question in conversation.questions:
+                evidence = store.evidence(conversation.number, question)
+                if not evidence:
+                    continue
+                body = {"query": question.question, "limit": LIMIT, "agentId": conversation.agent}
+                before = time.perf_counter()
+                reply = await _post(daemon, connection, "/api/memory/recall", body)
+                took.append((time.perf_counter() - before) * 1000)
+                methods[reply["method"]] = methods.get(reply["method"], 0) + 1
+                found = [result["id"] for result in reply["results"]]
+                scores.append(
+                    Score(
+                        category=question.category,
+                        at_10=evidence_recall(found, evidence, 10),
+                        at_50=evidence_recall(found, evidence, 50),
+                        ndcg_10=ndcg(found, evidence, 10),
+                        hits=len(found),
+                    )
+                )
+    finally:
+        connection.close()
+    return scores, took, methods
+
+
+async def _post(daemon: Daemon, connection: Connection, path: str, body: Mapping[str, Any]) -> Any:
+    host = f"{daemon.address.host}:{daemon.address.port}"
+    status, answer = await connection.exchange(encode_request("POST", path, host=host, body=msgspec.json.encode(body)))
+    if status != 200:
+        raise DaemonFailed(f"POST {path} was answered {status}: {answer[:200]!r}")
+    return msgspec.json.decode(answer)
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Means over questions, in per cent."""
+
+    questions: int
+    recall_at_10: float
+    recall_at_50: float
+    ndcg_at_10: float
+    no_hit: float
+
+
+def summary(scores: Sequence[Score]) -> Summary:
+    """The means; all 0 for no questions."""
+    count = max(1, len(scores))
+
+    def mean(values: Iterable[float]) -> float:
+        return round(100 * sum(values) / count, 2)
+
+    return Summary(
+        questions=len(scores),
+        recall_at_10=mean(score.at_10 for score in scores),
+        recall_at_50=mean(score.at_50 for score in scores),
+        ndcg_at_10=mean(score.ndcg_10 for score in scores),
+        no_hit=mean(float(score.hits == 0) for score in scores),
+    )
+
+
+def table_of(found: Mapping[str, tuple[list[Score], Spread]]) -> Table:
+    """Ways of searching over kinds of question."""
+    table = Table(title="Evidence recall on LoCoMo, %")
+    table.add_column("")
+    for name in ("questions", "R@10", "R@50", "nDCG@10", "no hit", "p50 ms", "p95 ms"):
+        table.add_column(name, justify="right")
+    for way, (scores, took) in found.items():
+        whole = summary(scores)
+        table.add_row(*_cells(way, whole), f"{took.p50:.2f}", f"{took.p95:.2f}", style="bold")
+        for category, name in CATEGORIES.items():
+            part = [score for score in scores if score.category == category]
+            if part:
+                table.add_row(*_cells(f"  {name}", summary(part)), "", "")
+        table.add_section()
+    table.add_row("target (fused)", "", *(f"≥ {target:g}" for target in TARGETS), "", "", "")
+    return table
+
+
+def _cells(name: str, figures: Summary) -> tuple[str, ...]:
+    return (
+        name,
+        str(figures.questions),
+        f"{figures.recall_at_10:.1f}",
+        f"{figures.recall_at_50:.1f}",
+        f"{figures.ndcg_at_10:.1f}",
+        f"{figures.no_hit:.1f}",
+    )
+
+
+def measure(conversations: Sequence[Conversation], workspace: Path, progress: Console) -> dict[str, Any]:
+    """Both ways of searching, on one workspace in two lives of the daemon."""
+    found: dict[str, tuple[list[Score], Spread]] = {}
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with Daemon(workspace) as daemon:
+            began = time.perf_counter()
+            store = runner.run(fill(daemon, conversations))
+            filled_s = time.perf_counter() - began
+            progress.print(
+                f"{store.size} turns remembered in {filled_s:.1f} s"
+                f" ({store.chunked} as chunks, {store.deduped} equal to an earlier one)",
+                highlight=False,
+            )
+            methods = {}
+            scores, took, methods["fused"] = runner.run(ask_all(daemon, conversations, store))
+            found["fused"] = scores, spread(took)
+        with Daemon(workspace, settings=KEYWORD_ONLY) as daemon:
+            scores, took, methods["keyword only"] = runner.run(ask_all(daemon, conversations, store))
+            found["keyword only"] = scores, spread(took)
+    return {"found": found, "store": store, "methods": methods, "filled_s": filled_s}
+
+
+def result_of(measured: Mapping[str, Any]) -> dict[str, Any]:
+    """What is written down: figures without any text of the data set."""
+    store: Store = measured["store"]
+    return {
+        "circumstances": circumstances(),
+        "turns": store.size,
+        "chunked": store.chunked,
+        "deduped": store.deduped,
+        "redacted": store.redacted,
+        "filled_s": round(measured["filled_s"], 2),
+        "methods": measured["methods"],
+        "ways": {
+            way: {
+                "all": summary(scores),
+                "latency_ms": took,
+                "categories": {
+                    name: summary([score for score in scores if score.category == category])
+                    for category, name in CATEGORIES.items()
+                },
+            }
+            for way, (scores, took) in measured["found"].items()
+        },
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 when it could be measured, whatever came out."""
+    parser = argparse.ArgumentParser(prog="python -m bench.locomo", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("file", type=Path, help="a LoCoMo JSON file")
+    options = parser.parse_args(arguments)
+    progress = Console(stderr=True)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    try:
+        conversations = read_conversations(options.file.read_bytes())
+    except (OSError, ValueError) as error:
+        progress.print(f"[red]{error}[/red]", highlight=False)
+        return 66
+    with throw_away_workspace() as workspace:
+        try:
+            measured = measure(conversations, workspace, progress)
+        except (DaemonFailed, ProtocolError, TimeoutError) as error:
+            progress.print(f"[red]{error}[/red]", highlight=False)
+            return 1
+    console.print(table_of(measured["found"]))
+    console.print(str(write_result("locomo", result_of(measured))), highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,6 @@
+"""The gateway under ``bench.sampling``."""
+
+from bench.sampling import run_sampled
+
+if __name__ == "__main__":
+    run_sampled("signet_actors.gateway")

@@ -1,0 +1,154 @@
+"""Clients that remember and recall without pause, and keep book of every answer.
+
+The contract that they check from outside: 200 is on disk exactly once, 503 is certainly not applied, and everything
+else (504, a broken connection) is unknown until a retry with the same Idempotency-Key says which.
+
+Source: reliability.md appendix B "HTTP outcomes", R1.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import secrets
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import Client, LiveDaemon
+
+UNKNOWN = 0
+"""Stands for the status of a request whose connection broke."""
+
+
+@dataclass
+class Wish:
+    """One memory that a client wants remembered, and every status that it was answered."""
+
+    content: str
+    key: str
+    statuses: list[int] = field(default_factory=list)
+    answer: Any = None
+
+
+class Load:
+    """``writers`` threads remember, ``readers`` threads recall what was answered, until ``stop``."""
+
+    def __init__(self, daemon: LiveDaemon, *, writers: int = 4, readers: int = 2) -> None:
+        self.daemon = daemon
+        self.name = secrets.token_hex(3)
+        self.wishes: list[Wish] = []
+        self.recalls: Counter[int] = Counter()
+        self.problems: list[str] = []
+        self.stopping = threading.Event()
+        self.finished = threading.Event()
+        self._numbers = itertools.count()
+        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(writers)]
+        self._threads += [threading.Thread(target=self._read) for _ in range(readers)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, *, settle: bool = True) -> None:
+        """No client runs any more. ``settle``: each first finds out what became of its last wish."""
+        self.stopping.set()
+        if not settle:
+            self.finished.set()
+        for thread in self._threads:
+            thread.join(60)
+            assert not thread.is_alive(), "a client hangs"
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """Content and answer of each wish that was answered 200."""
+        return {wish.content: wish.answer for wish in list(self.wishes) if wish.answer is not None}
+
+    @property
+    def statuses(self) -> Counter[int]:
+        """How often each status was answered to a remember."""
+        return Counter(status for wish in list(self.wishes) for status in list(wish.statuses))
+
+    def progress(self, count: int = 30) -> None:
+        """``count`` more memories have been answered 200, and some recalls."""
+        kept, recalled = len(self.kept), self.recalls[200]
+        eventually(lambda: len(self.kept) >= kept + count, within_s=60, what="more memories answered")
+        eventually(lambda: self.recalls[200] > recalled, within_s=60, what="more recalls answered")
+
+    def check(self) -> None:
+        """What was answered is there exactly once, what was only refused is not there at all."""
+        assert self.problems == []
+        rows = [row for row in self.daemon.api.listed() if row["content"].startswith(f"{self.name} ")]
+        times = Counter(row["content"] for row in rows)
+        assert [content for content, count in times.items() if count > 1] == [], "stored twice"
+        kept = self.kept
+        stored = {row["content"]: row["id"] for row in rows}
+        lost = [content for content, answer in kept.items() if stored.get(content) != answer["id"]]
+        assert lost == [], f"{len(lost)} of {len(kept)} answered memories are not there"
+        refused = {wish.content for wish in self.wishes if wish.statuses and set(wish.statuses) == {503}}
+        assert [content for content in stored if content in refused] == [], "there, although it was only refused"
+        doubled = [content for content, answer in kept.items() if answer["deduped"]]
+        assert doubled == [], "a retry acted a second time"
+
+    def _write(self, number: int) -> None:
+        client = self.daemon.api
+        while not self.stopping.is_set():
+            serial = next(self._numbers)
+            wish = Wish(f"{self.name} memory {number} {serial} {secrets.token_hex(4)}", secrets.token_hex(8))
+            self.wishes.append(wish)
+            while not self.finished.is_set():
+                status, answer = self._ask(client, "/api/memory/remember", wish)
+                wish.statuses.append(status)
+                if status == 200:
+                    wish.answer = answer
+                    break
+                if status not in {503, 504, UNKNOWN}:
+                    self.problems.append(f"remember was answered {status}: {answer}")
+                    return
+                if serial % 2 and set(wish.statuses) == {503}:
+                    break  # given up: it must never turn up
+                self.finished.wait(0.02)
+
+    def _read(self) -> None:
+        client = self.daemon.api
+        while not self.stopping.is_set():
+            kept = list(self.kept.items())[-20:]
+            content, answer = kept[0] if kept else (self.name, None)
+            status, found = self._ask(client, "/api/memory/recall", content)
+            self.recalls[status] += 1
+            if status == 200:
+                if answer is not None and answer["id"] not in {row["id"] for row in found["results"]}:
+                    self.problems.append(f"answered, but not recalled: {content}")
+            elif status not in {503, UNKNOWN}:
+                self.problems.append(f"recall was answered {status}: {found}")
+            if status != 200:
+                self.stopping.wait(0.02)
+
+    def _ask(self, client: Client, target: str, what: Wish | str) -> tuple[int, Any]:
+        try:
+            if isinstance(what, Wish):
+                headers = {"Idempotency-Key": what.key}
+                answer = client.request("POST", target, {"content": what.content}, headers)
+            else:
+                answer = client.request("POST", target, {"query": what, "limit": 20})
+        except (OSError, http.client.HTTPException):
+            return UNKNOWN, None
+        if answer.status == 503 and "retry-after" not in answer.headers:
+            self.problems.append("a 503 without Retry-After")
+        return answer.status, answer.json
+
+
+@contextmanager
+def load_on(daemon: LiveDaemon, *, writers: int = 4, readers: int = 2) -> Iterator[Load]:
+    """A load that has begun to be answered; its clients end with the block."""
+    load = Load(daemon, writers=writers, readers=readers)
+    load.start()
+    try:
+        load.progress()
+        yield load
+    finally:
+        load.stop(settle=False)

@@ -1,0 +1,344 @@
+"""The batch forget and the batch modify against a live daemon.
+
+Source: memory-api.txt "POST /api/memory/forget", "POST /api/memory/modify"; decisions.md 38, 42; reliability.md R23.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+MISSING = "00000000-0000-7000-8000-000000000000"
+FORGET = "/api/memory/forget"
+MODIFY = "/api/memory/modify"
+
+
+def preview(client: Client, **body: Any) -> Any:
+    return client.post(FORGET, {"mode": "preview", **body}).ok()
+
+
+def execute(client: Client, **body: Any) -> Answer:
+    return client.post(FORGET, {"mode": "execute", "reason": "cleaning up", **body})
+
+
+def many(client: Client, count: int, word: str = "stale") -> list[str]:
+    """``count`` memories tagged ``word``."""
+    return [client.remember(f"{word} note number {number}", tags=[word])["id"] for number in range(count)]
+
+
+def live_ids(client: Client) -> set[str]:
+    return {row["id"] for row in client.listed()}
+
+
+@pytest.fixture(scope="module")
+def brisk() -> Iterator[LiveDaemon]:
+    """A daemon whose confirm tokens expire after a second."""
+    with live_daemon(config="gateway:\n  confirmTtlMs: 1000\n") as daemon:
+        yield daemon
+
+
+def test_a_preview_shows_the_candidates_and_changes_nothing(room: Client) -> None:
+    kept = room.remember("The editor is vim")["id"]
+    pinned = room.remember("critical: outdated preferences of the pinned kind")["id"]
+    plain = room.remember("Outdated preferences of the plain kind")["id"]
+    answer = preview(room, query="outdated preferences")
+    assert sorted(answer) == ["candidates", "confirmToken", "count", "mode", "requiresConfirm"]
+    assert (answer["mode"], answer["count"], answer["requiresConfirm"]) == ("preview", 2, False)
+    shown = {candidate["id"]: candidate for candidate in answer["candidates"]}
+    assert set(shown) == {pinned, plain}
+    assert (shown[pinned]["pinned"], shown[plain]["pinned"]) == (True, False)
+    assert all(0 < candidate["score"] <= 1 and candidate["version"] == 1 for candidate in shown.values())
+    assert live_ids(room) == {kept, pinned, plain}
+    assert preview(room, ids=[plain])["count"] == 1
+
+
+def test_without_a_mode_it_is_a_preview(room: Client) -> None:
+    many(room, 1)
+    assert room.post(FORGET, {"tags": "stale"}).ok()["mode"] == "preview"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "other"),
+    [
+        ({"type": "preference"}, {"type": "decision"}),
+        ({"tags": "old"}, {"tags": "new"}),
+        ({"who": "claude-code"}, {"who": "codex"}),
+        ({"source_type": "import"}, {"source_type": "manual"}),
+    ],
+)
+def test_each_filter_selects(room: Client, wanted: dict[str, str], other: dict[str, str]) -> None:
+    chosen = room.remember("Selected by its filter", **wanted)["id"]
+    room.remember("Not selected by it", **other)
+    assert [candidate["id"] for candidate in preview(room, **wanted)["candidates"]] == [chosen]
+
+
+def test_times_select(room: Client) -> None:
+    ids = [room.remember(f"Of {year}", createdAt=f"{year}-06-01T00:00:00Z")["id"] for year in (2023, 2024, 2025)]
+    for body, expected in (
+        ({"since": "2024-01-01T00:00:00Z"}, ids[1:]),
+        ({"until": "2025-01-01"}, ids[:2]),
+        ({"since": "2024-01-01", "until": "2025-01-01"}, ids[1:2]),
+    ):
+        assert sorted(c["id"] for c in preview(room, **body)["candidates"]) == sorted(expected)
+
+
+def test_executing_deletes_softly_and_passes_over_pinned_ones(room: Client) -> None:
+    pinned = room.remember("critical: stale but pinned", tags="stale")["id"]
+    ids = many(room, 3)
+    answer = execute(room, tags="stale", confirm_token=preview(room, tags="stale")["confirmToken"]).ok()
+    assert (answer["mode"], answer["requested"], answer["deleted"]) == ("execute", 4, 3)
+    results = {result["id"]: result for result in answer["results"]}
+    for memory_id in ids:
+        assert results[memory_id] == {"id": memory_id, "status": "deleted", "currentVersion": 1, "newVersion": 2}
+    assert results[pinned]["status"] == "pinned_requires_force"
+    assert live_ids(room) == {pinned}
+    assert room.post(f"/api/memory/{ids[0]}/recover", {"reason": "r"}).ok()["status"] == "recovered"
+    history = room.get(f"/api/memory/{ids[1]}/history").ok()["history"]
+    assert (history[-1]["event"], history[-1]["reason"]) == ("deleted", "cleaning up")
+
+
+def test_up_to_25_memories_need_no_token(room: Client) -> None:
+    many(room, 25)
+    answer = execute(room, tags="stale", limit=200).ok()
+    assert (answer["requested"], answer["deleted"]) == (25, 25)
+
+
+def test_more_than_25_memories_need_the_token_of_their_preview(room: Client) -> None:
+    ids = many(room, 26)
+    refused = execute(room, tags="stale", limit=200).refused(400, requiresConfirm=True, count=26)
+    assert live_ids(room) == set(ids)
+    seen = preview(room, tags="stale", limit=200)
+    assert (seen["requiresConfirm"], seen["count"]) == (True, 26)
+    assert isinstance(refused["confirmToken"], str)
+    assert execute(room, tags="stale", limit=200, confirm_token=seen["confirmToken"]).ok()["deleted"] == 26
+    assert live_ids(room) == set()
+
+
+def test_the_default_limit_is_20_and_the_cap_200(room: Client) -> None:
+    many(room, 201)
+    assert preview(room, tags="stale")["count"] == 20
+    assert preview(room, tags="stale", limit=200)["count"] == 200
+    assert preview(room, tags="stale", limit=1000)["count"] == 200
+    seen = preview(room, tags="stale", limit=1000)
+    done = execute(room, tags="stale", limit=1000, confirm_token=seen["confirmToken"]).ok()
+    assert done["deleted"] == 200
+    assert len(live_ids(room)) == 1
+    room.post(FORGET, {"ids": [f"id-{number}" for number in range(201)]}).refused(400, field="ids")
+
+
+def test_a_forged_token_deletes_nothing(room: Client) -> None:
+    ids = many(room, 26)
+    body = {"tags": "stale", "limit": 200}
+    token = preview(room, **body)["confirmToken"]
+    other = base64.urlsafe_b64encode(bytes(40)).rstrip(b"=").decode()
+    for forged in ("forged", token[:-1], token[::-1], f"{token}A", other, "a" * 32, token.swapcase()):
+        answer = execute(room, **body, confirm_token=forged)
+        assert answer.status in {400, 409}, forged
+    for wrong in (7, ["a"], {"a": 1}):
+        execute(room, **body, confirm_token=wrong).refused(400)
+    assert live_ids(room) == set(ids)
+
+
+@pytest.mark.parametrize("change", ["more", "fewer", "edited", "another set", "force"])
+def test_a_token_is_good_for_exactly_what_was_seen(room: Client, change: str) -> None:
+    ids = many(room, 26)
+    body: dict[str, Any] = {"tags": "stale", "limit": 200}
+    body["confirm_token"] = preview(room, **body)["confirmToken"]
+    match change:
+        case "more":
+            room.remember("One more stale note", tags="stale")
+        case "fewer":
+            room.request("DELETE", f"/api/memory/{ids[0]}?reason=r").ok()
+        case "edited":
+            room.request("PATCH", f"/api/memory/{ids[0]}", {"importance": 0.1, "reason": "r"}).ok()
+        case "another set":
+            body = {"ids": ids[:1], "confirm_token": body["confirm_token"]}
+        case _:
+            body["force"] = True
+    before = live_ids(room)
+    refused = execute(room, **body).refused(409, field="confirm_token")
+    assert "preview" in refused["error"]
+    assert live_ids(room) == before
+
+
+def test_an_expired_token_deletes_nothing(brisk: LiveDaemon) -> None:
+    room = brisk.api
+    ids = many(room, 26, "expiring")
+    body = {"tags": "expiring", "limit": 200}
+    token = preview(room, **body)["confirmToken"]
+    # Another set: until the token expires it is refused for that, afterwards for its age.
+    expired = {"ids": ids[:1], "confirm_token": token}
+    eventually(lambda: "expired" in execute(room, **expired).refused(409)["error"], what="expired")
+    refused = execute(room, **body, confirm_token=token).refused(409, field="confirm_token")
+    assert "expired" in refused["error"]
+    assert set(ids) <= live_ids(room)
+
+
+def test_force_removes_for_good_and_always_needs_a_token(room: Client) -> None:
+    pinned = room.remember("critical: forced out although pinned")["id"]
+    execute(room, ids=[pinned], force=True).refused(400, requiresConfirm=True)
+    seen = preview(room, ids=[pinned], force=True)
+    assert seen["requiresConfirm"] is True
+    for actor in ("agent", "pipeline"):
+        robot = room.acting(x_signet_actor_type=actor)
+        execute(robot, ids=[pinned], force=True, confirm_token=seen["confirmToken"]).refused(403, code="forbidden")
+    done = execute(room, ids=[pinned], force=True, confirm_token=seen["confirmToken"]).ok()
+    assert (done["deleted"], done["results"][0]["status"]) == (1, "deleted")
+    room.get(f"/api/memory/{pinned}", include_deleted="true").refused(404)
+    room.post(f"/api/memory/{pinned}/recover", {"reason": "r"}).refused(404)
+
+
+def test_what_was_removed_with_force_is_nowhere_on_disk() -> None:
+    with live_daemon() as daemon:
+        room = daemon.api
+        memory_id = room.remember("The word is xylophonist", tags="secretive")["id"]
+        room.request("PATCH", f"/api/memory/{memory_id}", {"content": "It was xylophonist", "reason": "r"}).ok()
+        room.recall("xylophonist")
+        seen = preview(room, ids=[memory_id], force=True)
+        execute(room, ids=[memory_id], force=True, confirm_token=seen["confirmToken"]).ok()
+        assert daemon.stop() == 0
+        holders = [
+            str(path.relative_to(daemon.workspace))
+            for path in daemon.workspace.rglob("*")
+            if path.is_file() and b"xylophonist" in path.read_bytes().lower()
+        ]
+        assert holders == []
+
+
+def test_unknown_ids_and_other_peoples_are_not_found(room: Client, daemon: LiveDaemon) -> None:
+    private = daemon.agent("wide").remember("Private to somebody else", visibility="private")["id"]
+    mine = room.remember("Mine to forget")["id"]
+    answer = execute(room, ids=[mine, private, MISSING]).ok()
+    statuses = {result["id"]: result["status"] for result in answer["results"]}
+    assert statuses == {mine: "deleted", private: "not_found", MISSING: "not_found"}
+    assert daemon.agent("wide").memory(private)["is_deleted"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ({"mode": "preview"}, "query, ids, or at least one filter is required"),
+        ({"mode": "execute", "reason": "r"}, "query, ids, or at least one filter is required"),
+        ({"mode": "execute", "reason": "r", "ids": []}, "query, ids, or at least one filter is required"),
+        ({"mode": "execute", "tags": "stale"}, "reason is required"),
+        ({"mode": "explode", "tags": "stale"}, "mode must be one of: preview, execute"),
+        ({"mode": "preview", "ids": "*"}, "ids must be an array of strings"),
+        ({"mode": "preview", "ids": [1]}, "ids must be an array of strings"),
+        ({"mode": "preview", "query": 5}, "query must be a string"),
+        ({"mode": "preview", "tags": "stale", "limit": "all of it"}, None),
+        ({"mode": "preview", "since": "yesterday"}, "since must be a valid ISO timestamp"),
+        ({"mode": "execute", "tags": "stale", "reason": "r", "force": "maybe"}, "force must be a boolean"),
+    ],
+)
+def test_a_forget_that_is_not_valid_says_why(room: Client, body: Any, text: str | None) -> None:
+    ids = many(room, 1)
+    answer = room.post(FORGET, body)
+    if text is None:
+        assert answer.ok()["mode"] == "preview"
+    else:
+        answer.refused(400, error=text, code="invalid_request")
+    assert live_ids(room) == set(ids)
+
+
+def test_a_batch_forget_knows_no_version(room: Client) -> None:
+    ids = many(room, 1)
+    execute(room, ids=ids, if_version=1).refused(400, field="if_version")
+    assert live_ids(room) == set(ids)
+
+
+def test_a_retried_execute_is_given_the_first_answer(room: Client) -> None:
+    many(room, 26)
+    body = {"mode": "execute", "reason": "r", "tags": "stale", "limit": 200}
+    body["confirm_token"] = preview(room, tags="stale", limit=200)["confirmToken"]
+    first = room.post(FORGET, body, Idempotency_Key="sweep").ok()
+    assert first["deleted"] == 26
+    assert room.post(FORGET, body, Idempotency_Key="sweep").ok() == first
+
+
+# modify
+
+
+def test_a_batch_of_patches_succeeds_in_part(room: Client) -> None:
+    first, second, third, fourth = many(room, 4)
+    gone = many(room, 1, "gone")[0]
+    room.request("DELETE", f"/api/memory/{gone}?reason=r").ok()
+    answer = room.post(
+        MODIFY,
+        {
+            "reason": "Bulk correction",
+            "changed_by": "operator",
+            "patches": [
+                {"id": first, "content": "Updated content", "reason": "Per-patch reason override", "if_version": 1},
+                {"id": second, "tags": ["updated"], "importance": 0.6},
+                {"id": third, "importance": 0.5, "if_version": 7},
+                {"id": fourth, "content": "updated CONTENT"},
+                {"id": MISSING, "importance": 0.5},
+                {"id": gone, "importance": 0.5},
+                {"id": third, "importance": 9},
+                {"id": third},
+                {"importance": 0.5},
+                "no object",
+                {"id": third, "importance": 0.8},
+            ],
+        },
+    ).ok()
+    assert (answer["total"], answer["updated"]) == (11, 2)
+    results = answer["results"]
+    assert results[0] == {
+        "id": first,
+        "status": "updated",
+        "currentVersion": 1,
+        "newVersion": 2,
+        "contentChanged": True,
+        "embedded": True,
+    }
+    assert results[1] == {
+        "id": second,
+        "status": "updated",
+        "currentVersion": 1,
+        "newVersion": 2,
+        "contentChanged": False,
+    }
+    assert [result["status"] for result in results[2:]] == [
+        "version_conflict",
+        "duplicate_content_hash",
+        "not_found",
+        "deleted",
+        "invalid_request",
+        "invalid_request",
+        "invalid_request",
+        "invalid_request",
+        "no_changes",
+    ]
+    assert results[3]["duplicateMemoryId"] == first
+    assert all(result["error"] for result in results[2:10])
+    trail = [room.get(f"/api/memory/{memory_id}/history").ok()["history"][-1] for memory_id in (first, second)]
+    assert [event["reason"] for event in trail] == ["Per-patch reason override", "Bulk correction"]
+    assert {event["changedBy"] for event in trail} == {"operator"}
+
+
+def test_200_patches_are_one_request_and_201_too_many(room: Client) -> None:
+    ids = many(room, 200)
+    patches = [{"id": memory_id, "importance": 0.1} for memory_id in ids]
+    room.post(MODIFY, {"reason": "r", "patches": [*patches, patches[0]]}).refused(400, field="patches")
+    assert room.post(MODIFY, {"reason": "r", "patches": patches}).ok()["updated"] == 200
+
+
+@pytest.mark.parametrize("patches", [None, [], {}, "all", 5])
+def test_a_batch_without_patches_is_refused(room: Client, patches: Any) -> None:
+    room.post(MODIFY, {"reason": "r", "patches": patches}).refused(400, field="patches")
+
+
+def test_a_patch_without_any_reason_is_refused(room: Client) -> None:
+    (memory_id,) = many(room, 1)
+    answer = room.post(MODIFY, {"patches": [{"id": memory_id, "importance": 0.1}]}).ok()
+    assert answer["updated"] == 0
+    assert (answer["results"][0]["status"], answer["results"][0]["error"]) == ("invalid_request", "reason is required")
