@@ -168,6 +168,11 @@ class Daemon:
             return ""
 
 
+def leave_on_sigterm() -> None:
+    """SIGTERM ends the program like an exception, so that no daemon and no workspace is left behind."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
 @contextmanager
 def throw_away_workspace() -> Iterator[Path]:
     """A directory that is gone afterwards."""

@@ -17,7 +17,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from bench.daemon import Daemon, throw_away_workspace
+from bench.daemon import Daemon, leave_on_sigterm, throw_away_workspace
 from bench.figures import write_result
 from bench.load import WARM_UP, Bench
 from bench.sampled_tree import SAMPLED
@@ -65,6 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=40)
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args(arguments)
+    leave_on_sigterm()
+    options.settings = None
     console = Console(width=None if sys.stdout.isatty() else 180)
     result: dict[str, list[Profile]] = {}
     with throw_away_workspace() as workspace:

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.client import Connection, ProtocolError, encode_request
-from bench.daemon import Daemon, DaemonFailed, cpu_ms, pss_bytes, throw_away_workspace
+from bench.daemon import Daemon, DaemonFailed, cpu_ms, leave_on_sigterm, pss_bytes, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
 from bench.floor import embedding_floor, keyword_floor, vector_floor, write_floor
 from bench.texts import Asked, Made, Texts
@@ -40,6 +40,8 @@ RECALL_SHARE: Final = 0.8
 FILL_CLIENTS: Final = 32
 WARM_UP: Final = 60
 PROBE_EVERY_S: Final = 0.02
+SETTLE_S: Final = 3.0
+"""After a load: the last touches are flushed and the log is folded back, then the daemon is idle."""
 FLOOR_SAMPLES: Final = 400
 BUSY: Final = 503
 
@@ -166,8 +168,14 @@ class Bench:
         self.console = console
         self.texts = Texts(options.seed)
         self.known: list[Made] = []
-        self.daemon = Daemon(workspace)
-        self.found: dict[str, Any] = {"circumstances": circumstances(), "sizes": {}, "writes": {}, "floors": {}}
+        self.daemon = Daemon(workspace, settings=options.settings or "")
+        self.found: dict[str, Any] = {
+            "circumstances": circumstances(),
+            "settings": options.settings,
+            "sizes": {},
+            "writes": {},
+            "floors": {},
+        }
 
     def run(self) -> None:
         """Every phase; raises DaemonFailed when the daemon cannot be had."""
@@ -249,7 +257,7 @@ class Bench:
         self.found["sizes"][str(size)] = figures
 
     def _measure_footprint(self, size: int) -> None:
-        time.sleep(1.5)  # the last touches are flushed; what follows is the idle state
+        time.sleep(SETTLE_S)
         processes = self.daemon.processes()
         usage = Usage(processes)
         with usage.measured():
@@ -538,7 +546,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=6.0, help="longest time of one measured phase")
     parser.add_argument("--idle", type=float, default=10.0, help="seconds over which idle CPU is measured")
     parser.add_argument("--seed", type=int, default=7, help="of the made-up texts")
+    parser.add_argument("--settings", type=_text, metavar="FILE", help="an agent.yaml for the daemon")
     options = parser.parse_args(arguments)
+    leave_on_sigterm()
     progress = Console(stderr=True)
     console = Console(width=None if sys.stdout.isatty() else 120)
     began = time.perf_counter()
@@ -556,6 +566,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path = write_result("load", {**bench.found, "lines": lines})
     console.print(f"{path}  ({time.perf_counter() - began:.0f} s)", highlight=False)
     return 0
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise argparse.ArgumentTypeError(f"cannot be read: {error}") from error
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.client import Connection, ProtocolError, encode_request
-from bench.daemon import Daemon, DaemonFailed, throw_away_workspace
+from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
 
 LIMIT: Final = 50
@@ -357,6 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.locomo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("file", type=Path, help="a LoCoMo JSON file")
     options = parser.parse_args(arguments)
+    leave_on_sigterm()
     progress = Console(stderr=True)
     console = Console(width=None if sys.stdout.isatty() else 120)
     try:

@@ -73,6 +73,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     """Hybrid recall. With ``vector_model`` the query vector is frame 0; without it, keyword only.
 
     ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped.
+    ``pool``: candidates that each leg contributes (quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none.
     """
 
@@ -83,6 +84,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     fusion: str = "convex"
     alpha: float = 0.5
     min_score: float = 0.0
+    pool: int = 200
     vector_model: str | None = None
     common_words_version: int = -1
 
@@ -217,9 +219,9 @@ class ExportEmbeddings(Request[EmbeddingsExported], frozen=True, tag="searcher.e
 
 
 class EmbeddingHealth(Message, frozen=True, tag="searcher.embedding_health"):
-    """Counts behind ``GET /api/embeddings/health``, all over live memories.
+    """Counts behind ``GET /api/embeddings/health``, over live memories but for ``null_vectors`` and ``orphaned``.
 
-    ``by_model`` maps model name to rows; ``wrong_dimensions``, ``stale`` (content changed since), ``orphaned``
+    ``by_model`` maps model name to live memories; ``wrong_dimensions``, ``stale`` (content changed since), ``orphaned``
     (memory gone), ``vec_missing`` (stored but not in the vec0 table).
     """
 

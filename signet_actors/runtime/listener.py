@@ -12,6 +12,9 @@ import os
 import socket
 from pathlib import Path
 
+import msgspec
+
+from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError
 
 _LISTEN = "0A"
@@ -42,6 +45,12 @@ def open_listener(host: str, port: int, backlog: int) -> socket.socket:
         ) from error
     listener.setblocking(False)
     return listener
+
+
+def with_address(config: Config, host: str, port: int) -> Config:
+    """``config`` with the address that the daemon really listens on."""
+    gateway = msgspec.structs.replace(config.gateway, host=host, port=port)
+    return msgspec.structs.replace(config, gateway=gateway)
 
 
 def port_holder(port: int) -> int | None:

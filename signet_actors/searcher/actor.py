@@ -55,6 +55,7 @@ class Searcher:
         self.workspace = Workspace(Path(boot.workspace))
         self.reader: Reader | None = None
         self._caught_up = False
+        self._trouble: str | None = None
         self._served = 0
         self._failed = 0
 
@@ -73,6 +74,8 @@ class Searcher:
             while not self._caught_up and self.clock.monotonic_ns() < until_ns:
                 self._caught_up = reader.catch_up()
                 self.loop.beat()
+                if any(leg.trouble for leg in reader.legs()):
+                    break
             with reader.view() as view:
                 reader.follow(view)
                 probe(reader, view)
@@ -95,24 +98,42 @@ class Searcher:
             except LockTimeout:
                 self._failed += 1
                 reply = Failure(ErrorCode.UNAVAILABLE, "the database is locked by another program", None, 1000)
+            except UnicodeDecodeError:
+                self._failed += 1
+                self.log.exception("stored_text_damaged", remedy="signet doctor", trace=incoming.header.trace_id)
+                reply = Failure(
+                    ErrorCode.UNAVAILABLE, "a stored text is damaged; `signet doctor` names it", None, 60_000
+                )
             except BROKEN_DISK as error:
                 incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the store could not be read", None, 1000))
                 raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
+            except Exception:
+                # One query's bug is that query's failure; the next one deserves its answer.
+                self._failed += 1
+                self.log.exception("query_failed", query=type(incoming.body).__name__, trace=incoming.header.trace_id)
+                reply = Failure(ErrorCode.INTERNAL, "the query failed")
             sync_point("searcher.before_reply")
             incoming.reply(reply, frames)
 
     def tick(self) -> float | None:
         """Vector files that a query found incomplete are built on, a bounded step at a time."""
-        if self._caught_up and all(leg.complete for leg in self._reader.legs()):
+        legs = list(self._reader.legs())
+        if self._caught_up and all(leg.complete for leg in legs):
             return None
         try:
             self._caught_up = self._reader.catch_up()
-        except SignetError as error:
-            self.log.warning("index_build_delayed", error=error.detail)
+        except (SignetError, LockTimeout) as error:
+            self.log.warning("index_build_delayed", error=str(error))
             return 1.0
-        except StoreError as error:
+        except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
-        return None if self._caught_up else 0.0
+        trouble = next((leg.trouble for leg in self._reader.legs() if leg.trouble), None)
+        if trouble != self._trouble and trouble is not None:
+            self.log.warning("vector_file_unusable", error=trouble, answered_from="the stored vectors")
+        self._trouble = trouble
+        if self._caught_up:
+            return None
+        return 0.0 if trouble is None else 5.0
 
     def counters(self) -> dict[str, float]:
         """Figures for the heartbeat."""

@@ -30,7 +30,10 @@ _BATCH = 20_000
 
 
 class MemoryColumns:
-    """Call ``follow`` inside a snapshot before using the arrays; they then show exactly that snapshot."""
+    """Call ``follow`` inside a snapshot before using the arrays; they then show exactly that snapshot.
+
+    ``version`` changes whenever they do.
+    """
 
     def __init__(self) -> None:
         self._clear()
@@ -45,12 +48,12 @@ class MemoryColumns:
         self.embedding_seq: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._codes: dict[str, npt.NDArray[np.int32]] = {name: np.zeros(0, np.int32) for name in _CODED}
         self._dictionary: dict[str, dict[str, int]] = {name: {"": 0} for name in _CODED}
-        self._data_version: int | None = None
+        self.version: int | None = None
 
     def follow(self, view: Snapshot) -> bool:
         """The arrays show ``view``; True when anything had changed since the last call."""
         version = view.value("PRAGMA data_version")
-        if version == self._data_version:
+        if version == self.version:
             return False
         row = view.one(
             "SELECT (SELECT min(change) FROM memory_changes),"
@@ -64,7 +67,7 @@ class MemoryColumns:
             self._apply_changes(view)
         self._last_change = newest
         self._append(view)
-        self._data_version = version
+        self.version = version
         return True
 
     def admit(self, policy: Policy, scope: str | None, filters: Filters) -> Mask:

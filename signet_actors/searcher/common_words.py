@@ -12,11 +12,14 @@ import zlib
 from collections import Counter, OrderedDict
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from signet_actors.domain.query_words import STOP_WORDS, words_of
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords
 from signet_actors.searcher.columns import Mask
+from signet_actors.store.read_policy import readable
 from signet_actors.store.snapshot import Snapshot
 
 SHARE = 0.2
@@ -38,12 +41,12 @@ class CommonWordsOfScopes:
     def __init__(self) -> None:
         self._scopes: OrderedDict[str, _Counted] = OrderedDict()
 
-    def of(self, view: Snapshot, scope_key: str, admitted: Mask) -> CommonWords:
-        """The common words of the rows that ``admitted`` marks."""
+    def of(self, view: Snapshot, scope_key: str, read: ReadScope, admitted: Mask) -> CommonWords:
+        """The common words of the rows that ``admitted`` marks and that ``read`` admits."""
         rows = int(admitted.sum())
         counted = self._scopes.get(scope_key)
         if counted is None or abs(rows - counted.rows) > _DRIFT * max(counted.rows, SCOPE_AT_LEAST):
-            words = self._count(view, admitted) if rows >= SCOPE_AT_LEAST else []
+            words = self._count(view, read, admitted) if rows >= SCOPE_AT_LEAST else []
             # Every searcher that counts the same words names the same version.
             version = zlib.crc32(" ".join(words).encode()) & 0x7FFFFFFF
             counted = _Counted(rows, CommonWords(scope_key=scope_key, version=version, words=words))
@@ -53,14 +56,17 @@ class CommonWordsOfScopes:
         self._scopes.move_to_end(scope_key)
         return counted.words
 
-    def _count(self, view: Snapshot, admitted: Mask) -> list[str]:
+    def _count(self, view: Snapshot, read: ReadScope, admitted: Mask) -> list[str]:
         seqs = np.flatnonzero(admitted)
         if len(seqs) > _SAMPLE:
             seqs = seqs[np.linspace(0, len(seqs) - 1, _SAMPLE).astype(np.int64)]
+        predicate, bindings = readable(view.connection, read)
         holding: Counter[str] = Counter()
-        for seq in seqs:
-            content = view.value("SELECT content FROM memories WHERE seq = ? AND is_deleted = 0", (int(seq),))
-            if content is not None:
-                holding.update(set(words_of(content)))
+        for (content,) in view.rows(
+            "SELECT m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs))"
+            f" AND m.is_deleted = 0 AND {predicate}",
+            {**bindings, "seqs": msgspec.json.encode(seqs.tolist()).decode()},
+        ):
+            holding.update(set(words_of(content)))
         least = SHARE * len(seqs)
         return sorted(word for word, count in holding.items() if count > least and word not in STOP_WORDS)

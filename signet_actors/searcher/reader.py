@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from signet_actors.protocol.memories import Filters, ReadScope
@@ -18,6 +19,7 @@ from signet_actors.searcher.term_frequency import TermFrequencies
 from signet_actors.store.connect import open_reader
 from signet_actors.store.read_policy import resolve_policy
 from signet_actors.store.snapshot import Snapshot, snapshot
+from signet_actors.store.vectors import vec_table
 
 
 class Reader:
@@ -41,7 +43,7 @@ class Reader:
         self.frequencies = TermFrequencies()
         self.common_words = CommonWordsOfScopes()
         self._index_dir = index_dir
-        self._legs: dict[str, VectorLeg] = {}
+        self._legs: dict[tuple[str, int], VectorLeg] = {}
 
     @contextmanager
     def view(self, *, deadline_ns: int = 0) -> Iterator[Snapshot]:
@@ -59,19 +61,18 @@ class Reader:
         """The caches show ``view``. Called before any query that uses them."""
         if self.columns.follow(view):
             self.frequencies.resize(self.columns.size)
-            for leg in self._legs.values():
-                leg.follow(view)
+        for leg in self._legs.values():
+            leg.follow(view, self.columns)
 
-    def leg(self, view: Snapshot, model: str) -> VectorLeg | None:
-        """The vectors of ``model``, None when nothing was ever embedded with it."""
-        leg = self._legs.get(model)
+    def leg(self, view: Snapshot, model: str, dimensions: int) -> VectorLeg | None:
+        """The vectors of ``model`` at that many dimensions, None when nothing was ever embedded so."""
+        leg = self._legs.get((model, dimensions))
         if leg is None:
-            row = view.one("SELECT dimensions FROM embedding_models WHERE model = ?", (model,))
             database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'")
-            if row is None or database_id is None:
+            if database_id is None or vec_table(view.connection, model, dimensions) is None:
                 return None
-            leg = self._legs[model] = VectorLeg(self._index_dir, model, row[0], database_id)
-            leg.follow(view)
+            leg = self._legs[model, dimensions] = VectorLeg(self._index_dir, model, dimensions, database_id)
+            leg.follow(view, self.columns)
         return leg
 
     def legs(self) -> Iterable[VectorLeg]:
@@ -82,20 +83,22 @@ class Reader:
         """A bounded step of building the vector files; True when nothing is left to do."""
         with self.view() as view:
             self.columns.follow(view)
-            for (model,) in view.rows("SELECT model FROM embedding_models"):
-                self.leg(view, model)
+            for model, dimensions in view.rows("SELECT model, dimensions FROM embedding_models"):
+                self.leg(view, model, dimensions)
             for leg in self._legs.values():
-                if not leg.complete:
-                    leg.follow(view)
+                leg.follow(view, self.columns)
             return all(leg.complete for leg in self._legs.values())
 
     def admitted(self, view: Snapshot, read: ReadScope, filters: Filters) -> Mask:
         """Which rows the caller's policy and the filters admit. Shape (columns.size,)."""
         mask = self.columns.admit(resolve_policy(view.connection, read.agent_id), read.scope, filters)
         if filters.tags:
-            marks = ", ".join("?" * len(filters.tags))
             seqs = [
-                seq for (seq,) in view.rows(f"SELECT memory_seq FROM memory_tags WHERE tag IN ({marks})", filters.tags)
+                seq
+                for (seq,) in view.rows(
+                    "SELECT memory_seq FROM memory_tags WHERE tag IN (SELECT value FROM json_each(?))",
+                    (msgspec.json.encode(filters.tags).decode(),),
+                )
             ]
             tagged = np.zeros(len(mask), np.bool_)
             tagged[[seq for seq in seqs if seq < len(mask)]] = True

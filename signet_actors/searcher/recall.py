@@ -24,13 +24,12 @@ from signet_actors.store.read_policy import both, matching, readable
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.snapshot import Snapshot
 
-POOL = 300
-"""Candidates of each leg. Source: quality.md rule 7."""
 WHOLE_SCOPE_BELOW = 2_000
 """A scope of fewer memories is ranked whole."""
-_EXACT_BONUS = 1.0
+_MAX_IDENTIFIERS = 64
 
 Seqs = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
 
 
 class _Stopwatch:
@@ -53,15 +52,15 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     allowed = reader.admitted(view, command.read, command.filters)
     words = _common_words(reader, view, command)
     admitted = int(allowed.sum())
-    pool = admitted if admitted < WHOLE_SCOPE_BELOW else max(POOL, command.limit)
+    pool = admitted if admitted < WHOLE_SCOPE_BELOW else max(command.pool, command.limit)
     watch.lap("admit")
 
     keyword_hits = keyword.search(view, reader.frequencies, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
 
-    leg = None if command.vector_model is None else reader.leg(view, command.vector_model)
     query = _query_vector(command, frames)
-    if leg is None or query is None or len(query) != leg.matrix.dimensions:
+    leg = None if query is None else reader.leg(view, command.vector_model or "", len(query))
+    if leg is None or query is None:
         method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
         cosine = np.full(len(seqs), np.nan)
         scores = fusion.scaled(bm25)
@@ -80,7 +79,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
 
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
-    seqs, bm25, cosine, scores = _exact_first(view, command, seqs, bm25, cosine, scores)
+    scores = _exact_first(view, command, seqs, bm25, scores)
     # Ties go to the newer memory.
     order = np.lexsort((-seqs, -scores))[: command.limit]
     rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order])
@@ -101,7 +100,7 @@ def common_words(reader: Reader, view: Snapshot, command: GetCommonWords) -> Com
     """The common words of what the caller may read in ``project``, before any other filter."""
     reader.follow(view)
     admitted = reader.admitted(view, command.read, Filters(project=command.project))
-    return reader.common_words.of(view, scope_key(command), admitted)
+    return reader.common_words.of(view, scope_key(command), command.read, admitted)
 
 
 def scope_key(command: GetCommonWords) -> str:
@@ -137,39 +136,34 @@ def _union(
     return seqs, bm25, cosine
 
 
-def _exact_first(
-    view: Snapshot,
-    command: Recall,
-    seqs: Seqs,
-    bm25: npt.NDArray[np.float64],
-    cosine: npt.NDArray[np.float64],
-    scores: npt.NDArray[np.float64],
-) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Memories that hold an identifier of the query to the letter stand before those that hold its stemmed parts.
+def _exact_first(view: Snapshot, command: Recall, seqs: Seqs, bm25: Scores, scores: Scores) -> Scores:
+    """Scores with which memories that hold an identifier of the query to the letter stand before all others.
 
-    The score stays in [0, 1]: the upper half belongs to the exact ones. Source: decisions.md 8; targets.md "Quality".
+    Only those rise, between the best of the others and 1, so that ``min_score`` keeps its meaning.
+    Source: decisions.md 8; targets.md "Quality".
     """
-    names = identifiers_in(command.query)
+    names = identifiers_in(command.query)[:_MAX_IDENTIFIERS]
     if not names or not len(seqs):
-        return seqs, bm25, cosine, scores
+        return scores
     predicate, bindings = readable(view.connection, command.read)
-    clauses = " OR ".join(f"instr(lower(m.content), :name_{index}) > 0" for index in range(len(names)))
-    bindings.update({f"name_{index}": name.lower() for index, name in enumerate(names)})
     # The index knows word parts only: KA-6 must not be found in KA-61, nor read_config in read_configs.
     whole = re.compile("|".join(rf"(?<!\w){re.escape(name.lower())}(?!\w)" for name in names))
     exact = {
         seq
         for seq, content in view.rows(
             "SELECT m.seq, m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs))"
-            f" AND m.is_deleted = 0 AND {predicate} AND ({clauses})",
+            f" AND m.is_deleted = 0 AND {predicate}",
             {**bindings, "seqs": seq_list(seqs[bm25 > 0])},
         )
         if whole.search(content.lower())
     }
     if not exact:
-        return seqs, bm25, cosine, scores
-    bonus = np.array([_EXACT_BONUS if seq in exact else 0.0 for seq in seqs.tolist()])
-    return seqs, bm25, cosine, (scores + bonus) / (1.0 + _EXACT_BONUS)
+        return scores
+    is_exact = np.array([seq in exact for seq in seqs.tolist()])
+    best_other = float(scores[~is_exact].max(initial=0.0))
+    lifted = scores.copy()
+    lifted[is_exact] = best_other + (1.0 - best_other) * (1.0 + scores[is_exact]) / 2.0
+    return lifted
 
 
 def _fetch(

@@ -11,6 +11,7 @@ Source: decisions.md 5; targets.md "Recall".
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import mmap
 import os
@@ -38,6 +39,8 @@ _FORMAT = struct.Struct(
 _CHECKSUM = struct.Struct("<I")
 _GROW_BYTES = 4 << 20
 _READ_ROWS = 2000
+DEAD_PER_LIVE = 2
+DEAD_ALLOWED = 4096
 
 
 class _Header(NamedTuple):
@@ -52,11 +55,10 @@ class VectorMatrix:
     """One model's vectors. ``follow`` inside a snapshot, then read ``vectors``, ``memory_seqs``, ``embedding_seqs``."""
 
     def __init__(self, directory: Path, model: str, dimensions: int, database_id: str) -> None:
-        assert dimensions % 2 == 0, "records are aligned to eight bytes"
         self.model = model
         self.dimensions = dimensions
         self._database_id = database_id
-        self._record_bytes = 16 + 4 * dimensions
+        self._record_bytes = 16 + 4 * (dimensions + dimensions % 2)  # records are aligned to eight bytes
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:60]
         self.path = directory / f"{slug}-{zlib.crc32(model.encode()):08x}-{dimensions}.vectors"
@@ -65,6 +67,7 @@ class VectorMatrix:
         self._verified = False
         self.count = 0
         self.last_seq = 0
+        self.generation = 0  # rises when records may stand elsewhere than before
         self.memory_seqs: Ints = np.zeros(0, np.int64)
         self.embedding_seqs: Ints = np.zeros(0, np.int64)
         self.vectors: Floats = np.zeros((0, dimensions), np.float32)
@@ -75,7 +78,9 @@ class VectorMatrix:
         Records of vectors that were replaced or removed stay until the next rebuild; readers tell them by
         ``embedding_seqs``.
         """
-        newest = view.value("SELECT seq FROM embeddings WHERE model = ? ORDER BY seq DESC LIMIT 1", (self.model,))
+        newest = view.value(
+            "SELECT max(seq) FROM embeddings WHERE model = ? AND dimensions = ?", (self.model, self.dimensions)
+        )
         if newest is None:
             return True
         if not self._refresh():
@@ -90,9 +95,9 @@ class VectorMatrix:
             while appended < max_rows:
                 rows = view.rows(
                     "SELECT e.seq, m.seq, e.vector FROM embeddings e JOIN memories m ON m.id = e.source_id"
-                    " WHERE e.seq > ? AND e.model = ? AND e.dimensions = ? AND e.source_type = 'memory'"
+                    " WHERE e.model = ? AND e.dimensions = ? AND e.seq > ? AND e.source_type = 'memory'"
                     " ORDER BY e.seq LIMIT ?",
-                    (self.last_seq, self.model, self.dimensions, min(_READ_ROWS, max_rows - appended)),
+                    (self.model, self.dimensions, self.last_seq, min(_READ_ROWS, max_rows - appended)),
                 )
                 if not rows:
                     self._skip_to(descriptor, newest)
@@ -101,19 +106,36 @@ class VectorMatrix:
                 appended += len(rows)
             return bool(self.last_seq >= newest)
 
+    def compact(self, live: int) -> bool:
+        """A file of mostly dead records is given up and will be built anew; True when it was.
+
+        ``live`` is the number of records that rows still name. Other searchers go on with the file that they mapped
+        until they follow next.
+        """
+        if self.count <= DEAD_PER_LIVE * live + DEAD_ALLOWED:
+            return False
+        with self._locked():
+            if not self._refresh() or self.count <= DEAD_PER_LIVE * live + DEAD_ALLOWED:
+                return False  # another searcher was faster
+            self.path.unlink(missing_ok=True)
+        self._drop_views()
+        return True
+
     def close(self) -> None:
         """The mapping is released."""
         self._drop_views()
 
     def _append(self, descriptor: int, rows: list[tuple[int, int, bytes]]) -> None:
-        block = b"".join(struct.pack("<qq", embedding, memory) + raw for embedding, memory, raw in rows)
+        padding = bytes(4 * (self.dimensions % 2))
+        block = b"".join(struct.pack("<qq", embedding, memory) + raw + padding for embedding, memory, raw in rows)
         header = self._read_header(descriptor)
         assert header is not None
         offset = _HEADER_BYTES + header.records * self._record_bytes
         needed = offset + len(block)
         if os.fstat(descriptor).st_size < needed:
             os.ftruncate(descriptor, (needed // _GROW_BYTES + 1) * _GROW_BYTES)
-        os.pwrite(descriptor, block, offset)
+        if os.pwrite(descriptor, block, offset) != len(block):
+            raise OSError(errno.ENOSPC, "the vector file could not be extended", str(self.path))
         self._write_header(
             descriptor,
             header._replace(
@@ -168,7 +190,7 @@ class VectorMatrix:
         assert self._map is not None
         n, words = header.records, self._record_bytes // 4
         floats = np.frombuffer(self._map, np.float32, n * words, _HEADER_BYTES).reshape(n, words)
-        self.vectors = floats[:, 4:]
+        self.vectors = floats[:, 4 : 4 + self.dimensions]
         longs = np.frombuffer(self._map, np.int64, n * words // 2, _HEADER_BYTES).reshape(n, words // 2)
         # Private contiguous copies of the two narrow columns: gathering from the wide records would touch every page.
         fresh = longs[self.count :, :2]
@@ -180,6 +202,7 @@ class VectorMatrix:
         self.vectors = np.zeros((0, self.dimensions), np.float32)
         self.memory_seqs = self.embedding_seqs = np.zeros(0, np.int64)
         self.count = self.last_seq = 0
+        self.generation += 1
         self._map = None  # unmapped when the last view of it is gone
 
     def _rebuild(self) -> None:

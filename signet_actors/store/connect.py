@@ -77,8 +77,7 @@ def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = No
     file whatever happens next. Raises ``ForeignDatabase``, ``ConfigError``, apsw errors.
     """
     check_sqlite_version()
-    ours = check_ownership(path)
-    if not ours:
+    if not check_ownership(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     connection = apsw.Connection(
@@ -86,10 +85,13 @@ def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = No
     )
     connection.set_busy_handler(busy)
     _load_vec(connection)
-    if not ours:
+    if connection.pragma("page_count") == 0:
+        # One transaction: a kill at any point leaves an empty file or one that bears our id.
         connection.execute("PRAGMA page_size = 4096")
+        connection.execute("BEGIN")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")

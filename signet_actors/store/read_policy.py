@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import apsw
+import msgspec
 
 from signet_actors.protocol.memories import Filters, ReadScope
 
@@ -88,10 +89,12 @@ def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
     if filters.source_type is not None:
         add("m.source_type = :f_source_type", "f_source_type", filters.source_type)
     if filters.tags:
-        names = [f"f_tag_{index}" for index in range(len(filters.tags))]
-        bindings.update(zip(names, filters.tags, strict=True))
-        marks = ", ".join(f":{name}" for name in names)
-        clauses.append(f"EXISTS (SELECT 1 FROM memory_tags t WHERE t.memory_seq = m.seq AND t.tag IN ({marks}))")
+        add(
+            "EXISTS (SELECT 1 FROM memory_tags t WHERE t.memory_seq = m.seq"
+            " AND t.tag IN (SELECT value FROM json_each(:f_tags)))",
+            "f_tags",
+            msgspec.json.encode(filters.tags).decode(),
+        )
     return " AND ".join(clauses) or "1", bindings
 
 

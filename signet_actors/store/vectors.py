@@ -10,9 +10,11 @@ from __future__ import annotations
 import apsw
 
 
-def vec_table(connection: apsw.Connection, model: str) -> str | None:
-    """Name of the ``vec0`` table of ``model``, None when the model has none yet."""
-    row = connection.execute("SELECT id FROM embedding_models WHERE model = ?", (model,)).fetchone()
+def vec_table(connection: apsw.Connection, model: str, dimensions: int) -> str | None:
+    """Name of the ``vec0`` table of ``model`` at that many dimensions, None when there is none yet."""
+    row = connection.execute(
+        "SELECT id FROM embedding_models WHERE model = ? AND dimensions = ?", (model, dimensions)
+    ).fetchone()
     return None if row is None else f"vec_embeddings_{row[0]}"
 
 
@@ -22,4 +24,4 @@ def nearest(connection: apsw.Connection, table: str, query: bytes, k: int) -> li
         f"SELECT rowid, distance FROM {table} WHERE embedding MATCH ? AND k = ? ORDER BY distance",
         (query, min(k, 4096)),
     )
-    return [(seq, 1.0 - distance) for seq, distance in rows]
+    return [(seq, 1.0 - distance) for seq, distance in rows if distance is not None]

@@ -15,7 +15,8 @@ from typing import Any
 
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ActorExit, ConfigError, ExitCode, ForeignDatabase, NewerSchema, StoreIOError
+from signet_actors.errors import ActorExit, ConfigError, ErrorCode, ExitCode, ForeignDatabase, NewerSchema, StoreIOError
+from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import GetWriterStatus, TouchMemories, WriterCommand, WriterStatus
 from signet_actors.runtime.actor_loop import ActorLoop
 from signet_actors.runtime.boot import Boot
@@ -23,9 +24,10 @@ from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.store import checkpoint
 from signet_actors.store.connect import check_sqlite_version, open_writer
-from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, StoreError
+from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
+from signet_actors.writer.ballast import Ballast
 from signet_actors.writer.commands import agents
 from signet_actors.writer.group_commit import GroupCommit
 from signet_actors.writer.session import KnownRows, Session
@@ -81,6 +83,9 @@ class Writer:
         self.group: GroupCommit | None = None
         self._lock_fd: int | None = None
         self._wal_frames = 0
+        self._folded_frames = 0
+        self._restart_not_before_ns = 0
+        self._roster_pending = False
         self._housekept_ns = 0
         self._probed_ns = 0
 
@@ -99,9 +104,13 @@ class Writer:
         applied = 0
         try:
             self._quick_check(connection, path)
+            ballast = Ballast(self.workspace.ballast_file, self.config.writer.ballast_bytes)
             applied = migrate(connection, path, self.clock, progress=self.loop.starting)
-            self.group = GroupCommit(connection, self.clock, self.rng, self.config, self.boot.boot_id, self.log)
+            self.group = GroupCommit(
+                connection, self.clock, self.rng, self.config, self.boot.boot_id, self.log, ballast
+            )
             self._first_commit()
+            ballast.take_in()
         except NewerSchema as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
         except StoreIOError as error:
@@ -110,6 +119,8 @@ class Writer:
             if self.group is None:
                 raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to make {path}") from None
             self.group.storage_full = True  # reads must go on: stand, refuse writes, probe
+        except LockTimeout as error:
+            raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
         self.waiting.starting = False
@@ -128,31 +139,42 @@ class Writer:
             else:
                 effects.append(incoming)
         limit = self.config.writer.batch_limit
+        start = 0
         try:
             for start in range(0, len(effects), limit):
                 group.commit(effects[start : start + limit])
         except StoreIOError as error:
+            for incoming in effects[start + limit :]:
+                incoming.reply(
+                    Failure(ErrorCode.NOT_APPLIED, "the writer had to stop; nothing was applied", None, 1000)
+                )
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
-        self._checkpoint(idle=False)
+        self._checkpoint()
 
     def tick(self) -> float | None:
         """Touches are flushed, old replies pruned, the log folded back, a full disk probed."""
         group = self._group
         now_ns = self.clock.monotonic_ns()
+        self._sync_roster()
         flush_ns = self.config.writer.touch_flush_ms * 1_000_000
+        more = False
         try:
             if group.storage_full and now_ns - self._probed_ns >= _NS:
                 self._probed_ns = now_ns
                 group.probe_storage()
             due = now_ns - self._housekept_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
             if due:
-                self._housekept_ns = now_ns
-                group.housekeep(replies_before_ms=self.clock.wall_ms() - self.config.writer.reply_retention_ms)
+                done = group.housekeep(replies_before_ms=self.clock.wall_ms() - self.config.writer.reply_retention_ms)
+                if not done.more:
+                    self._housekept_ns = now_ns
+                more = done.more
         except StoreIOError as error:
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
-        self._checkpoint(idle=True)
+        self._checkpoint()
         if group.storage_full:
             return 1.0
+        if more:
+            return 0.05
         return flush_ns / 1e9 if group.touches else _HOUSEKEEPING_NS / _NS
 
     def counters(self) -> dict[str, float]:
@@ -176,21 +198,24 @@ class Writer:
         """Pending touches are written, the log is folded back and emptied, the database is closed."""
         if self.connection is None:
             return
-        if self.group is not None:
-            try:
-                self.group.housekeep(replies_before_ms=0)
-            except StoreIOError as error:
-                self.log.exception("drain_failed", error=error.detail)
-        checkpoint.checkpoint(self.connection, "truncate")
-        self.connection.close()
-        self.connection = None
+        try:
+            if self.group is not None:
+                while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
+                    self.loop.beat()
+            checkpoint.checkpoint(self.connection, "truncate")
+        except (StoreIOError, StoreError) as error:
+            self.log.exception("drain_incomplete", error=str(error))
+        finally:
+            self.connection.close()
+            self.connection = None
 
     def reload(self, config: Config) -> None:
         """New limits and the agents' roster hold from the next commit on."""
         self.config = config
         self._group.config = config
         self.waiting.limit_ms = config.writer.busy_timeout_ms
-        self._first_commit()
+        self._roster_pending = True
+        self._sync_roster()
 
     @property
     def _group(self) -> GroupCommit:
@@ -236,25 +261,46 @@ class Writer:
             )
             tx.commit()
 
+    def _sync_roster(self) -> None:
+        """A reloaded roster is in the store; while it cannot be written, the next tick tries again."""
+        if not self._roster_pending:
+            return
+        try:
+            self._first_commit()
+            self._roster_pending = False
+        except (LockTimeout, DiskFull) as error:
+            self.log.warning("roster_not_written_yet", error=str(error))
+
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
+        if frames < self._wal_frames:
+            self._folded_frames = 0  # the log began anew
         self._wal_frames = frames
         return 0
 
-    def _checkpoint(self, *, idle: bool) -> None:
-        mode = checkpoint.wanted(self._wal_frames, idle=idle)
-        if mode is None or self.connection is None:
+    def _checkpoint(self) -> None:
+        """The log is folded back as far as its size asks for; see ``store.checkpoint``."""
+        now_ns = self.clock.monotonic_ns()
+        plan = checkpoint.wanted(
+            self._wal_frames,
+            folded=self._folded_frames,
+            paused=now_ns < self._restart_not_before_ns,
+            read_timeout_ms=self.config.searcher.read_timeout_ms,
+        )
+        if plan is None or self.connection is None:
             return
-        self.waiting.limit_ms = checkpoint.RESTART_BUSY_MS
+        self.waiting.limit_ms = plan.busy_ms
         try:
-            frames, folded = checkpoint.checkpoint(self.connection, mode)
-        except BROKEN_DISK as error:
-            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
+            frames, folded = checkpoint.checkpoint(self.connection, plan.mode)
         except DiskFull:
             return
+        except BROKEN_DISK as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         finally:
             self.waiting.limit_ms = self.config.writer.busy_timeout_ms
-        if frames >= 0 and frames == folded:
-            self._wal_frames = 0
+        if frames < 0:
+            self._restart_not_before_ns = self.clock.monotonic_ns() + checkpoint.RESTART_PAUSE_MS * 1_000_000
+        else:
+            self._folded_frames = folded
 
     def _status(self) -> WriterStatus:
         group = self._group

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,8 @@ from signet_actors.errors import ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.workspace_lock import WorkspaceLock
 from signet_actors.store.connect import open_writer
 from signet_actors.store.failures import Connection, StoreError
+
+_LOCK_TRIES = 500
 
 
 def check_command() -> int:
@@ -47,11 +50,16 @@ def check_database(path: Path) -> tuple[list[str], int]:
     """``(findings, live memories)``: structure, foreign keys, the text index against its rows, every row's checksum."""
     if not path.exists():
         return [f"{path} does not exist yet"], 0
-    connection = open_writer(path, busy=lambda calls: calls < 500)
+    connection = open_writer(path, busy=_wait_for_lock)
     try:
         return list(_findings(connection)), int(connection.execute("SELECT count(*) FROM memories_live").get)
     finally:
         connection.close()
+
+
+def _wait_for_lock(calls: int) -> bool:
+    time.sleep(0.01)
+    return calls < _LOCK_TRIES
 
 
 def _findings(connection: Connection) -> list[str]:
@@ -61,8 +69,10 @@ def _findings(connection: Connection) -> list[str]:
         connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
     except StoreError as error:
         findings.append(f"the text index does not match its rows: {error}")
-    for memory_id, content, checksum in connection.execute("SELECT id, content, content_sha256 FROM memories"):
-        if hashlib.sha256(str(content).encode()).digest() != checksum:
+    for memory_id, content, checksum in connection.execute(
+        "SELECT id, CAST(content AS BLOB), content_sha256 FROM memories"
+    ):
+        if hashlib.sha256(content).digest() != checksum:
             findings.append(f"memory {memory_id}: the content does not match its checksum")
     return findings
 

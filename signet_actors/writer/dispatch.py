@@ -12,7 +12,6 @@ from signet_actors.protocol.writer import (
     ForgetMemory,
     ForgetTarget,
     Forgotten,
-    GetWriterStatus,
     Idempotency,
     ManyForgotten,
     ManyModified,
@@ -25,8 +24,6 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
     Remember,
     RememberChunks,
-    TouchMemories,
-    WriterCommand,
     WriterReply,
 )
 from signet_actors.writer.commands import chunks, jobs, memories, purge
@@ -47,9 +44,8 @@ Effect = (
 """The commands that run in a transaction."""
 
 
-def is_effect(command: WriterCommand) -> bool:
-    """True for a command that needs a transaction."""
-    return not isinstance(command, TouchMemories | GetWriterStatus)
+FREES_SPACE = (ForgetMemory, ForgetMany, PurgeStep, ReapLeases, AdvanceHighWaterMark)
+"""The commands that are tried also while the disk is full."""
 
 
 def idempotency_of(command: Effect) -> Idempotency | None:

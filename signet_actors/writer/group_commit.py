@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode, SignetError, StoreIOError
@@ -26,9 +26,10 @@ from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, LockTimeout
+from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.transaction import write_transaction
 from signet_actors.writer import dispatch, idempotency
+from signet_actors.writer.ballast import NO_BALLAST, Ballast
 from signet_actors.writer.commands import purge
 from signet_actors.writer.commands.access import PendingTouches
 from signet_actors.writer.session import KnownRows, Session
@@ -58,11 +59,29 @@ class CommitFigures:
     replayed: int = 0
 
 
+class Housekept(NamedTuple):
+    """``rows`` changed, and whether there was ``more`` than one commit takes."""
+
+    rows: int
+    more: bool
+
+
+NOTHING_DONE = Housekept(0, False)
+PRUNED_AT_ONCE = 2000
+
+
 class GroupCommit:
     """Owns the transaction; ``commit`` answers every command that it is given, whatever happens."""
 
     def __init__(
-        self, connection: Connection, clock: Clock, rng: random.Random, config: Config, boot_id: str, log: Any
+        self,
+        connection: Connection,
+        clock: Clock,
+        rng: random.Random,
+        config: Config,
+        boot_id: str,
+        log: Any,
+        ballast: Ballast = NO_BALLAST,
     ) -> None:
         self.connection = connection
         self.clock = clock
@@ -70,6 +89,7 @@ class GroupCommit:
         self.config = config
         self.boot_id = boot_id
         self.log = log
+        self.ballast = ballast
         self.known = KnownRows()
         self.touches = PendingTouches()
         self.figures = CommitFigures()
@@ -83,8 +103,12 @@ class GroupCommit:
         if not batch:
             return
         if self.storage_full:
-            self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
-            return
+            # What frees space may use what the ballast gave; everything else waits for the disk.
+            growing = [waiting for waiting in batch if not isinstance(waiting.body, dispatch.FREES_SPACE)]
+            self._refuse(growing, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
+            batch = [waiting for waiting in batch if isinstance(waiting.body, dispatch.FREES_SPACE)]
+            if not batch:
+                return
         answers: list[tuple[Waiting, WriterReply]] = []
         committing = False
         try:
@@ -115,24 +139,24 @@ class GroupCommit:
             if index == 0:
                 sync_point("writer.after_first_reply")
 
-    def housekeep(self, *, replies_before_ms: int) -> int:
-        """Pending touches and expired replies are written in a commit of their own; returns rows touched."""
+    def housekeep(self, *, replies_before_ms: int) -> Housekept:
+        """Pending touches and expired replies are written in a commit of their own."""
         if self.storage_full:
-            return 0
+            return NOTHING_DONE
         try:
             with write_transaction(self.connection) as tx:
                 session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
                 touched = self.touches.flush(session)
-                pruned = purge.prune_replies(session, replies_before_ms, 2000)
+                pruned = purge.prune_replies(session, replies_before_ms, PRUNED_AT_ONCE)
                 tx.commit()
         except LockTimeout:
-            return 0
+            return NOTHING_DONE
         except DiskFull:
             self._enter_storage_full()
-            return 0
+            return NOTHING_DONE
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
-        return touched + pruned
+        return Housekept(touched + pruned, bool(self.touches) or pruned == PRUNED_AT_ONCE)
 
     def probe_storage(self) -> bool:
         """A small write says whether the disk has room again; True when writes are served."""
@@ -150,6 +174,7 @@ class GroupCommit:
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
         self.storage_full = False
+        self.ballast.take_in()
         self.log.warning("storage_recovered")
         return True
 
@@ -157,7 +182,7 @@ class GroupCommit:
         command = cast(dispatch.Effect, waiting.body)
         session.frames = waiting.frames
         key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(command))
-        earlier = idempotency.earlier_reply(session, key, digest)
+        earlier = idempotency.earlier_reply(self.connection, key, digest)
         if earlier is not None:
             self.figures.replayed += 1
             return earlier
@@ -185,6 +210,7 @@ class GroupCommit:
         self.known.forget()
         if not self.storage_full:
             self.log.error("storage_full", remedy="free disk space; writes resume by themselves")
+            self.ballast.give_up()
         self.storage_full = True
 
     def _refuse(
@@ -193,11 +219,31 @@ class GroupCommit:
         if code is ErrorCode.STORAGE_FULL:
             self.figures.refused_full += len(batch)
         for waiting in batch:
-            waiting.reply(Failure(code=code, detail=detail, retry_after_ms=retry_after_ms))
+            waiting.reply(self._kept_or(waiting, Failure(code=code, detail=detail, retry_after_ms=retry_after_ms)))
+
+    def _kept_or(self, waiting: Waiting, failure: Failure) -> WriterReply:
+        """What an earlier life of the writer answered to the same request, else ``failure``.
+
+        "Nothing was applied" must not be said to the retry of a command that was applied.
+        """
+        key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(waiting.body))
+        try:
+            return idempotency.earlier_reply(self.connection, key, digest) or failure
+        except StoreError:
+            if waiting.header.attempt > 1 or digest is not None:
+                return Failure(
+                    code=ErrorCode.OUTCOME_UNKNOWN, detail="whether an earlier attempt was applied is unknown"
+                )
+            return failure
 
     def _disk_failed(self, batch: Sequence[Waiting], *, committing: bool, error: BaseException) -> None:
-        if committing:
-            self._refuse(batch, ErrorCode.OUTCOME_UNKNOWN, "the disk failed while committing; the outcome is unknown")
-        else:
-            self._refuse(batch, ErrorCode.NOT_APPLIED, "the disk failed; nothing was applied", 1000)
+        """Everybody is told what is certain. What this connection would read now is not: it is not asked."""
+        for waiting in batch:
+            if committing or waiting.header.attempt > 1 or dispatch.idempotency_of(waiting.body) is not None:
+                failure = Failure(code=ErrorCode.OUTCOME_UNKNOWN, detail="the disk failed; the outcome is unknown")
+            else:
+                failure = Failure(
+                    code=ErrorCode.NOT_APPLIED, detail="the disk failed; nothing was applied", retry_after_ms=1000
+                )
+            waiting.reply(failure)
         raise StoreIOError(f"the disk failed: {error}") from error

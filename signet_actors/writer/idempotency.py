@@ -13,7 +13,8 @@ import msgspec
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import Idempotency, WriterReply
+from signet_actors.protocol.writer import Idempotency, Remembered, WriterReply
+from signet_actors.store.failures import Connection
 from signet_actors.writer.session import Session
 
 _encoder = msgspec.msgpack.Encoder()
@@ -27,9 +28,13 @@ def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, s
     return f"key:{idempotency.key}", idempotency.body_digest
 
 
-def earlier_reply(session: Session, key: str, digest: str | None) -> WriterReply | None:
-    """The reply that was given before, a conflict when the same key came with another body, or None."""
-    row = session.tx.one("SELECT body_digest, reply FROM request_replies WHERE request_id = ?", (key,))
+def earlier_reply(connection: Connection, key: str, digest: str | None) -> WriterReply | None:
+    """The reply that was given before, a conflict when the same key came with another body, or None.
+
+    A reply is kept without the memory's content, so that forgetting a memory for good leaves none behind; the content
+    is read from the row again.
+    """
+    row = connection.execute("SELECT body_digest, reply FROM request_replies WHERE request_id = ?", (key,)).fetchone()
     if row is None:
         return None
     if row[0] != digest:
@@ -38,11 +43,17 @@ def earlier_reply(session: Session, key: str, digest: str | None) -> WriterReply
             detail="this Idempotency-Key was already used with another body",
             field="Idempotency-Key",
         )
-    return _decoder.decode(row[1])
+    reply = _decoder.decode(row[1])
+    if isinstance(reply, Remembered):
+        content = connection.execute("SELECT content FROM memories WHERE id = ?", (reply.id,)).fetchone()
+        return msgspec.structs.replace(reply, content="" if content is None else content[0])
+    return reply
 
 
 def keep_reply(session: Session, key: str, digest: str | None, reply: WriterReply) -> None:
     """The reply is stored in the open transaction."""
+    if isinstance(reply, Remembered):
+        reply = msgspec.structs.replace(reply, content="")
     session.tx.execute(
         "INSERT INTO request_replies (request_id, body_digest, reply, created_ms) VALUES (?, ?, ?, ?)",
         (key, digest, _encoder.encode(reply), session.now_ms),

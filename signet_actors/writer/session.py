@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,7 +22,7 @@ class KnownRows:
     """
 
     agents: set[str] = field(default_factory=set)
-    vec_tables: dict[str, str] = field(default_factory=dict)
+    vec_tables: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def forget(self) -> None:
         self.agents.clear()
@@ -52,8 +54,11 @@ class Session:
         return new_id(self.clock, self.rng)
 
     def vector_bytes(self, vector: Vector) -> bytes | None:
-        """The raw frame of ``vector``, None when it is missing or has another length than its dimensions."""
+        """The raw frame of ``vector``; None when it is missing, of another length, all zero or not finite."""
         if not 0 <= vector.frame < len(self.frames):
             return None
         raw = self.frames[vector.frame]
-        return raw if len(raw) == 4 * vector.dimensions else None
+        if len(raw) != 4 * vector.dimensions:
+            return None
+        length = math.hypot(*array("f", raw))
+        return raw if math.isfinite(length) and length > 0.0 else None

@@ -4,15 +4,28 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 import pytest
 
 from signet_actors.errors import ErrorCode, StoreIOError
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
-from signet_actors.protocol.writer import PurgeStep, TouchMemories
+from signet_actors.protocol.searcher import Recall
+from signet_actors.protocol.writer import (
+    ForgetMemory,
+    NewMemory,
+    PurgeStep,
+    Remember,
+    RememberChunks,
+    TouchMemories,
+    Vector,
+)
 from signet_actors.runtime import sync_points
-from signet_actors.store.transaction import WriteTransaction
+from signet_actors.searcher.recall import recall
+from signet_actors.store.transaction import WriteTransaction, write_transaction
 from signet_actors.writer import dispatch
-from tests.support.store_room import Asked, StoreRoom, remembering
+from signet_actors.writer.ballast import Ballast
+from tests.support.store_room import DIMENSIONS, MODEL, Asked, StoreRoom, remembering
 
 ME = Principal()
 
@@ -170,20 +183,90 @@ def test_old_replies_are_pruned_and_young_ones_kept(room: StoreRoom) -> None:
     assert room.connection.execute("SELECT request_id FROM request_replies").fetchall() == [("young",)]
 
 
-def test_a_killed_process_keeps_what_was_answered_and_nothing_else(tmp_path: Path) -> None:
-    """A second connection sees the file as a restarted writer would: only what was committed."""
+def test_a_retry_is_never_told_that_nothing_was_applied_when_it_was(room: StoreRoom) -> None:
+    command, frames = remembering("applied in an earlier life")
+    first = room.ask(command, frames, message_id="m")
+    intruder = apsw.Connection(str(room.path))
+    intruder.execute("BEGIN IMMEDIATE")
+    assert room.ask(command, frames, message_id="m") == first
+    intruder.execute("ROLLBACK")
+    intruder.close()
+    room.group.storage_full = True
+    assert room.ask(command, frames, message_id="m") == first
+    room.group.storage_full = False
+
+
+def test_what_frees_space_is_served_on_a_full_disk_from_the_ballast(tmp_path: Path) -> None:
+    room = StoreRoom(tmp_path)
+    room.group.ballast = Ballast(tmp_path / "ballast", 1 << 20)
+    assert room.group.ballast.take_in()
+    memory = room.remember("kept")
+    room.connection.pragma("max_page_count", room.connection.pragma("page_count"))
+    room.ask(*remembering("x" * 200_000))
+    assert room.group.storage_full
+    assert not room.group.ballast.path.exists()
+    room.connection.pragma("max_page_count", room.connection.pragma("page_count") + 64)
+    assert room.ask(ForgetMemory(id=memory.id, reason="r", principal=ME)).status == "deleted"
+    assert room.ask(*remembering("still refused")).code is ErrorCode.STORAGE_FULL
+    room.connection.pragma("max_page_count", 1 << 30)
+    assert room.group.probe_storage()
+    assert room.group.ballast.path.stat().st_size == 1 << 20
+    room.close()
+
+
+def test_no_kept_reply_holds_the_content(room: StoreRoom) -> None:
+    command, frames = remembering("a canary in the reply")
+    answer = room.ask(command, frames, message_id="m")
+    assert room.value("SELECT count(*) FROM request_replies WHERE instr(reply, CAST('canary' AS BLOB)) > 0") == 0
+    assert room.ask(command, frames, message_id="m") == answer
+    assert answer.content == "a canary in the reply"
+
+
+def test_a_forgotten_chunked_import_can_be_imported_again_under_its_key(room: StoreRoom) -> None:
+    chunks = ("one.", "two.", "three.")
+    memory = NewMemory(content=" ".join(chunks), type="fact", importance=0.8, idempotency_key="k")
+    first = room.ask(RememberChunks(memory, chunks, ME))
+    room.ask(ForgetMemory(id=first.ids[1], reason="r", principal=ME))
+    refused = room.ask(RememberChunks(memory, chunks, ME))
+    assert refused.code is ErrorCode.CONFLICT
+    assert "were forgotten" in refused.detail
+    for memory_id in (first.ids[0], first.ids[2]):
+        room.ask(ForgetMemory(id=memory_id, reason="r", principal=ME))
+    again = room.ask(RememberChunks(memory, chunks, ME))
+    assert not again.deduped
+    assert not set(again.ids) & set(first.ids)
+
+
+def test_an_unusable_vector_is_not_stored(room: StoreRoom) -> None:
+    for bad in (bytes(4 * DIMENSIONS), b"\x00\x00\xc0\x7f" * DIMENSIONS, b"\x00" * 3):
+        command, _ = remembering(f"text {bad!r}", vector=[1.0])
+        assert not room.ask(command, [bad]).embedded
+
+
+def test_one_model_at_two_dimensions_lives_in_two_tables(room: StoreRoom) -> None:
+    room.remember("eight", vector=[1.0])
+    memory = NewMemory(content="three", type="fact", importance=0.8, vector=Vector(MODEL, 3, 0))
+    assert room.ask(Remember(memory, ME), [np.ones(3, "<f4").tobytes()]).embedded
+    assert room.value("SELECT count(*) FROM embedding_models") == 2
+    assert [row.content for row in room.recall("zzz", vector=[1.0]).rows] == ["eight"]
+    with room.reader.view() as view:
+        command = Recall(query="zzz", read=ReadScope(), vector_model=MODEL)
+        found = recall(room.reader, view, command, [np.ones(3, "<f4").tobytes()])
+    assert [row.content for row in found.rows] == ["three"]
+
+
+def test_a_transaction_that_ends_in_an_error_leaves_no_trace(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.remember("answered")
-    with pytest.raises(RuntimeError), room_transaction(room) as tx:
-        tx.execute("UPDATE memories SET type = 'rule'")
-        raise RuntimeError
+
+    def interrupted() -> None:
+        with write_transaction(room.connection) as tx:
+            tx.execute("UPDATE memories SET type = 'rule'")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        interrupted()
     other = apsw.Connection(str(room.path))
     assert other.execute("SELECT content, type FROM memories").fetchall() == [("answered", "fact")]
     other.close()
     room.close()
-
-
-def room_transaction(room: StoreRoom) -> Any:
-    from signet_actors.store.transaction import write_transaction
-
-    return write_transaction(room.connection)

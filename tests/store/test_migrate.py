@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -139,3 +140,64 @@ def test_a_reader_can_neither_write_nor_checkpoint(tmp_path: Path) -> None:
     reader.close()
     assert log.stat().st_size == size
     room.close()
+
+
+class StoppingVFS(apsw.VFS):
+    """Lets the first ``left`` writes and syncs through and then fails every one, as if the process had been killed."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        super().__init__("stopping", "")
+
+    def xOpen(self, name: object, flags: list[int]) -> StoppingFile:  # noqa: N802 - SQLite's name
+        return StoppingFile(self, name, flags)
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise apsw.IOError("stopped")
+
+
+class StoppingFile(apsw.VFSFile):
+    def __init__(self, vfs: StoppingVFS, name: object, flags: list[int]) -> None:
+        self.vfs = vfs
+        super().__init__("", name, flags)  # type: ignore[arg-type]
+
+    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        self.vfs.spend()
+        super().xWrite(data, offset)
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        self.vfs.spend()
+        super().xSync(flags)
+
+    def xTruncate(self, size: int) -> None:  # noqa: N802
+        self.vfs.spend()
+        super().xTruncate(size)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_first_start_that_stops_anywhere_can_be_repeated(tmp_path: Path) -> None:
+    finished = False
+    stops = 0
+    while not finished:
+        path = tmp_path / str(stops) / "memories.db"
+        vfs = StoppingVFS(stops)
+        connection = None
+        try:
+            connection = open_writer(path, busy=lambda calls: False, vfs="stopping")
+            migrate(connection, path, SetClock())
+            finished = True
+        except (apsw.Error, OSError):
+            stops += 1
+        vfs.left = 0 if not finished else 1 << 30
+        if connection is not None:
+            with contextlib.suppress(apsw.Error):
+                connection.close()
+        vfs.unregister()
+        again = writer(path)
+        migrate(again, path, SetClock())
+        assert schema_version(again) == len(load_migrations()), stops
+        assert again.pragma("integrity_check") == "ok"
+        again.close()
+    assert stops > 10

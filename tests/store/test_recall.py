@@ -3,7 +3,6 @@ from __future__ import annotations
 import os
 import random
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +115,25 @@ class TestRanking:
         room.remember("apple", vector=[1.0])
         names = [stage.name for stage in room.recall("apple", vector=[1.0]).timings]
         assert names == ["admit", "memory_fts", "vector_knn", "fusion", "final_rank"]
+
+
+class TestOddQueries:
+    def test_a_thousand_identifiers_are_a_query_like_any_other(self, room: StoreRoom) -> None:
+        room.remember("see a7 for that", vector=[1.0])
+        assert room.recall(" ".join(f"a{index}" for index in range(2000)), vector=[1.0]).rows
+
+    def test_forty_thousand_tags_are_a_filter_like_any_other(self, room: StoreRoom) -> None:
+        room.remember("tagged", tags=("t39999",))
+        filters = Filters(tags=tuple(f"t{index}" for index in range(40_000)))
+        assert len(room.recall("tagged", filters=filters).rows) == 1
+
+    def test_min_score_holds_beside_an_exact_identifier(self, room: StoreRoom) -> None:
+        room.remember("KA-6 is done", vector=[1.0])
+        for index in range(20):
+            room.remember(f"done {'with other things ' * index}", vector=[1.0, index])
+        found = room.recall("is KA-6 done", vector=[1.0], min_score=0.4, limit=50)
+        assert all(row.score >= 0.4 for row in found.rows)
+        assert found.rows[0].content == "KA-6 is done"
 
 
 class TestFilters:
@@ -301,11 +319,11 @@ class TestFollowing:
 
 class TestVectorFile:
     @pytest.fixture
-    def filled(self, room: StoreRoom) -> Iterator[StoreRoom]:
+    def filled(self, room: StoreRoom) -> StoreRoom:
         rng = random.Random(3)
         for index in range(300):
             room.remember(f"row {index}", vector=[rng.gauss(0, 1) for _ in range(DIMENSIONS)])
-        yield room
+        return room
 
     def nearest(self, room: StoreRoom, reader: Any, query: list[float]) -> list[str]:
         with reader.view() as view:
@@ -366,10 +384,10 @@ class TestVectorFile:
         monkeypatch.setattr("signet_actors.searcher.legs.vector.FOLLOW_ROWS", 10)
         fresh = filled.open_reader()
         with fresh.view() as view:
-            leg = fresh.leg(view, MODEL)
+            leg = fresh.leg(view, MODEL, DIMENSIONS)
             assert leg is not None
+            monkeypatch.setattr(leg, "follow", lambda *_: None)
             leg.complete = False
-            fresh.columns.follow(view)
             assert self.truth(filled, [1.0, 2.0]) == ids(
                 recall(
                     fresh,
@@ -380,10 +398,86 @@ class TestVectorFile:
             )
         fresh.close()
 
+    def test_a_full_disk_is_a_slower_query_not_a_failed_one(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: object) -> int:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("os.pwrite", full)
+        fresh = filled.open_reader()
+        filled.remember("one more", vector=[1.0, 1.0])
+        assert self.nearest(filled, fresh, [1.0, 1.0]) == self.truth(filled, [1.0, 1.0])
+        assert not fresh.catch_up()
+        assert all(leg.trouble for leg in fresh.legs())
+        monkeypatch.undo()
+        assert fresh.catch_up()
+        fresh.close()
+
+    def test_a_short_write_is_not_counted_as_data(self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.nearest(filled, filled.reader, [1.0])
+        pwrite = os.pwrite
+        monkeypatch.setattr("os.pwrite", lambda fd, data, at: pwrite(fd, data[: len(data) // 2], at))
+        filled.remember("one more", vector=[1.0, 1.0])
+        assert self.nearest(filled, filled.reader, [1.0, 1.0]) == self.truth(filled, [1.0, 1.0])
+        monkeypatch.undo()
+        assert filled.reader.catch_up()
+        assert self.nearest(filled, filled.reader, [1.0, 1.0]) == self.truth(filled, [1.0, 1.0])
+
+    def test_keyword_rows_keep_their_cosine_after_a_rebuild(self, filled: StoreRoom) -> None:
+        self.nearest(filled, filled.reader, [1.0])
+        first = filled.value("SELECT id FROM memories ORDER BY seq LIMIT 1")
+        filled.ask(ForgetMany(targets=(ForgetTarget(first),), reason="r", principal=ME, hard=True))
+        (path,) = filled.index_dir.glob("*.vectors")
+        path.unlink()
+        filled.remember("row again", vector=[1.0, 1.0])
+        seqs = np.array([seq for (seq,) in filled.connection.execute("SELECT seq FROM memories")], np.int64)  # type: ignore[misc]
+        query = np.frombuffer(raw([1.0, 1.0]), np.float32)
+        with filled.reader.view() as view:
+            filled.reader.follow(view)
+            leg = filled.reader.leg(view, MODEL, DIMENSIONS)
+            assert leg is not None
+            cosines = leg.cosines(view, filled.reader.columns, query, seqs)
+        for seq, cosine in zip(seqs.tolist(), cosines.tolist(), strict=True):
+            vector = filled.value(
+                "SELECT e.vector FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.seq = ?", seq
+            )
+            assert cosine == pytest.approx(float(np.frombuffer(vector, np.float32) @ query), abs=1e-6)
+
+    def test_a_file_of_mostly_dead_records_is_built_anew(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("signet_actors.searcher.vector_matrix.DEAD_ALLOWED", 10)
+        keep = filled.value("SELECT id FROM memories LIMIT 1")
+        doomed = [i for (i,) in filled.connection.execute("SELECT id FROM memories WHERE id <> ?", (keep,))]
+        targets = tuple(ForgetTarget(str(memory_id)) for memory_id in doomed)
+        filled.ask(ForgetMany(targets=targets, reason="r", principal=ME, hard=True))
+        assert self.nearest(filled, filled.reader, [1.0]) == [keep]
+        with filled.reader.view() as view:
+            leg = filled.reader.leg(view, MODEL, DIMENSIONS)
+            assert leg is not None
+            assert leg.matrix.count == 1
+
+    def test_a_scope_behind_a_large_other_one_is_searched_whole_while_the_file_is_built(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("signet_actors.searcher.legs.vector._SCAN_K", 10)
+        mine = filled.remember("mine alone", vector=[-1.0], agent_id="me", visibility="private")
+        fresh = filled.open_reader()
+        with fresh.view() as view:
+            leg = fresh.leg(view, MODEL, DIMENSIONS)
+            assert leg is not None
+            monkeypatch.setattr(leg, "follow", lambda *_: None)
+            leg.complete = False
+            command = Recall(query="zzz", read=ReadScope("me"), filters=Filters(importance_min=0.1), vector_model=MODEL)
+            found = recall(fresh, view, command, [raw([-1.0])])
+        assert ids(found)[0] == mine.id
+        fresh.close()
+
     def test_a_large_gap_is_closed_step_by_step(self, filled: StoreRoom) -> None:
         fresh = filled.open_reader()
         with fresh.view() as view:
-            leg = fresh.leg(view, MODEL)
+            leg = fresh.leg(view, MODEL, DIMENSIONS)
             assert leg is not None
             leg.matrix.path.unlink()
             assert not leg.matrix.follow(view, max_rows=100)
@@ -473,7 +567,7 @@ def test_counts_of_health_and_store(room: StoreRoom, tmp_path: Path) -> None:
     room.ask(ForgetMemory(id=gone.id, reason="r", principal=ME))
     with room.reader.view() as view:
         health = embeddings.health(view, GetEmbeddingHealth(MODEL, DIMENSIONS))
-        assert (health.memories, health.embedded, health.by_model) == (2, 1, {MODEL: 2})
+        assert (health.memories, health.embedded, health.by_model) == (2, 1, {MODEL: 1})
         assert (health.stale, health.orphaned, health.vec_missing, health.null_vectors) == (0, 0, 0, 0)
         counted = stats.store_stats(room.reader, view)
     assert (counted.memories, counted.tombstones, counted.jobs) == (2, 1, {"pending": 3})

@@ -384,4 +384,3 @@ def foreign_lock(path: Path) -> Iterator[None]:
     finally:
         connection.execute("ROLLBACK")
         connection.close()
-

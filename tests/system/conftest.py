@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon, living
 
-ROOMS = 150
+ROOMS = 600
 PEOPLE = """
     - {name: lone, read_policy: isolated}
     - {name: wide, read_policy: shared}
@@ -47,7 +46,7 @@ def daemon() -> Iterator[LiveDaemon]:
 @pytest.fixture(scope="session")
 def empty_rooms(daemon: LiveDaemon) -> Callable[[], Client]:
     """Agents that read nothing but their own memories, and have none yet."""
-    numbers = itertools.count()
+    numbers = iter(range(ROOMS))
     return lambda: daemon.agent(f"room-{next(numbers)}")
 
 

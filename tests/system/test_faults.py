@@ -43,7 +43,7 @@ def replaced(daemon: LiveDaemon, name: str, dead: int, *, incarnation: int = 2) 
 
     def renewed() -> bool:
         actor = daemon.actors()[name]
-        return actor["state"] == "up" and actor["incarnation"] == incarnation and actor["pid"] != dead
+        return bool(actor["state"] == "up" and actor["incarnation"] == incarnation and actor["pid"] != dead)
 
     def answered() -> bool:
         try:
@@ -336,6 +336,7 @@ def test_a_reload_with_a_broken_file_keeps_the_old_configuration(fresh: LiveDaem
     fresh.configure(TWO_SEARCHERS + "memory:\n  pipelineV2:\n    mutationsFrozen: true\n")
     fresh.process.send_signal(signal.SIGHUP)
     eventually(
-        lambda: fresh.api.post("/api/memory/remember", {"content": "Frozen soon"}).status == 503, what="frozen by reload"
+        lambda: fresh.api.post("/api/memory/remember", {"content": "Frozen soon"}).status == 503,
+        what="frozen by reload",
     )
     assert {actor["restarts"] for actor in fresh.actors().values()} == {0}

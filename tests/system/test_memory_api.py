@@ -19,7 +19,9 @@ SECRET = "AKIA" + "IOSFODNN7EXAMPLE"
 
 def oversized(topic: str, sentences: int = 12) -> str:
     """More than 500 characters that fall into several chunks."""
-    return " ".join(f"The {topic} rollout reached stage number {number} without any trouble." for number in range(sentences))
+    return " ".join(
+        f"The {topic} rollout reached stage number {number} without any trouble." for number in range(sentences)
+    )
 
 
 # remember
@@ -520,7 +522,9 @@ def test_a_deleted_memory_is_shown_only_on_request(room: Client) -> None:
 
 
 def test_history_tells_everything_in_order(room: Client) -> None:
-    memory_id = room.acting(x_signet_session_id="s-1", x_signet_request_id="r-1").remember("First text", who="ana")["id"]
+    memory_id = room.acting(x_signet_session_id="s-1", x_signet_request_id="r-1").remember("First text", who="ana")[
+        "id"
+    ]
     target = f"/api/memory/{memory_id}"
     change = {"content": "Second text", "reason": "better", "changed_by": "ben"}
     room.request("PATCH", target, change).ok()
@@ -787,6 +791,7 @@ def test_after_thirty_days_nothing_is_recovered_and_a_sweep_purges_it() -> None:
         daemon.edit(
             "UPDATE memories SET deleted_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '-31 days') WHERE id = ?", old
         )
+        daemon.edit("UPDATE request_replies SET created_ms = 0")
         daemon.start()
         daemon.api.post(f"/api/memory/{old}/recover", {"reason": "r"}).refused(
             409, status="retention_expired", error="Recover window expired (30 days)"

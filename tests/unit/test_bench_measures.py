@@ -207,7 +207,7 @@ def test_a_sample_counts_a_function_once_however_often_it_calls_itself() -> None
         if depth:
             deeper(depth - 1)
         else:
-            import inspect  # noqa: PLC0415
+            import inspect
 
             sampler._sample(0, inspect.currentframe())
 

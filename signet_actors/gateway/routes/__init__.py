@@ -6,6 +6,7 @@ from signet_actors.gateway.route import Route
 from signet_actors.gateway.routes import (
     api_page,
     auth,
+    changes,
     config_files,
     embeddings,
     forget,
@@ -15,12 +16,15 @@ from signet_actors.gateway.routes import (
     modify,
     notes,
     recall,
+    remember,
     repair,
     status,
 )
 
 ROUTES: tuple[Route, ...] = (
+    *remember.ROUTES,
     *memories.ROUTES,
+    *changes.ROUTES,
     *recall.ROUTES,
     *modify.ROUTES,
     *forget.ROUTES,

@@ -16,7 +16,8 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import Fields, read_scope_of
 from signet_actors.gateway.refusals import refusal_text
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.routes.memories import PROBLEMS, read_patch
+from signet_actors.gateway.routes.changes import read_patch
+from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.protocol.http.modify import ModifyReply, ModifyRequest, ModifyResult
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany

@@ -33,10 +33,10 @@ def find_similar(reader: Reader, view: Snapshot, query: FindSimilar) -> SimilarF
         return SimilarFound(rows=None)
     seq, raw, model = anchor
     reader.follow(view)
-    leg = reader.leg(view, model)
+    vector = np.frombuffer(raw, np.float32)
+    leg = reader.leg(view, model, len(vector))
     if leg is None:
         return SimilarFound(rows=None)
-    vector = np.frombuffer(raw, np.float32)
     length = float(np.linalg.norm(vector))
     allowed = reader.admitted(view, query.read, query.filters)
     allowed[seq] = False
@@ -78,9 +78,9 @@ def export(view: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported,
 
 def health(view: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
     """Counts over live memories, and of rows that should not be there."""
-    by_model = dict(view.rows("SELECT model, count(*) FROM embeddings GROUP BY model"))
-    table = vec_table(view.connection, query.model)
+    table = vec_table(view.connection, query.model, query.dimensions)
     current = "FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.is_deleted = 0"
+    by_model = dict(view.rows(f"SELECT e.model, count(*) {current} GROUP BY e.model"))
     vec_missing = (
         view.value(f"SELECT count(*) {current} AND e.model = ?", (query.model,))
         if table is None

@@ -132,12 +132,14 @@ CREATE TABLE embeddings (
     created_at   TEXT NOT NULL,
     UNIQUE (source_type, source_id, model)
 ) STRICT;
+CREATE INDEX idx_embeddings_model ON embeddings (model, dimensions, seq);
 
 CREATE TABLE embedding_models (
     id         INTEGER PRIMARY KEY,
-    model      TEXT NOT NULL UNIQUE,
+    model      TEXT NOT NULL,
     dimensions INTEGER NOT NULL,
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    UNIQUE (model, dimensions)
 ) STRICT;
 
 CREATE TABLE memory_history (

@@ -43,14 +43,16 @@ class PendingTouches:
         """
         touched = 0
         while self.recalled and touched < FLUSH_AT_ONCE:
-            memory_id, count = self.recalled.popitem()
+            memory_id = next(iter(self.recalled))
+            count = self.recalled.pop(memory_id)
             session.tx.execute(
                 "UPDATE memories SET access_count = access_count + ?, last_accessed = ? WHERE id = ?",
                 (count, session.now, memory_id),
             )
             touched += 1
         while self.injected and touched < FLUSH_AT_ONCE:
-            memory_id, count = self.injected.popitem()
+            memory_id = next(iter(self.injected))
+            count = self.injected.pop(memory_id)
             session.tx.execute(
                 "UPDATE memories SET injected_count = injected_count + ? WHERE id = ?", (count, memory_id)
             )

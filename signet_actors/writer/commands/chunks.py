@@ -59,18 +59,24 @@ def _replay(session: Session, command: RememberChunks, key: str) -> ChunksRememb
     small = memories.by_idempotency_key(session, memory, key)
     if small is not None and not small.is_deleted:
         raise Conflict("idempotency key was already used for non-chunk content")
-    rows = []
-    for index in range(len(command.chunks) + 1):
-        row = memories.by_idempotency_key(session, memory, f"{key}:chunk:{index}")
-        if row is not None and row.is_deleted:
-            memories.release_key(session, row)
-            row = None
-        if row is None:
-            break
-        rows.append(row)
-    if not rows:
+    held = session.tx.rows(
+        "SELECT seq, id, is_deleted, content_hash, source_id FROM memories m WHERE"
+        f" {memories.SAME_SCOPE} AND m.idempotency_key GLOB ? ORDER BY seq",
+        (*memories.same_scope(memory), f"{_glob_escaped(key)}:chunk:[0-9]*"),
+    )
+    live = [row for row in held if not row[2]]
+    if not live:
+        for seq, *_ in held:
+            session.tx.execute("UPDATE memories SET idempotency_key = NULL WHERE seq = ?", (seq,))
         return None
-    if [row.content_hash for row in rows] != [content_hash(text) for text in command.chunks]:
+    if [row[3] for row in held] != [content_hash(text) for text in command.chunks]:
         raise Conflict("idempotency key was already used for different chunked content")
-    (group_id,) = session.tx.one("SELECT source_id FROM memories WHERE seq = ?", (rows[0].seq,)) or (None,)
-    return ChunksRemembered(ids=[row.id for row in rows], group_id=group_id or "", deduped=True)
+    if len(live) < len(held):
+        raise Conflict(
+            "some chunks of this import were forgotten; recover them, or import under another idempotency key"
+        )
+    return ChunksRemembered(ids=[row[1] for row in held], group_id=held[0][4] or "", deduped=True)
+
+
+def _glob_escaped(text: str) -> str:
+    return "".join(f"[{char}]" if char in "*?[" else char for char in text)

@@ -17,10 +17,10 @@ def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -
     raw = session.vector_bytes(vector)
     if raw is None:
         return None
-    table = session.known.vec_tables.get(vector.model)
+    space = (vector.model, vector.dimensions)
+    table = session.known.vec_tables.get(space)
     if table is None:
-        table = _ensure_table(session, vector.model, vector.dimensions)
-        session.known.vec_tables[vector.model] = table
+        table = session.known.vec_tables[space] = _ensure_table(session, *space)
     session.tx.execute(
         "INSERT INTO embeddings (source_type, source_id, model, dimensions, vector, content_hash, created_at)"
         " VALUES ('memory', ?, ?, ?, ?, ?, ?)",
@@ -33,26 +33,26 @@ def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -
 
 def remove(session: Session, memory_id: str) -> None:
     """No vector of the memory is left, under any model."""
-    for seq, model in session.tx.rows(
-        "SELECT seq, model FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
+    for seq, model, dimensions in session.tx.rows(
+        "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
     ):
-        hide(session, seq, model)
+        hide(session, seq, model, dimensions)
         session.tx.execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
 
 
-def hide(session: Session, seq: int, model: str) -> None:
+def hide(session: Session, seq: int, model: str, dimensions: int) -> None:
     """The vector is out of the search index; its ``embeddings`` row stays, so that a recovery can bring it back."""
-    table = vec_table(session.tx.connection, model)
+    table = vec_table(session.tx.connection, model, dimensions)
     if table is not None:
         session.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
 
 
 def hide_all(session: Session, memory_id: str) -> None:
     """``hide`` for every vector of the memory."""
-    for seq, model in session.tx.rows(
-        "SELECT seq, model FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
+    for seq, model, dimensions in session.tx.rows(
+        "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
     ):
-        hide(session, seq, model)
+        hide(session, seq, model, dimensions)
 
 
 def show_all(session: Session, memory_id: str) -> None:
@@ -68,7 +68,7 @@ def show_all(session: Session, memory_id: str) -> None:
 
 def _ensure_table(session: Session, model: str, dimensions: int) -> str:
     """The ``vec0`` table of ``model`` exists; created inside the transaction at first sight of the model."""
-    known = vec_table(session.tx.connection, model)
+    known = vec_table(session.tx.connection, model, dimensions)
     if known is not None:
         return known
     session.tx.execute(

@@ -34,7 +34,7 @@ from signet_actors.writer.session import Session
 
 AUTONOMOUS_ACTOR_TYPES = ("pipeline", "agent")
 _DAY_MS = 86_400_000
-_SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
+SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
 
 
 class StoredRow(NamedTuple):
@@ -73,15 +73,13 @@ def remember(session: Session, command: Remember) -> Remembered:
     return insert(session, memory, command.principal, digest)
 
 
-def insert(
-    session: Session, memory: NewMemory, principal: Principal, digest: str, *, enqueue: bool = True
-) -> Remembered:
+def insert(session: Session, memory: NewMemory, principal: Principal, digest: str) -> Remembered:
     """A new row with its vector, tags, temporal edges, history and extraction job."""
     memory_id = session.new_id()
     embedding_seq = None
     if memory.vector is not None:
         embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
-    extract = enqueue and session.config.memory.pipeline_v2.enabled
+    extract = session.config.memory.pipeline_v2.enabled
     created_at = memory.created_at or session.now
     changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
     session.tx.execute(
@@ -160,14 +158,14 @@ def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow 
     """The live row with this content in the memory's scope."""
     return _row(
         session,
-        f"{_SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
+        f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (*same_scope(memory), digest),
     )
 
 
 def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredRow | None:
     """The row, live or deleted, that holds an idempotency key in the memory's scope."""
-    return _row(session, f"{_SAME_SCOPE} AND m.idempotency_key = ?", (*same_scope(memory), key))
+    return _row(session, f"{SAME_SCOPE} AND m.idempotency_key = ?", (*same_scope(memory), key))
 
 
 def release_key(session: Session, row: StoredRow) -> None:
@@ -180,7 +178,7 @@ def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | 
     if memory.source_id is not None and not memory.session_bound:
         row = _row(
             session,
-            f"m.source_id = ? AND m.source_type IS NOT 'chunk' AND {_SAME_SCOPE} AND m.is_deleted = 0",
+            f"m.source_id = ? AND m.source_type IS NOT 'chunk' AND {SAME_SCOPE} AND m.is_deleted = 0",
             (memory.source_id, *same_scope(memory)),
         )
         if row is not None:
@@ -251,7 +249,7 @@ def modify(session: Session, patch: MemoryPatch, principal: Principal, read: Rea
         digest = content_hash(new_content)
         twin = _row(
             session,
-            f"{_SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ?",
+            f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ?",
             (row.agent_id, row.visibility, row.project or "", row.scope or "", digest, row.seq),
         )
         if twin is not None:
@@ -377,7 +375,7 @@ def recover(session: Session, command: RecoverMemory) -> Recovered:
         return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
     twin = _row(
         session,
-        f"{_SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
+        f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (row.agent_id, row.visibility, row.project or "", row.scope or "", row.content_hash),
     )
     if twin is not None:

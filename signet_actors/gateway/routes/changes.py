@@ -1,0 +1,226 @@
+"""Changes to one memory over HTTP: patch, delete, recover; each says why, and may say of which version.
+
+Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.fields import (
+    Fields,
+    read_scope_of,
+)
+from signet_actors.gateway.refusals import refusal
+from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.stored_text import stored_text, stored_vectors
+from signet_actors.protocol.http.memories import (
+    DeleteReply,
+    DeleteRequest,
+    PatchReply,
+    PatchRequest,
+    RecoverReply,
+    RecoverRequest,
+    Refusal,
+)
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.writer import (
+    ForgetMemory,
+    MemoryPatch,
+    ModifyMemory,
+    RecoverMemory,
+)
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+CHANGE_PARAMETERS: Final = (
+    Parameter("reason", description="Why; instead of the body's"),
+    Parameter("if_version", "integer", "Refuse unless this is the current version; instead of the body's"),
+    *AGENT_PARAMETERS,
+)
+
+
+async def patch_memory(call: Call) -> Reply:
+    """The changes are on disk (``updated``), or there was nothing to change."""
+    body = call.json_object()
+    fields = Fields(body)
+    frames: list[bytes] = []
+    reason = fields.required("reason")
+    patch, redacted = await read_patch(call.state, call.path["id"], reason, fields, frames, trace_id=call.trace_id)
+    done = await call.state.bus.ask_writer(
+        ModifyMemory(
+            patch=patch,
+            principal=call.principal(body),
+            read=read_scope_of(call, body),
+            idempotency=call.idempotency(),
+        ),
+        trace_id=call.trace_id,
+        frames=frames,
+    )
+    if done.status not in {"updated", "no_changes"}:
+        return refusal(
+            done.id,
+            done.status,
+            current_version=done.current_version,
+            duplicate_memory_id=done.duplicate_memory_id,
+        )
+    return Reply(
+        PatchReply(
+            id=done.id,
+            status="updated" if done.status == "updated" else "no_changes",
+            current_version=_given(done.current_version),
+            new_version=_given(done.new_version),
+            content_changed=done.content_changed,
+            embedded=done.embedded if done.content_changed else UNSET,
+            redacted=True if redacted else UNSET,
+        )
+    )
+
+
+async def read_patch(
+    state: GatewayState,
+    id: str,  # noqa: A002  the name in the message
+    reason: str,
+    fields: Fields,
+    frames: list[bytes],
+    *,
+    trace_id: str,
+    with_who: bool = False,
+) -> tuple[MemoryPatch, bool]:
+    """The patch that ``fields`` ask for, its new content embedded into ``frames``, and whether a secret was cut.
+
+    Prefixes are content here: only an explicit remember reads them (decisions.md 39). Raises InvalidRequest.
+    """
+    if_version = fields.if_version()
+    wanted = {
+        "type": fields.memory_type(),
+        "tags": fields.tags() if fields.has("tags") else None,
+        "importance": fields.importance("importance"),
+        "pinned": fields.flag("pinned"),
+        "who": fields.text("who") if with_who else None,
+    }
+    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    raw = fields.content()
+    redacted = False
+    if raw is not None:
+        text = await stored_text(state, raw)
+        if not text.content:
+            raise InvalidRequest("content must be a non-empty string", field="content")
+        (vector,) = await stored_vectors(state, [text.content], frames, trace_id=trace_id)
+        changes |= {"content": text.content, "vector": vector}
+        redacted = text.redacted
+    if not changes:
+        raise InvalidRequest("at least one of content, type, tags, importance, pinned is required")
+    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redacted
+
+
+async def delete_memory(call: Call) -> Reply:
+    """The memory is a tombstone; ``reason``, ``force`` and ``if_version`` may stand in the body or in the query."""
+    body = call.json_object(required=False)
+    fields = Fields(body, call.query)
+    done = await call.state.bus.ask_writer(
+        ForgetMemory(
+            id=call.path["id"],
+            reason=fields.required("reason"),
+            principal=call.principal(body),
+            force=fields.flag("force") is True,
+            if_version=fields.if_version(),
+            read=read_scope_of(call, body),
+            idempotency=call.idempotency(),
+        ),
+        trace_id=call.trace_id,
+    )
+    if done.status != "deleted":
+        return refusal(done.id, done.status, current_version=done.current_version)
+    return Reply(
+        DeleteReply(id=done.id, current_version=_given(done.current_version), new_version=_given(done.new_version))
+    )
+
+
+async def recover_memory(call: Call) -> Reply:
+    """The tombstone is live again."""
+    body = call.json_object(required=False)
+    fields = Fields(body, call.query)
+    done = await call.state.bus.ask_writer(
+        RecoverMemory(
+            id=call.path["id"],
+            reason=fields.required("reason"),
+            principal=call.principal(body),
+            if_version=fields.if_version(),
+            read=read_scope_of(call, body),
+            idempotency=call.idempotency(),
+        ),
+        trace_id=call.trace_id,
+    )
+    if done.status != "recovered":
+        return refusal(
+            done.id,
+            done.status,
+            current_version=done.current_version,
+            duplicate_memory_id=done.duplicate_memory_id,
+            days=done.retention_days,
+        )
+    return Reply(
+        RecoverReply(
+            id=done.id,
+            retention_days=done.retention_days,
+            current_version=_given(done.current_version),
+            new_version=_given(done.new_version),
+        )
+    )
+
+
+def _given(version: int | None) -> int | UnsetType:
+    return UNSET if version is None else version
+
+
+_CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {404: Refusal, 409: Refusal, 504: Problem, 507: Problem, **PROBLEMS}
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="PATCH",
+        path="/api/memory/{id}",
+        handler=patch_memory,
+        permission=Permission.MODIFY,
+        summary="Change a memory",
+        tag="Memories",
+        body=PatchRequest,
+        query=AGENT_PARAMETERS,
+        replies={200: PatchReply, **_CHANGE_PROBLEMS},
+        limit="modify",
+        mutates=True,
+    ),
+    Route(
+        method="DELETE",
+        path="/api/memory/{id}",
+        handler=delete_memory,
+        permission=Permission.FORGET,
+        summary="Forget a memory",
+        tag="Memories",
+        body=DeleteRequest,
+        query=(Parameter("force", "boolean", "true: also a pinned memory"), *CHANGE_PARAMETERS),
+        replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
+        limit="forget",
+        mutates=True,
+        description="Soft delete; `reason` is required in the body or in the query.",
+    ),
+    Route(
+        method="POST",
+        path="/api/memory/{id}/recover",
+        handler=recover_memory,
+        permission=Permission.RECOVER,
+        summary="Recover a forgotten memory",
+        tag="Memories",
+        body=RecoverRequest,
+        query=CHANGE_PARAMETERS,
+        replies={200: RecoverReply, **_CHANGE_PROBLEMS},
+        mutates=True,
+    ),
+)

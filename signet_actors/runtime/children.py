@@ -1,0 +1,146 @@
+"""The tree: which children there are, in which groups they start, and what is known of each over all its lives.
+
+Knowledge only. What follows from it is decided in ``supervision.py``, and done to processes in ``child_process.py``.
+
+Source: reliability.md appendix A; Erlang/OTP, child specifications.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from signet_actors.config.schema import Config
+from signet_actors.protocol.control import STARTING, UP, ChildState, Leaving, TreeChanged
+from signet_actors.runtime.child_process import ChildProcess
+from signet_actors.runtime.restart_policy import Record
+
+
+def _one(_config: Config) -> int:
+    return 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """One line of the tree.
+
+    ``core``   the daemon gives up when the child cannot be kept alive; an optional child ends ``failed`` instead.
+    ``count``  how many of it; more than one makes a pool named ``<role>-1`` to ``<role>-N``, of which the rest serves
+               while one is away.
+    ``pool``   names are numbered even when there is only one.
+    ``listens`` the child inherits the listening TCP socket.
+    ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
+               long and whose absence is felt.
+    """
+
+    role: str
+    module: str
+    core: bool
+    count: Callable[[Config], int] = _one
+    pool: bool = False
+    listens: bool = False
+    standby: bool = False
+
+
+@dataclass(slots=True)
+class Child:
+    """A name in the tree, over all its lives.
+
+    ``heard_ns`` when it was last heard, or started; ``spoke`` whether this life has said anything yet;
+    ``restart_at_ns`` when its next life is due, None = not known; ``killed_because`` is empty unless the supervisor
+    killed this life; ``on_probation`` one more early death of this optional child means waiting again. Times are on
+    the monotonic clock.
+    """
+
+    spec: ChildSpec
+    name: str
+    group: int
+    process: ChildProcess
+    state: str = STARTING
+    incarnation: int = 0
+    record: Record = field(default_factory=Record)
+    heard_ns: int = 0
+    spoke: bool = False
+    ready_ms: int | None = None
+    restart_at_ns: int | None = None
+    detail: str = ""
+    last_words: Leaving | None = None
+    killed_because: str = ""
+    on_probation: bool = False
+    counters: dict[str, float] = field(default_factory=dict)
+
+    def begin_life(self, now_ns: int) -> None:
+        """Nothing is known of this child's life but that it is a new one."""
+        self.incarnation += 1
+        self.state = STARTING
+        self.spoke = False
+        self.ready_ms = None
+        self.restart_at_ns = None
+        self.last_words = None
+        self.killed_because = ""
+        self.counters = {}
+        self.heard_ns = now_ns
+
+
+class Children:
+    """Every child of a tree, in start order; iterates over all of them."""
+
+    def __init__(
+        self, tree: Sequence[ChildSpec], config: Config, process_of: Callable[[ChildSpec, str], ChildProcess]
+    ) -> None:
+        self.group_count = len(tree)
+        self._by_name: dict[str, Child] = {}
+        for group, spec in enumerate(tree):
+            count = spec.count(config)
+            for number in range(1, count + 1):
+                name = f"{spec.role}-{number}" if spec.pool or count > 1 else spec.role
+                self._by_name[name] = Child(spec, name, group, process_of(spec, name))
+
+    def __iter__(self) -> Iterator[Child]:
+        return iter(self._by_name.values())
+
+    def __getitem__(self, name: str) -> Child:
+        return self._by_name[name]
+
+    def group(self, group: int) -> list[Child]:
+        """The children of one line of the tree."""
+        return [child for child in self if child.group == group]
+
+    def group_is_ready(self, group: int) -> bool:
+        """True when each core child is up; of a pool, the rest may go ahead of one that died while starting."""
+        members = self.group(group)
+        waited_for = [child for child in members if child.state != UP and child.spec.core]
+        if len(members) > 1 and any(child.state == UP for child in members):
+            waited_for = [child for child in waited_for if child.state == STARTING and child.incarnation == 1]
+        return not waited_for
+
+    def all_ready(self) -> bool:
+        """True when everything that is needed is up; an optional child is not."""
+        return all(self.group_is_ready(group) for group in range(self.group_count))
+
+    def lives(self) -> dict[str, int]:
+        """The present incarnation of each name."""
+        return {child.name: child.incarnation for child in self}
+
+    def hearing(self) -> list[str]:
+        """The names of those who can be told something: they exist and have spoken."""
+        return [child.name for child in self if child.process.exists and child.spoke]
+
+    def states(self) -> TreeChanged:
+        """The whole tree as everybody may see it."""
+        return TreeChanged(
+            [
+                ChildState(
+                    name=child.name,
+                    role=child.spec.role,
+                    state=child.state,
+                    incarnation=child.incarnation,
+                    restarts=max(0, child.incarnation - 1),
+                    pid=child.process.pid,
+                    detail=child.detail,
+                    core=child.spec.core,
+                    counters=child.counters,
+                )
+                for child in self
+            ]
+        )

@@ -1,0 +1,113 @@
+"""The supervisor's socket: hears what its children say, and tells them what they must know.
+
+Every child connects to it under its own name. What comes from another boot, from a life that is over or under
+somebody else's name is counted, logged without content and never reaches the supervisor.
+
+Source: reliability.md R19; section 2 rules 8, 10, 15 and 20; house.md section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+import zmq
+
+from signet_actors.protocol.control import ChildSays
+from signet_actors.protocol.header import Header
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.envelope import UNDECODABLE, Speaker
+from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, bind_router, close_all, new_context
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """``body`` was said by the present life of the child ``name``."""
+
+    name: str
+    header: Header
+    body: ChildSays
+
+
+class ControlSocket:
+    """The ROUTER of the supervisor, bound when this is made; never blocks except in ``wait`` and ``hears_within``."""
+
+    def __init__(self, boot: Boot, log: FilteringBoundLogger, counters: dict[str, int]) -> None:
+        self._log = log
+        self._counters = counters
+        self._speaker = Speaker(boot)
+        self._decoder: msgspec.msgpack.Decoder[ChildSays] = msgspec.msgpack.Decoder(ChildSays)
+        self._context = new_context()
+        self._socket = bind_router(self._context, boot.socket_dir, SUPERVISOR_SOCKET)
+        self._poller = zmq.Poller()
+        self._poller.register(self._socket, zmq.POLLIN)
+
+    def close(self) -> None:
+        """The socket is closed, and what it still had to send is dropped."""
+        close_all(self._context, farewell=False)
+
+    def wake_on(self, descriptor: int) -> None:
+        """From now on ``wait`` also returns when ``descriptor`` can be read."""
+        self._poller.register(descriptor, zmq.POLLIN)
+
+    def wait(self, longest_ms: int) -> None:
+        """A child has said something, a descriptor can be read, or ``longest_ms`` have passed."""
+        self._poller.poll(longest_ms)
+
+    def hears_within(self, longest_ms: int) -> bool:
+        """True as soon as a child has said something, false when ``longest_ms`` have passed without a word."""
+        return bool(self._socket.poll(longest_ms))
+
+    def read(self, lives: Mapping[str, int]) -> Iterator[Said]:
+        """What the children have said and nobody has read yet; ``lives`` is the present incarnation of each name."""
+        while True:
+            try:
+                parts = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            self._counters["received"] += 1
+            name = parts[0].decode(errors="replace")
+            try:
+                header = self._speaker.read_header(parts[1])
+                if (
+                    self._speaker.is_foreign(header)
+                    or name not in lives
+                    or header.sender != name
+                    or header.incarnation != lives[name]
+                ):
+                    self._counters["foreign"] += 1
+                    self._log.warning("foreign message refused", sender=header.sender)
+                    continue
+                body = self._decoder.decode(parts[2])
+            except (*UNDECODABLE, IndexError) as error:
+                self._counters["decode_error"] += 1
+                self._log.warning("child not understood", error=type(error).__name__)
+                continue
+            yield Said(name, header, body)
+
+    def tell(self, name: str, body: msgspec.Struct) -> bool:
+        """``body`` is on its way to the child, or false: it is not there, or reads nothing."""
+        return self._send(name, self._speaker.tell(body))
+
+    def broadcast(self, names: Iterable[str], body: msgspec.Struct) -> None:
+        """``body`` is on its way to each of these children that is there."""
+        for name in names:
+            self.tell(name, body)
+
+    def answer(self, asked: Said, body: msgspec.Struct) -> bool:
+        """Like ``tell``, to whoever asked."""
+        return self._send(asked.name, self._speaker.answer(asked.header, body))
+
+    def _send(self, name: str, parts: list[bytes]) -> bool:
+        try:
+            self._socket.send_multipart([name.encode(), *parts], zmq.NOBLOCK)
+        except zmq.ZMQError:  # EHOSTUNREACH: it is gone; EAGAIN: it reads nothing
+            self._counters["unroutable"] += 1
+            return False
+        self._counters["sent"] += 1
+        return True

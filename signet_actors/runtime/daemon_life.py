@@ -1,0 +1,153 @@
+"""A life of the daemon around its supervisor: what is taken before it runs, and given back when it is over.
+
+In this order: configuration, workspace lock, stale sockets removed, port bound, pid and address files, control socket,
+children. Each step is safe because of the ones before it: nothing is bound or removed by anyone who does not hold the
+lock.
+
+Source: reliability.md R10; section 2 rules 13 to 15; decisions.md 28.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.children import ChildSpec
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.control_socket import ControlSocket
+from signet_actors.runtime.envelope import new_counters
+from signet_actors.runtime.listener import open_listener, with_address
+from signet_actors.runtime.logs import configure_logging
+from signet_actors.runtime.sd_notify import Notifier
+from signet_actors.runtime.signals import signal_pipe
+from signet_actors.runtime.sockets import make_private_directory, remove_stale_sockets, socket_directory
+from signet_actors.runtime.supervision import RETRY_FAILED_MS, Supervisor
+from signet_actors.runtime.workspace_lock import WorkspaceLock
+
+
+def run_supervisor(
+    tree: Sequence[ChildSpec],
+    workspace: Path,
+    load: Callable[[], Config],
+    *,
+    port: int | None = None,
+    console: bool = False,
+    retry_failed_ms: int = RETRY_FAILED_MS,
+    say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+) -> int:
+    """The daemon's exit code, after a whole life of it on ``workspace``.
+
+    ``load`` reads the configuration (again at each SIGHUP); ``port`` overrides the configured one, 0 = any free one.
+    Nothing is bound, removed or started before the configuration is valid and the workspace lock is held.
+    """
+    os.umask(0o077)
+    try:
+        config = load()
+        workspace = Path(os.path.realpath(workspace))
+        make_private_directory(workspace)
+        state = workspace / ".daemon"
+        make_private_directory(state)
+        make_private_directory(state / "logs")
+    except ConfigError as error:
+        say(error.detail)
+        return ExitCode.CONFIG
+    except OSError as error:
+        say(f"the workspace {workspace} cannot be used: {error}")
+        return ExitCode.CONFIG
+    lock = WorkspaceLock(state / "lock")
+    try:
+        lock.acquire()
+    except WorkspaceLocked as error:
+        say(error.detail)
+        return ExitCode.IN_USE
+    try:
+        return _life(tree, workspace, config, load, port, console, retry_failed_ms, say)
+    except ConfigError as error:
+        say(error.detail)
+        return ExitCode.CONFIG
+    finally:
+        for name in ("pid", "address"):
+            (state / name).unlink(missing_ok=True)
+        lock.release()
+
+
+def _life(
+    tree: Sequence[ChildSpec],
+    workspace: Path,
+    config: Config,
+    load: Callable[[], Config],
+    port: int | None,
+    console: bool,
+    retry_failed_ms: int,
+    say: Callable[[str], None],
+) -> int:
+    """The exit code of the supervisor; everything that was opened for it is closed again."""
+    sockets = socket_directory(workspace)
+    make_private_directory(sockets)
+    remove_stale_sockets(sockets)
+    boot = Boot(
+        name="supervisor",
+        role="supervisor",
+        incarnation=1,
+        boot_id=secrets.token_hex(8),
+        supervisor_pid=os.getpid(),
+        workspace=str(workspace),
+        socket_dir=str(sockets),
+        config=config,
+        console=console,
+    )
+    log = configure_logging(boot)
+    edge = config.gateway
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(
+            open_listener(edge.host, edge.port if port is None else port, edge.listen_backlog)
+        )
+        bound = listener.getsockname()[1]
+        running = with_address(config, edge.host, bound)
+        address = {"host": edge.host, "port": bound, "pid": os.getpid()}
+        _write_private(workspace / ".daemon" / "pid", f"{os.getpid()}\n".encode())
+        _write_private(workspace / ".daemon" / "address", msgspec.json.encode(address) + b"\n")
+        log.info("listening", host=edge.host, port=bound, pid=os.getpid())
+        counters = new_counters()
+        signals = stack.enter_context(signal_pipe())
+        control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters)))
+        supervisor = Supervisor(
+            tree,
+            running,
+            boot,
+            control=control,
+            counters=counters,
+            clock=SystemClock(),
+            rng=random.Random(),
+            log=log,
+            listen_fds=(listener.fileno(),),
+            load=load,
+            notifier=Notifier(os.environ),
+            retry_failed_ms=retry_failed_ms,
+        )
+        shown = f"[{edge.host}]" if ":" in edge.host else edge.host
+        supervisor.on_serving = lambda: say(f"Signet listens on http://{shown}:{bound} (workspace {workspace})")
+        code = supervisor.run(signals)
+        if supervisor.exit_reason:
+            say(supervisor.exit_reason)
+        log.info("stopped", code=code)
+        return code
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """``path`` holds ``content`` whole or not at all, readable by us alone."""
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    written.replace(path)

@@ -1,0 +1,137 @@
+"""The dependency rules hold, and each of them catches what it was written against.
+
+Source: house.md section 3; pyproject.toml ``[tool.importlinter]``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.support.bus_room import REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+PLANTS = (
+    ("rooms are layered", "signet_actors/protocol/header.py", "import signet_actors.runtime.clock"),
+    ("rooms are layered", "signet_actors/writer/session.py", "import signet_actors.gateway.guard"),
+    ("rooms are layered", "signet_actors/store/rows.py", "import signet_actors.providers.select"),
+    ("rooms are layered", "signet_actors/errors.py", "import signet_actors.domain.limits"),
+    ("rooms are layered", "signet_actors/attic/__init__.py", '"""A room that the contract does not name."""'),
+    (
+        "no model call and no HTTP client near a write lock",
+        "signet_actors/writer/commands/memories.py",
+        "import urllib.request",
+    ),
+    ("no model call and no HTTP client near a write lock", "signet_actors/searcher/recall.py", "import wordllama"),
+    ("no model call and no HTTP client near a write lock", "signet_actors/retention/actor.py", "import http.client"),
+    (
+        "only writer and searcher touch the store",
+        "signet_actors/gateway/state.py",
+        "import signet_actors.store.connect",
+    ),
+    ("only the writer may write", "signet_actors/searcher/reader.py", "import signet_actors.store.transaction"),
+    ("only the writer may write", "signet_actors/searcher/reader.py", "import signet_actors.store.migrate"),
+    ("the domain is pure", "signet_actors/domain/retention.py", "import time"),
+    ("the domain is pure", "signet_actors/domain/ranking/fusion.py", "import logging"),
+    ("the command line is a client", "signet_actors/cli/doctor.py", "import signet_actors.writer.check"),
+    ("zmq has one door", "signet_actors/gateway/actor.py", "import zmq"),
+    ("SQLite has one door", "signet_actors/writer/actor.py", "import apsw"),
+    ("SQLite has one door", "signet_actors/cli/doctor.py", "import sqlite3"),
+    ("the web framework stays in the gateway", "signet_actors/runtime/listener.py", "import uvicorn"),
+    ("YAML stays in config", "signet_actors/gateway/routes/config_files.py", "import yaml"),
+)
+
+
+def lint(tree: Path) -> tuple[int, str]:
+    """The exit code and the output of import-linter on ``tree``."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from importlinter.cli import lint_imports_command; lint_imports_command()",
+            "--no-cache",
+        ],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "200", "PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the code that a test may spoil."""
+    shutil.copytree(
+        REPOSITORY / "signet_actors", tmp_path / "signet_actors", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copyfile(REPOSITORY / "pyproject.toml", tmp_path / "pyproject.toml")
+    return tmp_path
+
+
+def contract_names() -> list[str]:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    return [contract["name"] for contract in settings["tool"]["importlinter"]["contracts"]]
+
+
+def test_the_code_keeps_every_contract(tree: Path) -> None:
+    code, said = lint(tree)
+    assert code == 0, said
+    for name in contract_names():
+        assert f"{name} KEPT" in said
+
+
+def test_there_is_a_planted_violation_for_every_contract() -> None:
+    assert {name for name, _, _ in PLANTS} == set(contract_names())
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "line"), PLANTS, ids=[f"{path.removeprefix('signet_actors/')}: {line}" for _, path, line in PLANTS]
+)
+def test_a_planted_violation_is_caught(tree: Path, name: str, path: str, line: str) -> None:
+    file = tree / path
+    file.parent.mkdir(exist_ok=True)
+    if file.exists():
+        file.write_text(f"{file.read_text(encoding='utf-8')}\n{line}\n", encoding="utf-8")
+    else:
+        file.write_text(f"{line}\n", encoding="utf-8")
+    code, said = lint(tree)
+    assert code != 0
+    if path.startswith("signet_actors/attic"):
+        assert "attic" in said
+    else:
+        assert f"{name} BROKEN" in said, said
+
+
+@pytest.mark.parametrize(
+    ("role", "refused"),
+    [("writer", True), ("searcher", True), ("gateway", False)],
+    ids=["writer", "searcher", "gateway"],
+)
+def test_a_network_connection_planted_in_a_storing_process_is_refused(tree: Path, role: str, *, refused: bool) -> None:
+    """The real entry point arms the refusal before the planted code, the first that it calls, is run."""
+    boot = tree / "signet_actors" / "runtime" / "boot.py"
+    planted = "def read_boot():\n    import socket\n    socket.create_connection(('127.0.0.1', 9))\n"
+    boot.write_text(f"{boot.read_text(encoding='utf-8')}\n\n{planted}", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", f"signet_actors.{role}"],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree)},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert ("PermissionError" in done.stderr) is refused, done.stderr
