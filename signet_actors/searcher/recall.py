@@ -128,11 +128,13 @@ def _union(
     words: keyword.KeywordHits, dense: VectorHits
 ) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
-    seqs = np.union1d(words.seqs, dense.seqs)
-    bm25 = np.zeros(len(seqs))
-    bm25[np.searchsorted(seqs, words.seqs)] = words.strengths
-    cosine = np.full(len(seqs), np.nan)
-    cosine[np.searchsorted(seqs, dense.seqs)] = dense.cosines
+    # Scattered over all rows, because sorting for a union costs more than touching an array of the store's length.
+    size = int(max(words.seqs.max(initial=0), dense.seqs.max(initial=0))) + 1
+    strength, similarity = np.zeros(size), np.full(size, np.nan)
+    strength[words.seqs] = words.strengths
+    similarity[dense.seqs] = dense.cosines
+    seqs = np.flatnonzero((strength > 0) | ~np.isnan(similarity))
+    bm25, cosine = strength[seqs], similarity[seqs]
     return seqs, bm25, cosine
 
 

@@ -98,13 +98,13 @@ def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = No
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA temp_store = MEMORY")
-    connection.execute("PRAGMA cache_size = -32768")
+    connection.execute("PRAGMA cache_size = -16384")
     connection.execute(f"PRAGMA journal_size_limit = {16 << 20}")
     connection.wal_autocheckpoint(0)
     return connection
 
 
-def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
+def open_reader(path: Path, *, cache_kib: int = 24576) -> apsw.Connection:
     """A connection that can only read and never checkpoints."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=256)
@@ -112,5 +112,4 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     _load_vec(connection)
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
-    connection.execute(f"PRAGMA mmap_size = {1 << 30}")
     return connection

@@ -1,4 +1,4 @@
-"""The durable job queue, as far as the writer owns it: enqueue, and return of expired leases.
+"""The durable job queue, as far as there are jobs now: the first one of a memory, and expired leases.
 
 Source: memory-system.txt "Job Queue"; decisions.md 11-13.
 """
@@ -12,12 +12,11 @@ LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
 WORKER_LOST = "the worker went away; the lease expired"
 
 
-def enqueue(session: Session, job_type: str, memory_id: str) -> None:
-    """A pending job of this kind exists for the memory; a second one is dropped while the first waits or runs."""
+def enqueue_first(session: Session, job_type: str, memory_id: str) -> None:
+    """A pending job waits for a memory that was made in this transaction and cannot have one yet."""
     session.tx.execute(
         "INSERT INTO memory_jobs (id, job_type, memory_id, max_attempts, created_at, updated_at)"
-        " SELECT ?, ?, ?, ?, ?, ? WHERE NOT EXISTS ("
-        " SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND status IN ('pending', 'leased'))",
+        " VALUES (?, ?, ?, ?, ?, ?)",
         (
             session.new_id(),
             job_type,
@@ -25,8 +24,6 @@ def enqueue(session: Session, job_type: str, memory_id: str) -> None:
             session.config.memory.pipeline_v2.worker.max_retries,
             session.now,
             session.now,
-            memory_id,
-            job_type,
         ),
     )
 

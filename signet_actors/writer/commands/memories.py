@@ -135,7 +135,7 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
         new_content=memory.content,
     )
     if extract:
-        jobs.enqueue(session, "extract", memory_id)
+        jobs.enqueue_first(session, "extract", memory_id)
     return Remembered(
         id=memory_id,
         type=memory.type,
