@@ -4,6 +4,8 @@ A retry, by the client with its ``Idempotency-Key`` or by the gateway after the 
 reply and acts no second time; the primary key decides between twins.
 
 Source: decisions.md 3; reliability.md section 2 rule 8.
+Departs: the content in a repeated ``Remembered`` is the row's as it is now (empty once the memory is erased), because a
+kept copy would outlive the memory (reliability.md R23).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ state, and gives up after one.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import http.client
 import json
 import os
@@ -35,8 +36,16 @@ PATIENCE_S = 30.0
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
 
+_libc = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
 living: list[LiveDaemon] = []
 """Daemons that were started and not stopped yet; a failing test shows their logs."""
+
+
+def _die_with_the_tests() -> None:
+    """Also when the tests themselves are killed, the supervisor goes, and its children with it."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -190,6 +199,7 @@ class LiveDaemon:
                 stdout=terminal,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_die_with_the_tests,  # noqa: PLW1509 - nothing but a system call, before any thread's lock
             )
         if self not in living:
             living.append(self)

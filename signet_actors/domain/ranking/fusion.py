@@ -22,8 +22,8 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
     """``alpha * max(0, cos) / max cos + (1 - alpha) * |bm25| / max |bm25|`` per candidate, in [0, 1].
 
     ``bm25``: shape (n,), strength of the keyword match, >= 0, 0 = no match. ``cosine``: shape (n,), NaN = no vector.
-    Where no word matched at all, the score is the cosine itself: scaled by its own best, the least unlike row would score
-    1 and ``min_score`` would mean nothing. Where no vector is alike, the scaled keyword leg alone decides.
+    Where no word matched at all, the score is the cosine itself: scaled by its own best, the least unlike row would
+    score 1 and ``min_score`` would mean nothing. Where no vector is alike, the scaled keyword leg alone decides.
     """
     keyword = np.abs(bm25)
     dense = np.where(np.isnan(cosine), 0.0, np.maximum(cosine, 0.0))
