@@ -9,7 +9,8 @@ import fcntl
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +35,18 @@ from signet_actors.writer.session import KnownRows, Session
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
+_ANSWER_NS = _NS // 2
+"""A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
 _QUICK_CHECK_BYTES = 64 << 20
 """A larger file is not read whole at start; `signet doctor` checks it on demand."""
 
 
 class LockWait:
-    """Busy handler: waits for a foreign lock at most ``limit_ms``, and shows meanwhile that this process lives."""
+    """Busy handler: how long to wait for a foreign lock, showing meanwhile that this process lives.
+
+    It gives up at ``until_ns`` at the latest, where that is set: whoever waited behind another batch has used up some of
+    its patience, and is refused while its caller still listens.
+    """
 
     def __init__(
         self, clock: Clock, loop: ActorLoop, limit_ms: int, *, sleep: Callable[[float], None] = time.sleep
@@ -48,23 +55,36 @@ class LockWait:
         self._loop = loop
         self._sleep = sleep
         self.limit_ms = limit_ms
+        self.until_ns: int | None = None
         self.starting = True
-        self._since_ns = 0
+        self._begun_ns = 0
         self._said_ns = 0
 
     def __call__(self, prior_calls: int) -> bool:
         now_ns = self._clock.monotonic_ns()
         if prior_calls == 0:
-            self._since_ns = now_ns
-        if now_ns - self._since_ns > self.limit_ms * 1_000_000:
+            self._begun_ns = now_ns
+        if now_ns - self._begun_ns >= self.limit_ms * 1_000_000:
+            return False
+        if self.until_ns is not None and now_ns >= self.until_ns:
             return False
         if self.starting and now_ns - self._said_ns >= _NS:
             self._said_ns = now_ns
             self._loop.starting("waiting: another program holds a lock on the database")
         elif not self.starting:
             self._loop.beat()
-        self._sleep(0.01)
+        self._sleep(0.005)
         return True
+
+    @contextmanager
+    def at_most(self, limit_ms: int, *, until_ns: int | None = None) -> Iterator[None]:
+        """Another patience, for what runs inside."""
+        before = self.limit_ms, self.until_ns
+        self.limit_ms, self.until_ns = limit_ms, until_ns
+        try:
+            yield
+        finally:
+            self.limit_ms, self.until_ns = before
 
 
 class Writer:
@@ -142,7 +162,11 @@ class Writer:
         start = 0
         try:
             for start in range(0, len(effects), limit):
-                group.commit(effects[start : start + limit])
+                part = effects[start : start + limit]
+                deadlines = [incoming.header.deadline_ns for incoming in part if incoming.header.deadline_ns]
+                until_ns = min(deadlines) - _ANSWER_NS if deadlines else None
+                with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
+                    group.commit(part)
         except StoreIOError as error:
             for incoming in effects[start + limit :]:
                 incoming.reply(
@@ -164,7 +188,9 @@ class Writer:
                 group.probe_storage()
             due = now_ns - self._housekept_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
             if due:
-                done = group.housekeep(replies_before_ms=self.clock.wall_ms() - self.config.writer.reply_retention_ms)
+                before_ms = self.clock.wall_ms() - self.config.writer.reply_retention_ms
+                with self.waiting.at_most(0):  # nobody waits for this, and commands must not wait for it
+                    done = group.housekeep(replies_before_ms=before_ms)
                 if not done.more:
                     self._housekept_ns = now_ns
                 more = done.more
@@ -266,7 +292,8 @@ class Writer:
         if not self._roster_pending:
             return
         try:
-            self._first_commit()
+            with self.waiting.at_most(0):
+                self._first_commit()
             self._roster_pending = False
         except (LockTimeout, DiskFull) as error:
             self.log.warning("roster_not_written_yet", error=str(error))
@@ -288,15 +315,13 @@ class Writer:
         )
         if plan is None or self.connection is None:
             return
-        self.waiting.limit_ms = plan.busy_ms
         try:
-            frames, folded = checkpoint.checkpoint(self.connection, plan.mode)
+            with self.waiting.at_most(plan.busy_ms):
+                frames, folded = checkpoint.checkpoint(self.connection, plan.mode)
         except DiskFull:
             return
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
-        finally:
-            self.waiting.limit_ms = self.config.writer.busy_timeout_ms
         if frames < 0:
             self._restart_not_before_ns = self.clock.monotonic_ns() + checkpoint.RESTART_PAUSE_MS * 1_000_000
         else:

@@ -51,7 +51,7 @@ def test_what_waits_while_it_works_becomes_one_batch() -> None:
     async def test(room: BusRoom) -> None:
         room.start_ready("writer", "writer")
         async with bus_in(room) as bus:
-            first = asyncio.ensure_future(bus.ask_writer(command("sleep:100"), trace_id="t"))
+            first = asyncio.ensure_future(bus.ask_writer(command("sleep:500"), trace_id="t"))
             await asyncio.sleep(0)
             await asyncio.gather(first, *(bus.ask_writer(command("x"), trace_id="t") for _ in range(50)))
             await soon(lambda: room.counters("writer").get("handled") == 51)
@@ -91,7 +91,7 @@ def test_the_last_answers_of_a_crashing_actor_leave_it() -> None:
         failure = msgspec.msgpack.decode(body, type=Failure)
         assert failure.code == ErrorCode.INTERNAL
         assert "told" not in failure.detail
-        client.close()
+        client.close(linger=0)
 
 
 def test_an_actor_that_leaves_says_why_and_leaves_nobody_without_an_outcome() -> None:

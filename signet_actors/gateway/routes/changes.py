@@ -1,6 +1,6 @@
 """Changes to one memory over HTTP: patch, delete, recover; each says why, and may say of which version.
 
-Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md.
+Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 3, 26, 30-33, 35.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.fields import (
-    Fields,
-    read_scope_of,
-)
+from signet_actors.gateway.fields import Fields, read_scope_of
 from signet_actors.gateway.refusals import refusal
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
@@ -30,12 +27,7 @@ from signet_actors.protocol.http.memories import (
     Refusal,
 )
 from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.writer import (
-    ForgetMemory,
-    MemoryPatch,
-    ModifyMemory,
-    RecoverMemory,
-)
+from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, RecoverMemory
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState

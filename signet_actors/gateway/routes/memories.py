@@ -1,6 +1,6 @@
 """Memories over HTTP, read one by one: the list, a memory, its history.
 
-Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 3, 4, 23, 26, 30-33, 35.
+Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 30-32, 35.
 Departs: a history item shows null for what it does not know, as memory-api.txt does, where the reference daemon
 leaves the key out.
 """
@@ -15,12 +15,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, NotFound
-from signet_actors.gateway.fields import (
-    MAX_OFFSET,
-    Fields,
-    joined_tags,
-    read_scope_of,
-)
+from signet_actors.gateway.fields import MAX_OFFSET, Fields, joined_tags, read_scope_of
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.protocol.http.memories import (
     HistoryItem,

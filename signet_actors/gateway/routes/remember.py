@@ -1,6 +1,6 @@
 """Remember over HTTP, under each of its three paths: one text becomes one memory, or its chunks.
 
-Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md.
+Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 4, 23, 26, 30, 31, 33.
 """
 
 from __future__ import annotations
@@ -16,26 +16,13 @@ from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANC
 from signet_actors.domain.normalization import content_hash
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest
-from signet_actors.gateway.fields import (
-    MAX_TEXT_CHARS,
-    Fields,
-    agent_of,
-    joined_tags,
-)
+from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, agent_of, joined_tags
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.gateway.stored_text import StoredText, stored_text, stored_vectors
-from signet_actors.protocol.http.memories import (
-    RememberChunksReply,
-    RememberReply,
-    RememberRequest,
-)
+from signet_actors.protocol.http.memories import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.writer import (
-    NewMemory,
-    Remember,
-    RememberChunks,
-)
+from signet_actors.protocol.writer import NewMemory, Remember, RememberChunks
 
 MAX_CHUNKS: Final = 4000
 """Chunks of one content; with their vectors they are one message of some 6 MB and one transaction."""
