@@ -90,7 +90,7 @@ class Wanted:
             return self.actor is None and self.trace is None
         if LEVELS.get(str(entry.get("level")), 20) < self.level:
             return False
-        if self.trace is not None and entry.get("trace") != self.trace:
+        if self.trace is not None and self.trace not in (entry.get("trace"), *_list(entry.get("traces"))):
             return False
         speaker = str(entry.get("actor", ""))
         return self.actor is None or speaker == self.actor or speaker.startswith(f"{self.actor}-")
@@ -223,3 +223,8 @@ def _print(line: bytes, *, as_json: bool) -> None:
     )
     for frame in entry.get("stack") or []:
         click.echo(f"    {one_line(frame)}")
+
+
+def _list(value: object) -> list[object]:
+    """The traces of a group commit; anything else is none."""
+    return value if isinstance(value, list) else []

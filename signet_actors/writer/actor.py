@@ -44,8 +44,8 @@ _QUICK_CHECK_BYTES = 64 << 20
 class LockWait:
     """Busy handler: how long to wait for a foreign lock, showing meanwhile that this process lives.
 
-    It gives up at ``until_ns`` at the latest, where that is set: whoever waited behind another batch has used up some of
-    its patience, and is refused while its caller still listens.
+    It gives up at ``until_ns`` at the latest, where that is set: whoever waited behind another batch has used up some
+    of its patience, and is refused while its caller still listens.
     """
 
     def __init__(

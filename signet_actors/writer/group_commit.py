@@ -134,6 +134,9 @@ class GroupCommit:
         self.figures.commits += 1
         self.figures.rows += len(batch)
         self.figures.largest_batch = max(self.figures.largest_batch, len(batch))
+        if self.config.logging.level == "debug":
+            traces = [waiting.header.trace_id for waiting, _ in answers]
+            self.log.debug("committed", rows=len(answers), traces=traces)
         for index, (waiting, answer) in enumerate(answers):
             waiting.reply(answer)
             if index == 0:
