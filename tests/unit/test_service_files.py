@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import configparser
+import plistlib
+from pathlib import Path
+
+import pytest
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ExitCode
+
+OPS = Path(__file__).resolve().parents[2] / "ops"
+
+
+def unit(name: str) -> configparser.SectionProxy:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(OPS / "systemd" / name)
+    return parser["Service"]
+
+
+@pytest.mark.parametrize("name", ["signet.service", "signet-system.service"])
+def test_a_unit_does_not_restart_what_a_restart_cannot_mend(name: str) -> None:
+    service = unit(name)
+    assert set(service["RestartPreventExitStatus"].split()) == {str(ExitCode.IN_USE), str(ExitCode.CONFIG)}
+    assert service["Type"] == "notify"
+    assert service["ExecStart"].endswith("python -m supervisor")
+    assert service["UMask"] == "0077"
+
+
+@pytest.mark.parametrize("name", ["signet.service", "signet-system.service"])
+def test_a_unit_waits_longer_than_the_daemon_may_take(name: str) -> None:
+    service, supervision = unit(name), Config().supervision
+    assert int(service["TimeoutStartSec"]) * 1000 > supervision.start_timeout_ms
+    assert int(service["TimeoutStopSec"]) * 1000 > supervision.drain_ms
+    assert int(service["WatchdogSec"]) * 1000 > 2 * supervision.heartbeat_ms * supervision.liveness
+
+
+def test_the_launch_agent_runs_the_supervisor_and_restarts_only_failures() -> None:
+    with (OPS / "launchd" / "org.signet.actors.plist").open("rb") as file:
+        agent = plistlib.load(file)
+    assert agent["ProgramArguments"][-2:] == ["-m", "supervisor"]
+    assert agent["KeepAlive"] == {"SuccessfulExit": False}
+    assert agent["Umask"] == 0o077
