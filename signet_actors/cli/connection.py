@@ -5,6 +5,9 @@ package costs more than a whole recall. Every mutating request carries an ``Idem
 that a lost answer may be asked for again: once after a broken connection or a 504, and after a 503 for as
 long as the daemon's Retry-After fits into ``patience_s`` (a writer restarts within a second).
 
+Only a 2xx with a JSON object is an answer. What else comes (a redirect, an empty body, the page of another
+program) claims nothing: it is a refusal, and after a change its outcome is unknown.
+
 Source: reliability.md appendix B, "HTTP outcomes"; decisions.md 3.
 """
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import os
 import socket
 import time
@@ -20,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from signet_actors.cli.presentation import one_line
 from signet_actors.errors import (
     ConfigError,
     DaemonNotRunning,
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
 ACTOR = "cli"
 ADDRESS_FILE_NAME = "address"
 PATIENCE_S = 5.0
+SHORTEST_WAIT_S = 0.05
+LONGEST_RETRY_AFTER_S = 3600.0
+SHOWN_ERROR_CHARS = 500
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach one that listens on all
 
 CODE_OF_STATUS: dict[int, ErrorCode] = {
@@ -79,11 +87,36 @@ class Address:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the daemon with a status below 400. ``raw`` is its body as it came."""
+    """An answer of the daemon: 2xx, a JSON object. ``raw`` is its body as it came; ``changes``: to a change."""
 
     status: int
     raw: bytes
-    body: Any
+    body: dict[str, Any]
+    changes: bool = False
+
+    def records(self, name: str) -> list[dict[str, Any]]:
+        """The member that is a list of objects; raises RequestRefused where it is anything else, or missing."""
+        found = self.body.get(name)
+        if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
+            raise self.odd(f"no list of {name}")
+        return found
+
+    def text(self, name: str) -> str:
+        """The member that is a text; raises RequestRefused where it is anything else, empty, or missing."""
+        found = self.body.get(name)
+        if not isinstance(found, str) or not found:
+            raise self.odd(f"no {name}")
+        return found
+
+    def confirm(self, name: str, *words: str | bool) -> None:
+        """The member says one of the words; raises RequestRefused where it says anything else, or nothing."""
+        said = self.body.get(name)
+        if not any(type(said) is type(word) and said == word for word in words):
+            raise self.odd(f"it does not say {name} {' or '.join(json.dumps(word) for word in words)}")
+
+    def odd(self, why: str) -> RequestRefused:
+        """The refusal of this answer: it has not the form that the API gives it."""
+        return not_an_answer(why, changes=self.changes, answer=self.raw)
 
 
 def find_address(invocation: Invocation) -> Address:
@@ -152,6 +185,7 @@ class DaemonClient:
         self.address = address
         self.timeout_s = timeout_s
         self.patience_s = patience_s
+        self.last: Answer | None = None
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str, **query: Any) -> Answer:
@@ -159,13 +193,27 @@ class DaemonClient:
         return self.request("GET", path, query=query)
 
     def send(self, method: str, path: str, body: Mapping[str, Any]) -> Answer:
-        """The answer to a request with a body. Members that are None are left out."""
-        return self.request(method, path, body={name: value for name, value in body.items() if value is not None})
+        """The answer to a change. Members that are None are left out."""
+        return self.request(method, path, body=_given(body))
+
+    def ask(self, path: str, body: Mapping[str, Any]) -> Answer:
+        """The answer to a POST that changes nothing. Members that are None are left out."""
+        return self.request("POST", path, body=_given(body), changes=False)
 
     def request(
-        self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+        changes: bool | None = None,
     ) -> Answer:
-        """The daemon's answer below 400; raises RequestRefused, OutcomeUnknown or DaemonNotRunning."""
+        """The daemon's answer; raises RequestRefused, OutcomeUnknown or DaemonNotRunning.
+
+        ``changes`` tells whether the request changes anything; by default its method does.
+        """
+        changes = method in MUTATING if changes is None else changes
         target = self.address.prefix + path
         given = {name: _query_text(value) for name, value in (query or {}).items() if value is not None}
         if given:
@@ -175,10 +223,11 @@ class DaemonClient:
         if body is not None:
             payload = json.dumps(body, ensure_ascii=True).encode()
             headers["Content-Type"] = "application/json"
-        if method in MUTATING:
+        if changes:
             headers["Idempotency-Key"] = f"{ACTOR}-{uuid.uuid4()}"
         self._doubt()
-        return self._attempts(method, target, payload, headers)
+        self.last = self._attempts(method, target, payload, headers, changes=changes)
+        return self.last
 
     def close(self) -> None:
         """The connection is closed."""
@@ -186,30 +235,34 @@ class DaemonClient:
             self._connection.close()
             self._connection = None
 
-    def _attempts(self, method: str, target: str, payload: bytes | None, headers: dict[str, str]) -> Answer:
+    def _attempts(
+        self, method: str, target: str, payload: bytes | None, headers: dict[str, str], *, changes: bool = False
+    ) -> Answer:
         patient_until = time.monotonic() + self.patience_s
         asked_again = False
         while True:
             try:
                 response, raw = self._once(method, target, payload, headers)
+            except UnicodeError as error:  # a host name that no name service could take
+                raise self._not_running() from error
             except (http.client.HTTPException, ConnectionError, TimeoutError, OSError) as error:
                 self.close()
                 if isinstance(error, ConnectionRefusedError | socket.gaierror):
                     raise self._not_running() from error
                 if asked_again or isinstance(error, TimeoutError):
-                    raise self._no_answer(method, error) from error
+                    raise self._no_answer(error, changes=changes) from error
                 asked_again = True
                 continue
             if response.status < 400:
-                return Answer(response.status, raw, _decoded(raw))
-            refused = _refusal(response, raw)
+                return _answer(response, raw, changes=changes)
+            refused = _refusal(response, raw, changes=changes)
             if refused.code is ErrorCode.OUTCOME_UNKNOWN and not asked_again:
                 asked_again = True
                 continue
             wait_s = (refused.retry_after_ms or 0) / 1000
             retryable = refused.code in (ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED)
             if retryable and wait_s > 0 and time.monotonic() + wait_s <= patient_until:
-                time.sleep(wait_s)
+                time.sleep(max(wait_s, SHORTEST_WAIT_S))
                 continue
             raise refused
 
@@ -230,10 +283,9 @@ class DaemonClient:
         address, workspace = self.address, self.address.workspace
         self.address = Address(address.host, address.port, workspace=workspace)
         try:
-            health = self._attempts("GET", "/health", None, {"Accept": "application/json"}).body
+            serves = self._attempts("GET", "/health", None, {"Accept": "application/json"}).body.get("agentsDir")
         except RequestRefused:
-            health = None
-        serves = health.get("agentsDir") if isinstance(health, dict) else None
+            serves = None
         if not isinstance(serves, str) or os.path.realpath(serves) != os.path.realpath(workspace):
             other = f"the workspace {serves}" if isinstance(serves, str) else "another program"
             raise DaemonNotRunning(f"no daemon runs on {workspace} (port {address.port} belongs to {other})")
@@ -243,9 +295,9 @@ class DaemonClient:
             return DaemonNotRunning(f"no daemon runs on {self.address.workspace}")
         return DaemonNotRunning(f"no daemon answers at {self.address}")
 
-    def _no_answer(self, method: str, error: Exception) -> OutcomeUnknown | RequestRefused:
+    def _no_answer(self, error: Exception, *, changes: bool) -> OutcomeUnknown | RequestRefused:
         reason = "no answer in time" if isinstance(error, TimeoutError) else "the connection broke"
-        if method in MUTATING:
+        if changes:
             return OutcomeUnknown(f"{reason} from {self.address}; whether the change was applied is unknown")
         return RequestRefused(f"{reason} from {self.address}", code=ErrorCode.UNAVAILABLE)
 
@@ -255,36 +307,77 @@ def memory_path(memory_id: str, tail: str = "") -> str:
     return f"/api/memory/{quote(memory_id, safe='')}{tail}"
 
 
+def not_an_answer(why: str, *, changes: bool, answer: bytes = b"") -> RequestRefused:
+    """The refusal of what no Signet daemon would say; after a change nobody knows what was applied."""
+    return RequestRefused(
+        f"the answer is not one of a Signet daemon ({why})",
+        code=ErrorCode.OUTCOME_UNKNOWN if changes else ErrorCode.MISDIRECTED_REQUEST,
+        answer=answer,
+    )
+
+
+def retry_after_ms(header: str | None) -> int | None:
+    """The wait that a Retry-After in seconds asks for, an hour at most; None without a usable one."""
+    try:
+        seconds = float(header or "")
+    except ValueError:
+        return None
+    if not math.isfinite(seconds) or seconds < 0:
+        return None
+    return int(min(seconds, LONGEST_RETRY_AFTER_S) * 1000)
+
+
+def _given(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if value is not None}
+
+
 def _query_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
 
 
-def _decoded(raw: bytes) -> Any:
+def _object(raw: bytes) -> dict[str, Any] | None:
+    """The JSON object of a body; None where it is anything else."""
     try:
-        return json.loads(raw)
+        decoded = json.loads(raw)
     except (ValueError, RecursionError):
         return None
+    return decoded if isinstance(decoded, dict) else None
 
 
-def _refusal(response: http.client.HTTPResponse, raw: bytes) -> RequestRefused:
-    body = _decoded(raw)
-    said: dict[str, Any] = body if isinstance(body, dict) else {}
+def _answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> Answer:
+    body = _object(raw)
+    if not 200 <= response.status < 300:
+        raise not_an_answer(one_line(f"{response.status} {response.reason}"), changes=changes)
+    if body is None:
+        raise not_an_answer("it is no JSON object" if raw.strip() else "it is empty", changes=changes)
+    return Answer(response.status, raw, body, changes)
+
+
+def _refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> RequestRefused:
+    body = _object(raw)
+    said = body or {}
     try:
         code = ErrorCode(said.get("code", ""))
     except ValueError:
-        code = CODE_OF_STATUS.get(response.status, ErrorCode.INTERNAL if response.status >= 500 else ErrorCode.CONFLICT)
-    detail = said.get("error") or said.get("status") or f"the daemon answered {response.status} {response.reason}"
-    try:
-        retry_after_ms: int | None = int(float(response.getheader("Retry-After") or "") * 1000)
-    except ValueError:
-        retry_after_ms = None
+        code = _code_of(response.status, changes=changes)
+    words = [word for word in (said.get("error"), said.get("status")) if isinstance(word, str) and word]
+    detail = words[0] if words else f"the daemon answered {response.status} {response.reason}"
     field = said.get("field")
     return RequestRefused(
-        str(detail),
+        one_line(detail, SHOWN_ERROR_CHARS),
         code=code,
         field=field if isinstance(field, str) else None,
-        retry_after_ms=retry_after_ms,
-        answer=raw,
+        retry_after_ms=retry_after_ms(response.getheader("Retry-After")),
+        answer=raw if body is not None else b"",
     )
+
+
+def _code_of(status: int, *, changes: bool) -> ErrorCode:
+    """The code of a refusal that names none: a failure behind a proxy may have come after the change."""
+    if status in CODE_OF_STATUS:
+        return CODE_OF_STATUS[status]
+    if status < 500:
+        return ErrorCode.CONFLICT
+    return ErrorCode.OUTCOME_UNKNOWN if changes else ErrorCode.INTERNAL

@@ -171,7 +171,7 @@ def daemon_findings(patient: Patient) -> Iterator[Finding]:
         yield Finding("daemon", WARN, f"pid {pid} runs but does not listen yet", "wait a moment; see `signet logs`")
         return
     try:
-        patient.client.get("/health/ready")
+        patient.client.get("/health/ready").confirm("ready", True)
     except SignetError as error:
         yield Finding(
             "daemon",
@@ -182,8 +182,9 @@ def daemon_findings(patient: Patient) -> Iterator[Finding]:
     else:
         yield Finding("daemon", OK, f"ready at {patient.client.address} (pid {pid})")
     try:
-        actors: list[dict[str, Any]] = patient.client.get("/api/status").body.get("actors") or []
-    except SignetError:
+        actors = patient.client.get("/api/status").records("actors")
+    except SignetError as error:
+        yield Finding("daemon", WARN, f"no status: {error.detail}", "signet logs --actor gateway")
         return
     for actor in actors:
         if actor.get("state") != "up":

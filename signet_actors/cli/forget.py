@@ -114,7 +114,9 @@ def _forget_one(
     agent: str | None,
 ) -> None:
     if not yes:
-        memory = client.get(memory_path(memory_id), agentId=agent).body
+        found = client.get(memory_path(memory_id), agentId=agent)
+        found.text("content")
+        memory = found.body
         pinned = ", pinned" if memory.get("pinned") else ""
         say(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
         if_version = if_version or memory.get("version")
@@ -122,6 +124,7 @@ def _forget_one(
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     body = {"reason": reason, "force": force, "if_version": if_version, "agentId": agent}
     answer = client.send("DELETE", memory_path(memory_id), body)
+    answer.confirm("status", "deleted")
     if invocation.as_json:
         print_answer(answer)
     else:
@@ -140,9 +143,12 @@ def _forget_many(
     agent: str | None,
 ) -> None:
     request = {**chosen, "mode": "preview", "force": force, "agentId": agent}
-    answer = client.send("POST", "/api/memory/forget", request)
-    candidates: list[dict[str, Any]] = answer.body.get("candidates") or []
-    found = [str(candidate["id"]) for candidate in candidates]
+    answer = client.ask("/api/memory/forget", request)
+    answer.confirm("mode", "preview")
+    candidates = answer.records("candidates")
+    if not all(isinstance(candidate.get("id"), str) for candidate in candidates):
+        raise answer.odd("a candidate without an id")
+    found: list[str] = [candidate["id"] for candidate in candidates]
     unknown = [memory_id for memory_id in chosen.get("ids", []) if memory_id not in found]
     if preview_only and invocation.as_json:
         print_answer(answer)
@@ -172,15 +178,18 @@ def _forget_many(
             "agentId": agent,
         },
     )
-    results: list[dict[str, Any]] = executed.body.get("results") or []
+    executed.confirm("mode", "execute")
+    results = executed.records("results")
+    if unsaid := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
+        raise executed.odd(f"it says nothing of {one_line(min(unsaid))}")
     kept = [result for result in results if result.get("status") != "deleted"]
     if invocation.as_json:
         print_answer(executed)
     else:
         for result in kept:
-            say(f"{result.get('id')} was kept: {_why(str(result.get('status')))}")
+            say(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
         tail = "for good" if force else "`signet recover ID` brings one back"
-        click.echo(f"Forgot {executed.body.get('deleted', len(results) - len(kept))} of {len(found)}; {tail}.")
+        click.echo(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
     if kept or unknown:
         click.get_current_context().exit(REFUSED)
 

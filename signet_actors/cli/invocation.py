@@ -22,12 +22,13 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 @dataclass
 class Invocation:
-    """One call of ``signet``."""
+    """One call of ``signet``. ``asked`` is the client of the daemon, once the command has one."""
 
     as_json: bool = False
     url: str | None = None
     workspace_option: str | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    asked: DaemonClient | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -60,6 +61,7 @@ class Invocation:
 
         client = DaemonClient(find_address(self), timeout_s=timeout_s)
         click.get_current_context().call_on_close(client.close)
+        self.asked = client
         return client
 
 

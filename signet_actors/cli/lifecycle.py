@@ -164,7 +164,7 @@ def _wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, de
         if address is not None:
             client = DaemonClient(address, timeout_s=2, patience_s=0)
             try:
-                client.get("/health/ready")
+                client.get("/health/ready").confirm("ready", True)
             except SignetError as error:
                 last = error.detail
             else:

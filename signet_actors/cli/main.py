@@ -2,7 +2,7 @@
 
 Start-up time is what a person feels at every call, so the table carries the help lines and ``signet --help``
 imports no command at all. Every failure leaves through one door: one line on standard error that says what
-happened and what to do, and the exit code of ``exit_codes.py``.
+happened and what to do, and the exit code of ``exit_codes.py``. An answer of an odd shape is such a failure too.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("version", "status", "version", "Print the version."),
 )
 
+ODD_SHAPES = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
+"""What a command raises on an answer whose members are not what the API says."""
+
 
 class SignetGroup(click.Group):
     """The commands of ``COMMANDS``, in that order, imported on use."""
@@ -80,11 +83,21 @@ class SignetGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a failure becomes one line on standard error and its documented exit code."""
+        invocation = ctx.ensure_object(Invocation)
+        failure: SignetError
         try:
             return super().invoke(ctx)
         except SignetError as error:
-            report(error, as_json=ctx.ensure_object(Invocation).as_json)
-            ctx.exit(exit_code(error))
+            failure = error
+        except UnicodeEncodeError:  # what standard output cannot take says nothing about the answer
+            raise
+        except ODD_SHAPES as error:
+            last = invocation.asked.last if invocation.asked else None
+            if last is None:
+                raise  # nothing was answered: a fault of this program, which its traceback explains best
+            failure = last.odd(f"{type(error).__name__} in showing it")
+        report(failure, as_json=invocation.as_json)
+        raise click.exceptions.Exit(exit_code(failure))
 
 
 def report(error: SignetError, *, as_json: bool) -> None:

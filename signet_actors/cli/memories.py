@@ -27,7 +27,7 @@ from signet_actors.cli.presentation import (
 )
 
 if TYPE_CHECKING:
-    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.connection import Answer, DaemonClient
     from signet_actors.cli.invocation import Invocation
 
 FIELDS = (
@@ -163,26 +163,26 @@ def remember(
             "agentId": agent,
         },
     )
+    stored: dict[str, Any] = answer.body
+    ids = _stored_ids(answer)
     if invocation.as_json:
         print_answer(answer)
         return
-    stored: dict[str, Any] = answer.body
     if stored.get("redacted"):
         say("A secret in the text was replaced by a placeholder.")
     if stored.get("chunked"):
-        ids: list[str] = stored.get("ids") or []
         if on_terminal():
-            click.echo(f"Remembered as {stored.get('chunk_count', len(ids))} parts:")
+            click.echo(f"Remembered as {len(ids)} parts:")
         for part_id in ids:
-            click.echo(part_id)
+            click.echo(one_line(part_id))
         return
     if not on_terminal():
-        click.echo(stored["id"])
+        click.echo(one_line(ids[0]))
         return
     about = [one_line(stored.get("type")), one_line(tags_text(stored.get("tags")))]
     about += ["pinned"] if stored.get("pinned") else []
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
-    click.echo(f"{head} {stored['id']} ({', '.join(part for part in about if part)})")
+    click.echo(f"{head} {one_line(ids[0])} ({', '.join(part for part in about if part)})")
     if stored.get("embedded") is False:
         say("It is found by its words at once; its vector is not there yet.")
 
@@ -205,10 +205,10 @@ def list_memories(
     answer = invocation.client().get(
         "/api/memories", limit=limit, offset=offset, type=type_, deleted=deleted or None, agentId=agent
     )
+    memories = answer.records("memories")
     if invocation.as_json:
         print_answer(answer)
         return
-    memories: list[dict[str, Any]] = answer.body.get("memories") or []
     if memories:
         print_memories(memories)
     if on_terminal():
@@ -231,11 +231,14 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, deleted: bo
     """Show one memory in full."""
     client = invocation.client()
     answer = client.get(memory_path(memory_id), agentId=agent, includeDeleted=deleted or None)
+    answer.text("id")
+    answer.text("content")
     if invocation.as_json and not with_history:
         print_answer(answer)
         return
     if invocation.as_json:
         events = client.get(memory_path(memory_id, "/history"), agentId=agent)
+        events.records("history")
         click.echo(b'{"memory":' + answer.raw.strip() + b',"history":' + events.raw.strip() + b"}")
         return
     memory: dict[str, Any] = answer.body
@@ -264,7 +267,9 @@ def history(invocation: Invocation, memory_id: str, limit: int, agent: str | Non
     """
     client = invocation.client()
     if invocation.as_json:
-        print_answer(client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent))
+        answer = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent)
+        answer.records("history")
+        print_answer(answer)
         return
     _print_history(client, memory_id, limit=limit, agent=agent)
 
@@ -311,15 +316,16 @@ def edit(
     if pinned is not None:
         patch["pinned"] = pinned
     if not patch:
-        memory = client.get(memory_path(memory_id), agentId=agent).body
-        edited = _edited(str(memory["content"]))
+        found = client.get(memory_path(memory_id), agentId=agent)
+        edited = _edited(found.text("content"))
         if edited is None:
             say("Nothing changed.")
             return
         patch["content"] = edited
-        if_version = if_version or memory.get("version")
+        if_version = if_version or found.body.get("version")
     body = {**patch, "reason": reason, "if_version": if_version, "agentId": agent}
     answer = client.send("PATCH", memory_path(memory_id), body)
+    answer.confirm("status", "updated", "no_changes")
     if invocation.as_json:
         print_answer(answer)
     elif answer.body.get("status") == "no_changes":
@@ -342,10 +348,21 @@ def recover(invocation: Invocation, memory_id: str, reason: str, if_version: int
     """
     body = {"reason": reason, "if_version": if_version, "agentId": agent}
     answer = invocation.client().send("POST", memory_path(memory_id, "/recover"), body)
+    answer.confirm("status", "recovered")
     if invocation.as_json:
         print_answer(answer)
     else:
         click.echo(f"Recovered {memory_id} (version {answer.body.get('newVersion')}).")
+
+
+def _stored_ids(answer: Answer) -> list[str]:
+    """The ids under which the text is stored: one, or one a part; raises RequestRefused where none is named."""
+    if not answer.body.get("chunked"):
+        return [answer.text("id")]
+    ids = answer.body.get("ids")
+    if not isinstance(ids, list) or not ids or not all(isinstance(part_id, str) and part_id for part_id in ids):
+        raise answer.odd("no ids")
+    return ids
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -369,7 +386,7 @@ def _edited(content: str) -> str | None:
 
 
 def _print_history(client: DaemonClient, memory_id: str, *, limit: int, agent: str | None) -> None:
-    events = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent).body.get("history") or []
+    events = client.get(memory_path(memory_id, "/history"), limit=limit, agentId=agent).records("history")
     print_table(
         ("when", "event", "by", "reason", "text"),
         [

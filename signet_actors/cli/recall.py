@@ -5,7 +5,7 @@ Source: memory-api.txt "POST /api/memory/recall"; wire.md 2.6.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -54,8 +54,7 @@ def recall(
     QUERY is a question in plain words, an identifier, or both. On a pipe: score, id, type, created, tags and
     content, separated by tabs.
     """
-    answer = invocation.client().send(
-        "POST",
+    answer = invocation.client().ask(
         "/api/memory/recall",
         {
             "query": " ".join(query),
@@ -73,10 +72,10 @@ def recall(
             "agentId": agent,
         },
     )
+    results = answer.records("results")
     if invocation.as_json:
         print_answer(answer)
         return
-    results: list[dict[str, Any]] = answer.body.get("results") or []
     if not results:
         say("Nothing found.")
         return

@@ -11,7 +11,7 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import on_terminal, print_answer, print_table, say
+from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_table, say
 
 if TYPE_CHECKING:
     from signet_actors.cli.exit_codes import REFUSED
@@ -34,15 +34,16 @@ def sweep(invocation: Invocation, confirm_clock: bool) -> None:
     """
     body = {"confirmClock": True} if confirm_clock else {}
     answer = invocation.client(timeout_s=120).send("POST", "/api/repair/retention-sweep", body)
+    answer.confirm("success", True, False)
+    steps = answer.records("steps")
     if invocation.as_json:
         print_answer(answer)
         return
-    steps = answer.body.get("steps") or []
     print_table(
         ("step", "purged", ""),
         [(step.get("step"), step.get("count"), "more left" if step.get("more") else "") for step in steps],
     )
-    if answer.body.get("message") and (on_terminal() or not answer.body.get("success", True)):
-        say(str(answer.body["message"]))
-    if not answer.body.get("success", True):
+    if answer.body.get("message") and (on_terminal() or not answer.body["success"]):
+        say(one_line(answer.body["message"]))
+    if not answer.body["success"]:
         click.get_current_context().exit(REFUSED)

@@ -36,6 +36,8 @@ def status(invocation: Invocation) -> None:
     Exit code 3 when no daemon runs.
     """
     answer = invocation.client(timeout_s=10).get("/api/status")
+    answer.text("status")
+    actors = answer.records("actors")
     if invocation.as_json:
         print_answer(answer)
         return
@@ -55,7 +57,7 @@ def status(invocation: Invocation) -> None:
         ("process", "state", "pid", "life", "restarts", "detail"),
         [
             tuple(actor.get(name) for name in ("name", "state", "pid", "incarnation", "restarts", "detail"))
-            for actor in said.get("actors") or []
+            for actor in actors
         ],
         fold="detail",
     )

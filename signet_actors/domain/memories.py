@@ -46,7 +46,12 @@ _TYPE_RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 _CRITICAL = "critical:"
-_TAGS = re.compile(r"\[([^\]]+)\]:\s*(\S.*)", re.DOTALL)
+# A tag may itself hold brackets where a secret was cut out of it: [auth,[REDACTED:api-key]]: text
+_TAGS = re.compile(r"\[((?:\[REDACTED:[a-z-]{1,32}\]|[^\]]){1,4096})\]:\s*(\S.*)", re.DOTALL)
+
+INFERENCE_CHARS = 4096
+"""A type is inferred from this many characters at the beginning: what a text is about it says there, and the rules
+would take a third of a second on the longest content."""
 
 
 class Prefixes(NamedTuple):
@@ -61,7 +66,8 @@ def parse_prefixes(text: str) -> Prefixes:
     """``critical:`` pins, ``[a,b]:`` tags, and both are cut off; ``critical: [a,b]: text`` does both.
 
     Call it for an explicit remember only, never for extracted, ingested or synthesised text (decisions.md 39).
-    Tags from a prefix are lower-cased. Brackets without a tag in them stay in the text.
+    Tags from a prefix are lower-cased. Brackets without a tag in them, or with more than 4,096 characters, stay in
+    the text.
 
     Source: memory-system.txt "Importance and Tags"; wire.md 1.2.
     """
@@ -80,12 +86,14 @@ def parse_prefixes(text: str) -> Prefixes:
 def infer_type(content: str) -> str:
     """The type that the words of ``content`` suggest; the first rule that matches wins, ``fact`` if none does.
 
+    Only the first ``INFERENCE_CHARS`` characters are read.
+
     Source: wire.md 1.2 "Type inference" (the order); memory-system.txt "Memory Types" (``problem``).
     Departs: whole words with their inflections instead of substrings, so that "mustard" is no rule, "until
     tomorrow" no learning and "debugger" no issue; ``TIL`` counts in capitals or at the very beginning.
     """
     for name, pattern in _TYPE_RULES:
-        if pattern.search(content):
+        if pattern.search(content, 0, INFERENCE_CHARS):
             return name
     return DEFAULT_TYPE
 

@@ -14,7 +14,9 @@ import gc
 import random
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.config.workspace import Workspace
@@ -29,6 +31,7 @@ from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.logs import first_line
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -65,9 +68,11 @@ class Gateway:
         self.bus = AsyncBus(boot, clock, log, rng)
         self.state: GatewayState | None = None
         self.server: InProcessServer | None = None
+        self._changing: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
         """The exit code, once everything that was accepted is answered."""
+        asyncio.get_running_loop().set_exception_handler(self._nobody_caught)
         await self.bus.start()
         try:
             return await self._serve()
@@ -80,15 +85,18 @@ class Gateway:
         listener = socket.socket(fileno=self.boot.listen_fds[0])
         self.bus.starting("loading the embedding model")
         try:
-            embedder = await asyncio.to_thread(make_embedder, self.boot.config.embedding)
+            embedding = self.boot.config.embedding
+            embedder = await asyncio.to_thread(make_embedder, embedding)
         except ConfigError as error:
             listener.close()
             return self._leave(ExitCode.PROVIDER_CONFIG, error.detail)
         key = confirm_key(Workspace(Path(self.boot.workspace)).secret_file)
-        state = self.state = self._new_state(listener.getsockname()[1], embedder, key)
+        # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
+        config = msgspec.structs.replace(self.bus.config, embedding=embedding)
+        state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
         settings = ServerSettings(
             Edge(state, ROUTES),
-            wire_limits(self.boot.config.gateway),
+            wire_limits(config.gateway),
             lambda: new_id(self.clock, self.rng),
             backlog=self.boot.config.gateway.listen_backlog,
         )
@@ -96,6 +104,7 @@ class Gateway:
         self.bus.on_drain = self._drain
         self.bus.on_reload = self._reload
         self.bus.more_counters = self._figures
+        self._follow_embedding(state)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         accepting = asyncio.create_task(server.accepting.wait())
         await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)
@@ -110,10 +119,10 @@ class Gateway:
         self.log.info("drained")
         return ExitCode.OK
 
-    def _new_state(self, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
+    def _new_state(self, config: Config, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
         return GatewayState(
             boot=self.boot,
-            config=self.boot.config,
+            config=config,
             bus=self.bus,
             clock=self.clock,
             rng=self.rng,
@@ -123,7 +132,8 @@ class Gateway:
             confirm_key=key,
             common_words=CommonWordsCache(),
             port=port,
-            started_at_ms=self.clock.wall_ms(),
+            started_at_ms=self.boot.started_at_ms,
+            supervisor_silent_ms=self.bus.supervisor_silent_ms,
         )
 
     def _drain(self, grace_ms: int) -> None:
@@ -135,18 +145,37 @@ class Gateway:
         self.server.stop(max(0, grace_ms - DRAIN_RESERVE_MS))
 
     def _reload(self, config: Config) -> None:
-        """New requests and connections follow ``config``; what cannot change while running is kept and said."""
+        """New requests and connections follow ``config``, with the former embedding until the new one is loaded."""
         if self.state is None or self.server is None:
-            return
-        former = self.state.config
-        if config.embedding != former.embedding:
-            try:
-                self.state.embedder = make_embedder(config.embedding)
-            except ConfigError as error:
-                self.log.warning("embedding_not_changed", reason=error.detail)
+            return  # the state will be built from the bus's configuration, which is this one
         self.server.settings.limits = wire_limits(config.gateway)
-        self.state.reconfigure(config)
+        self.state.reconfigure(msgspec.structs.replace(config, embedding=self.state.config.embedding))
+        self._follow_embedding(self.state)
         self.log.info("reloaded")
+
+    def _follow_embedding(self, state: GatewayState) -> None:
+        """The embedder of the newest configuration is in use or being loaded."""
+        changing = self._changing is not None and not self._changing.done()
+        if not changing and self.bus.config.embedding != state.config.embedding:
+            self._changing = asyncio.create_task(self._change_embedder(state))
+
+    async def _change_embedder(self, state: GatewayState) -> None:
+        """The embedder is that of the newest configuration, or the former stays and the log says why."""
+        while (wanted := self.bus.config.embedding) != state.config.embedding:
+            try:
+                embedder = await asyncio.to_thread(make_embedder, wanted)
+            except Exception as error:
+                self.log.warning("embedding_not_changed", exc_info=error)
+                if self.bus.config.embedding == wanted:
+                    return
+            else:
+                state.embedder = embedder
+                state.reconfigure(msgspec.structs.replace(state.config, embedding=wanted))
+                self.log.info("embedding_changed", provider=wanted.provider, model=wanted.model)
+
+    def _nobody_caught(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What failed is in the log by type and place; asyncio itself would write out the exception and the task."""
+        self.log.error("nobody caught", problem=first_line(context["message"]), exc_info=context.get("exception"))
 
     def _figures(self) -> dict[str, float]:
         if self.state is None or self.server is None:

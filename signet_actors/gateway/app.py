@@ -1,8 +1,8 @@
 """The application: guard, limits, trace id and errors around a Litestar router made from the route table.
 
 A request passes, in this order: the guard (before anything else is looked at), the checks of target and encoding,
-routing, the kill switch, the body (whole, bounded), the handler under its deadline. Whatever happens, exactly one
-JSON answer leaves, with a trace id.
+routing, the kill switch, the body (whole, bounded), and the handler under its deadline, unless its client has gone
+meanwhile. Whatever happens, exactly one JSON answer leaves, with a trace id.
 
 Source: house.md section 2; wire.md 1.0; decisions.md 25, 30, 40; reliability.md 3.2 A10, A12.
 """
@@ -25,6 +25,7 @@ from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, OutcomeUnk
 from signet_actors.gateway.answers import Answer, answer_from_error, answer_from_reply, internal_problem, problem
 from signet_actors.gateway.guard import Headers, has_body, judge
 from signet_actors.gateway.route import Call, Route
+from signet_actors.gateway.server import GONE, LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 
@@ -139,6 +140,13 @@ class Edge:
             raise SignetError("Mutations are frozen (kill switch active)", code=ErrorCode.MUTATIONS_FROZEN)
         headers = cast("Headers", scope["headers"])
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
+        gone = cast("dict[str, Any]", scope).get(GONE)
+        if gone is not None:
+            if len(raw) > LARGE_BODY_BYTES:
+                for _ in range(2):  # the loop reads the end of the stream, then says so
+                    await asyncio.sleep(0)
+            if gone():
+                raise InvalidRequest("The client went away")
         call = Call(
             state=state,
             route=route,
@@ -155,7 +163,7 @@ class Edge:
         except TimeoutError:
             if not window.expired():
                 raise
-            if route.mutates:
+            if route.has_effect:
                 raise OutcomeUnknown from None
             raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
         return answer_from_reply(reply)
@@ -189,7 +197,7 @@ class Edge:
 
 def _cut_off(route: Route | None) -> Answer:
     """The answer to a request that was still being served when the daemon had to stop."""
-    if route is not None and route.mutates:
+    if route is not None and route.has_effect:
         return answer_from_error(OutcomeUnknown())
     return answer_from_error(Unavailable("The daemon is shutting down"))
 

@@ -27,7 +27,6 @@ MAX_TEXT_CHARS: Final = 4096
 MAX_NAME_CHARS: Final = 500
 MAX_QUERY_CHARS: Final = 20_000
 MAX_TAGS: Final = 100
-MAX_AGENT_CHARS: Final = 128
 MAX_OFFSET: Final = 1_000_000_000
 MAX_VERSION: Final = 2**53
 
@@ -314,22 +313,14 @@ class Fields:
         return start, end
 
 
-def agent_of(call: Call, body: Mapping[str, Any] | None = None) -> str:
-    """The agent that speaks: up to 128 characters, none of them a control character."""
-    agent = call.agent_id(body).strip()
-    if not agent or len(agent) > MAX_AGENT_CHARS or not agent.isprintable():
-        raise InvalidRequest(
-            f"agentId must be 1 to {MAX_AGENT_CHARS} characters without control characters", field="agentId"
-        )
-    return agent
-
-
 def read_scope_of(call: Call, body: Mapping[str, Any] | None = None) -> ReadScope:
     """What the caller may read, with a checked agent."""
-    scope = call.read_scope(body).scope
-    if scope is not None and (len(scope) > MAX_NAME_CHARS or "\0" in scope):
+    scope = (body or {}).get("scope", call.query.get("scope"))
+    if scope is not None and not isinstance(scope, str):
+        raise InvalidRequest("scope must be a string", field="scope")
+    if scope and (len(scope) > MAX_NAME_CHARS or "\0" in scope):
         raise InvalidRequest(f"scope must be at most {MAX_NAME_CHARS} characters without NUL", field="scope")
-    return ReadScope(agent_id=agent_of(call, body), scope=scope)
+    return ReadScope(agent_id=call.agent_id(body), scope=scope or None)
 
 
 def joined_tags(tags: Sequence[str]) -> str | None:

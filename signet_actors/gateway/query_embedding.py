@@ -121,7 +121,7 @@ async def query_vector(
                 asyncio.to_thread(embedder.embed_query, telling), timeout=QUERY_EMBEDDING_TIMEOUT_S
             )
     except (SignetError, TimeoutError, OSError, ValueError, RuntimeError) as error:
-        state.log.warning("query_embedding_failed", model=embedder.model, error=str(error), trace=trace_id)
+        state.log.warning("query_embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return QueryVector(None, None, known.version)
     if not vector.any():
         return QueryVector(None, None, known.version)

@@ -22,7 +22,7 @@ class Readiness:
     """``not_up`` names every process but the gateway that does not serve; ``missing`` the work that nobody does now.
 
     ``status``: healthy when everything is up; unhealthy when memories cannot be written or cannot be read; degraded
-    in between. ``ready`` is true when both can be done, be it by fewer processes.
+    in between. ``ready`` is true when both can be done, be it by fewer processes, and we can know it.
     """
 
     status: str
@@ -32,8 +32,12 @@ class Readiness:
     detail: str
 
 
-def readiness(children: Sequence[ChildState], *, draining: bool) -> Readiness:
-    """What can be done now, and in words why not everything."""
+def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int | None = None) -> Readiness:
+    """What can be done now, and in words why not everything.
+
+    ``silent_ms`` is how long the supervisor has been silent, None = not for too long: what it said last may be untrue
+    by now, and nobody restarts what dies.
+    """
     others = [child for child in children if child.role != "gateway"]
     down = [child for child in others if child.state != UP]
     missing = []
@@ -41,20 +45,22 @@ def readiness(children: Sequence[ChildState], *, draining: bool) -> Readiness:
         missing.append("writer")
     if not any(child.role == "searcher" and child.state == UP for child in others):
         missing.append("searcher")
-    told = [child.name for child in down]
+    silent = [] if silent_ms is None else ["supervisor"]
+    told = [*silent, *(child.name for child in down)]
     unknown = [role for role in missing if not any(child.role == role for child in others)]
-    sentences = [_sentence(child) for child in down] + [f"{role} has not reported yet" for role in unknown]
+    sentences = [f"the supervisor has been silent for {silent_ms} ms"] if silent else []
+    sentences += [_sentence(child) for child in down] + [f"{role} has not reported yet" for role in unknown]
     if draining:
         sentences.append("the daemon is shutting down")
     if missing:
         status = UNHEALTHY
-    elif down or draining:
+    elif down or draining or silent:
         status = DEGRADED
     else:
         status = HEALTHY
     return Readiness(
         status=status,
-        ready=not missing and not draining,
+        ready=not missing and not draining and not silent,
         not_up=(*told, *unknown),
         missing=tuple(missing),
         detail="; ".join(sentences),

@@ -7,16 +7,17 @@ plain coroutine from ``Call`` to ``Reply`` and knows nothing of the web framewor
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from signet_actors.domain.normalization import safe_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest
-from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Idempotency
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
+MAX_PRINCIPAL_CHARS: Final = 200
+MAX_AGENT_CHARS: Final = 128
+
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ class Route:
     """One endpoint. ``path`` uses ``{name}`` for parameters; ``replies`` maps status to a body type for the document.
 
     ``permission`` None means that the caller needs none (liveness only); ``limit`` names a rate bucket;
-    ``mutates`` routes answer 503 while ``mutationsFrozen`` is set.
+    ``mutates`` routes answer 503 while ``mutationsFrozen`` is set; ``writes`` routes change something that is no
+    memory, and are served all the same.
     """
 
     method: str
@@ -65,7 +71,13 @@ class Route:
     replies: Mapping[int, Any] = field(default_factory=dict)
     limit: str | None = None
     mutates: bool = False
+    writes: bool = False
     description: str = ""
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether a request without an answer may have changed something: its outcome is unknown then."""
+        return self.mutates or self.writes
 
 
 @dataclass(slots=True)
@@ -95,18 +107,40 @@ class Call:
         return value
 
     def principal(self, body: Mapping[str, Any] | None = None) -> Principal:
-        """Who acts: x-signet-actor beats the body's ``changed_by``. Source: wire.md 1.0."""
-        claimed = (body or {}).get("changed_by") or (body or {}).get("changedBy")
+        """Who acts: x-signet-actor beats the body's ``changed_by``. Source: wire.md 1.0.
+
+        What ends up in the audit trail is a line of at most ``MAX_PRINCIPAL_CHARS`` that the store can hold.
+        """
+        given = body or {}
+        named = "changedBy" if not given.get("changed_by") else "changed_by"
+        claimed = given.get(named)
         actor_type = self.headers.get("x-signet-actor-type", "operator")
         return Principal(
-            changed_by=self.headers.get("x-signet-actor") or (claimed if isinstance(claimed, str) else "") or "daemon",
+            changed_by=self._line("x-signet-actor")
+            or (_line(claimed, named) if isinstance(claimed, str) else None)
+            or "daemon",
             actor_type=actor_type if actor_type in ACTOR_TYPES else "operator",
-            session_id=self.headers.get("x-signet-session-id"),
-            request_id=self.headers.get("x-signet-request-id"),
+            session_id=self._line("x-signet-session-id"),
+            request_id=self._line("x-signet-request-id"),
         )
 
+    def _line(self, header: str) -> str | None:
+        value = self.headers.get(header)
+        return None if value is None else _line(value, header)
+
     def agent_id(self, body: Mapping[str, Any] | None = None) -> str:
-        """The agent that speaks: body or query, then headers, then the session key, then ``default``."""
+        """The agent that speaks: body or query, then headers, then the session key, then ``default``.
+
+        1 to ``MAX_AGENT_CHARS`` characters, none of them a control character.
+        """
+        agent = self._named_agent(body).strip()
+        if not agent or len(agent) > MAX_AGENT_CHARS or not agent.isprintable():
+            raise InvalidRequest(
+                f"agentId must be 1 to {MAX_AGENT_CHARS} characters without control characters", field="agentId"
+            )
+        return agent
+
+    def _named_agent(self, body: Mapping[str, Any] | None) -> str:
         for source in (body or {}, self.query):
             for name in ("agentId", "agent_id"):
                 value = source.get(name)
@@ -130,21 +164,17 @@ class Call:
                 return agent
         return "default"
 
-    def read_scope(self, body: Mapping[str, Any] | None = None) -> ReadScope:
-        """What the caller may read."""
-        scope = (body or {}).get("scope", self.query.get("scope"))
-        if scope is not None and not isinstance(scope, str):
-            raise InvalidRequest("scope must be a string", field="scope")
-        return ReadScope(agent_id=self.agent_id(body), scope=scope or None)
+    def idempotency(self, body: Mapping[str, Any] | None = None) -> Idempotency | None:
+        """The client's Idempotency-Key, unique per principal, agent and route, with a digest of the body.
 
-    def idempotency(self) -> Idempotency | None:
-        """The client's Idempotency-Key, unique per principal and route, with a digest of the body (decisions.md 3)."""
+        Two agents that choose the same key never see each other's answers. Source: decisions.md 3.
+        """
         key = self.headers.get("idempotency-key")
         if not key:
             return None
         if len(key) > 200:
             raise InvalidRequest("Idempotency-Key must be at most 200 characters", field="Idempotency-Key")
-        owner = self.headers.get("x-signet-actor", "")
+        owner = f"{self.principal(body).changed_by}\0{self.agent_id(body)}"  # neither holds a NUL
         path = self.route.path
         for name, value in self.path.items():
             path = path.replace("{" + name + "}", value)
@@ -153,3 +183,12 @@ class Call:
             key=hashlib.sha256(f"{owner}\0{self.route.method} {path}\0{key}".encode()).hexdigest(),
             body_digest=hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest(),
         )
+
+
+def _line(value: str, field: str) -> str | None:
+    """``value`` as one bounded line that the store can hold; None when blank."""
+    if len(value) > MAX_PRINCIPAL_CHARS or _CONTROL.search(value):
+        raise InvalidRequest(
+            f"{field} must be at most {MAX_PRINCIPAL_CHARS} characters without control characters", field=field
+        )
+    return safe_text(value).strip() or None

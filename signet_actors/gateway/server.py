@@ -7,6 +7,9 @@ application behind it sees only requests whose framing is sound and whose declar
 Every refusal carries the JSON error body and closes the connection. The close lingers: the write side ends at
 once, input is thrown away for a moment, so that the client can read the answer instead of getting a reset.
 
+What is unanswered is bounded too, over all connections: a request beyond the bounds is refused with 503 as soon as its
+head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers.
+
 Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
 """
 
@@ -17,7 +20,7 @@ import contextlib
 import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import httptools
 import msgspec
@@ -31,12 +34,22 @@ MAX_HEADERS = 128
 MAX_PIPELINED = 8
 LINGER_S = 1.0
 LINGER_BYTES = 64 * 1024 * 1024
+LARGE_BODY_BYTES = 64 * 1024
+GONE = "signet.gone"
+"""Under this key the scope has a function that says whether the client has gone."""
+
+_BUSY = "Too many requests are waiting; nothing of this one was applied"
 
 
 @dataclass(frozen=True, slots=True)
 class WireLimits:
     """Bounds of one connection. ``*_ms`` are total deadlines, not per read; ``header_bytes`` covers request line
-    and headers together; ``write_ms`` is how long a client may leave a full send buffer unread."""
+    and headers together; ``write_ms`` is how long a client may leave a full send buffer unread.
+
+    ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the
+    bytes of their bodies (declared, or received where nothing is declared), and those with more than
+    ``LARGE_BODY_BYTES`` of body.
+    """
 
     header_bytes: int = 16 * 1024
     header_ms: int = 10_000
@@ -45,6 +58,64 @@ class WireLimits:
     write_ms: int = 15_000
     keep_alive_ms: int = 15_000
     connections: int = 256
+    unanswered: int = 512
+    unanswered_bytes: int = 32 * 1024 * 1024
+    unanswered_large: int = 4
+
+
+class Admission:
+    """What all connections of this process hold at the moment."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.requests = 0
+        self.body_bytes = 0
+        self.large = 0
+        self.shed = 0
+
+    def admit(self, declared: int, limits: WireLimits) -> Admitted | None:
+        """The request counts from now on, or None: it must be refused."""
+        admitted = Admitted(self)
+        if self.requests >= limits.unanswered or not admitted.grow(declared, limits):
+            self.shed += 1
+            return None
+        self.requests += 1
+        admitted.counted = True
+        return admitted
+
+
+class Admitted:
+    """One request's part of what is held, until ``release``."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self.counted = False
+        self.body_bytes = 0
+
+    def grow(self, size: int, limits: WireLimits) -> bool:
+        """The request holds ``size`` more bytes, or nothing has changed because that would be too much.
+
+        A single body is never too much, however the limits are set.
+        """
+        admission = self._admission
+        others = admission.body_bytes - self.body_bytes
+        if others and size and admission.body_bytes + size > limits.unanswered_bytes:
+            return False
+        becomes_large = self.body_bytes <= LARGE_BODY_BYTES < self.body_bytes + size
+        if becomes_large and admission.large >= limits.unanswered_large:
+            return False
+        admission.large += becomes_large
+        admission.body_bytes += size
+        self.body_bytes += size
+        return True
+
+    def release(self) -> None:
+        """The request holds nothing more; again is harmless."""
+        self._admission.requests -= self.counted
+        self._admission.body_bytes -= self.body_bytes
+        self._admission.large -= self.body_bytes > LARGE_BODY_BYTES
+        self.counted = False
+        self.body_bytes = 0
 
 
 class ServerSettings(uvicorn.Config):
@@ -66,6 +137,7 @@ class ServerSettings(uvicorn.Config):
         self.limits = limits
         self.new_trace_id = new_trace_id
         self.refused = 0
+        self.admission = Admission()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,25 +177,38 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._reading: RequestResponseCycle | None = None  # whose body is arriving
         self._serving: RequestResponseCycle | None = None  # whose handler runs
+        self._counted = False  # among the admitted connections
+        self._arriving: Admitted | None = None  # the part of the request whose body is arriving
+        self._grows = False  # whether its size was not declared
+        self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
-            self._refuse(_Verdict(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000))
+        admission = self.settings.admission
+        if admission.connections >= self.limits.connections:
+            if len(self.connections) > 2 * self.limits.connections:
+                self._closing = True
+                self.settings.refused += 1
+                transport.abort()  # even the refused, who linger to read why, are too many
+            else:
+                self._refuse(_Verdict(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000))
             return
+        self._counted = True
+        admission.connections += 1
         self._arm(self.limits.header_ms, self._head_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._discount()
         self._unset_keepalive_if_required()
         if self._write_deadline is not None:
             self._write_deadline.cancel()
         if self._serving is not None and not self._serving.response_complete:
             self._serving.disconnected = True
             self._serving.message_event.set()
-        self.pipeline.clear()
+        self._drop_pipeline()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -191,15 +276,31 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head_begun = False
         self._check_head()
+        self._admit()
         self._body_bytes = 0
-        super().on_headers_complete()
+        try:
+            super().on_headers_complete()
+        except BaseException:
+            if self._arriving is not None:
+                self._arriving.release()  # the target is none: no handler will begin
+            raise
         self._reading = self.cycle
+        if self._arriving is not None and self.cycle is not self._serving:
+            self._waiting[self.cycle] = self._arriving
         self._arm(self.limits.body_ms, self._body_late)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
         if self._body_bytes > self.limits.body_bytes:
             self._stop(self._body_too_large())
+        if (
+            self._grows
+            and self._arriving is not None
+            and self._arriving.counted
+            and not self._arriving.grow(len(body), self.limits)
+        ):
+            self.settings.admission.shed += 1
+            self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -234,9 +335,42 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if name == b"expect" and value.strip().lower() != b"100-continue":
                 self._stop(_Verdict(417, ErrorCode.INVALID_REQUEST, "Unknown expectation"))
 
+    def _admit(self) -> None:
+        """The request is counted among the unanswered ones. A question for the health, without a body, always is
+        admitted: who asks under a flood must hear that the daemon lives."""
+        declared = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
+        self._grows = any(name == b"transfer-encoding" for name, _ in self.headers)
+        self._arriving = None
+        path = self.url.partition(b"?")[0]
+        if (path == b"/health" or path.startswith(b"/health/")) and not declared and not self._grows:
+            return
+        self._arriving = self.settings.admission.admit(declared, self.limits)
+        if self._arriving is None:
+            self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """The handler runs; what its request holds is held until it has ended, whether or not the client has gone."""
         self._serving = cycle
-        super()._start_asgi_task(cycle, app)
+        admitted = self._waiting.pop(cycle, None) or (self._arriving if cycle is self.cycle else None)
+        cast("dict[str, Any]", cycle.scope)[GONE] = lambda: cycle.disconnected
+        task = self.loop.create_task(cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+        if admitted is not None:
+            task.add_done_callback(lambda _: admitted.release())
+
+    def _drop_pipeline(self) -> None:
+        """Requests that no handler has begun are forgotten."""
+        self.pipeline.clear()
+        for admitted in self._waiting.values():
+            admitted.release()
+        self._waiting.clear()
+
+    def _discount(self) -> None:
+        """The connection is no longer among the admitted ones."""
+        if self._counted:
+            self._counted = False
+            self.settings.admission.connections -= 1
 
     # Slow readers
 
@@ -302,7 +436,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._disarm()
         self._unset_keepalive_if_required()
         self.settings.refused += 1
-        self.pipeline.clear()
+        self._drop_pipeline()
         serving, reading = self._serving, self._reading
         if serving is not None and not serving.response_complete:
             if serving is not reading or serving.response_started:
@@ -334,6 +468,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _linger(self) -> None:
         """Our side of the connection is ended; the other side has a moment to read and close."""
+        self._discount()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()

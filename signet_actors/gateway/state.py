@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from signet_actors.config.schema import Config
 from signet_actors.gateway.guard import GuardPolicy, guard_policy
+from signet_actors.gateway.readiness import Readiness, readiness
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 
@@ -44,7 +46,10 @@ class EdgeCounters:
 
 @dataclass(slots=True)
 class GatewayState:
-    """``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload; ``port`` is the one that is listened on."""
+    """``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload; ``port`` is the one that is listened on.
+
+    ``started_at_ms`` is when the daemon started, not this process; ``supervisor_silent_ms`` how old the tree is.
+    """
 
     boot: Boot
     config: Config
@@ -60,6 +65,7 @@ class GatewayState:
     started_at_ms: int
     guard: GuardPolicy = field(init=False)
     draining: bool = False
+    supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: EdgeCounters = field(default_factory=EdgeCounters)
 
     def __post_init__(self) -> None:
@@ -69,6 +75,16 @@ class GatewayState:
     def workspace(self) -> Path:
         """The daemon's directory."""
         return Path(self.boot.workspace)
+
+    def readiness(self) -> Readiness:
+        """What the daemon can do now, as far as its supervisor tells."""
+        limits = self.config.supervision
+        silent_ms = self.supervisor_silent_ms()
+        return readiness(
+            self.bus.tree.children,
+            draining=self.draining,
+            silent_ms=silent_ms if silent_ms > limits.heartbeat_ms * limits.liveness else None,
+        )
 
     def reconfigure(self, config: Config) -> None:
         """New requests are served by ``config``."""

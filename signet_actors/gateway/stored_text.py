@@ -1,6 +1,7 @@
 """Text on its way into the store: secrets cut out, white space collapsed, embedded where that costs microseconds.
 
-Short texts are worked on inline; a long one goes to a thread, so that no request holds up the event loop.
+Short texts are worked on inline; a long one goes to one of two threads of its own, in one hop, so that no request
+holds up the event loop; beyond a few that wait for one, further long texts are refused until there is room again.
 
 Source: decisions.md 23 and 26; house.md section 2 "remember".
 """
@@ -8,13 +9,19 @@ Source: decisions.md 23 and 26; house.md section 2 "remember".
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
-from signet_actors.domain.normalization import storage_content
-from signet_actors.errors import SignetError
+from signet_actors.domain.chunking import chunk_by_sentence
+from signet_actors.domain.memories import infer_type, parse_prefixes
+from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.errors import Busy, InvalidRequest, SignetError
+from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Vectors
 
@@ -22,9 +29,48 @@ if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
 INLINE_CHARS: Final = 2048
-"""Up to here, redaction and embedding together take some two milliseconds."""
+"""Up to here, an embedding takes some two milliseconds."""
+INLINE_TEXT_CHARS: Final = 4096
+"""Up to here, everything but the embedding takes a millisecond or two, however dense with suspicious words."""
+ADMITTED_CHARS: Final = 16_384
+"""Above this, a text is refused where too many wait; below, it costs a thread no more than twenty milliseconds."""
+LONG_TEXT_THREADS: Final = 2
+MAX_WAITING: Final = 8
+"""Long texts that wait for a thread; the longest content of all takes a thread for about a second."""
 
 T = TypeVar("T")
+
+
+class LongTexts:
+    """Two threads for long texts, and a bound on how many wait for them. Serves any number of event loops."""
+
+    def __init__(self, threads: int = LONG_TEXT_THREADS, max_waiting: int = MAX_WAITING) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="long-text")
+        self._room = threads + max_waiting
+        self._admitted = 0
+        self._lock = threading.Lock()
+
+    async def admitted(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns from a thread. Raises Busy, and starts nothing, where too many wait already."""
+        with self._lock:
+            if self._admitted >= self._room:
+                raise Busy
+            self._admitted += 1
+        future = self._executor.submit(work)
+        # Not when the caller goes away: a thread cannot be called back, so its place is taken until it is done.
+        future.add_done_callback(self._leave)
+        return await asyncio.wrap_future(future)
+
+    async def continued(self, work: Callable[[], T]) -> T:
+        """The same without a refusal: for a text of middle length, or for the second half of an admitted request."""
+        return await asyncio.wrap_future(self._executor.submit(work))
+
+    def _leave(self, _: Future[T]) -> None:
+        with self._lock:
+            self._admitted -= 1
+
+
+LONG_TEXTS: Final = LongTexts()
 
 
 class StoredText(NamedTuple):
@@ -34,9 +80,67 @@ class StoredText(NamedTuple):
     redacted: bool
 
 
+class RememberedText(NamedTuple):
+    """A ``StoredText`` with what its prefixes say, the type that it suggests, and its chunks if it is oversized."""
+
+    content: str
+    redacted: bool
+    pinned: bool
+    tags: tuple[str, ...]
+    type: str
+    chunks: tuple[str, ...]
+
+
+class ShortTexts:
+    """The fields beside the content on their way into the store; ``redacted`` once a secret was cut out of one.
+
+    Not for a scope or an agent: two of them that differ must never become the same.
+    """
+
+    def __init__(self, state: GatewayState) -> None:
+        self._redactor = state.redactor if state.config.redaction.memories else None
+        self.redacted = False
+
+    def clean(self, text: str) -> str:
+        """``text`` without secrets."""
+        if self._redactor is None:
+            return text
+        text, found = self._redactor.cleaned(text)
+        self.redacted |= found
+        return text
+
+    def optional(self, text: str | None) -> str | None:
+        """The same where there may be no text."""
+        return None if text is None else self.clean(text)
+
+    def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
+        """The same for each tag; none twice."""
+        return tuple(dict.fromkeys(map(self.clean, tags)))
+
+    def type_name(self, name: str | None) -> str | None:
+        """``name``, which must not hold a secret: with one cut out of it, it would be no type's name any more."""
+        if name is not None and self.clean(name) != name:
+            raise InvalidRequest("type must not hold a secret", field="type")
+        return name
+
+    def principal(self, principal: Principal) -> Principal:
+        """Who acts, as the history tells it; an agent's identity stays as it is."""
+        return msgspec.structs.replace(
+            principal,
+            changed_by=self.clean(principal.changed_by),
+            session_id=self.optional(principal.session_id),
+            request_id=self.optional(principal.request_id),
+        )
+
+
 async def stored_text(state: GatewayState, raw: str) -> StoredText:
-    """``raw`` as it may be committed."""
-    return await _near_or_far(len(raw), lambda: _stored_text(state, raw))
+    """``raw`` as it may be committed. Raises Busy for a long text that would have to wait too long."""
+    return await _near_or_far(raw, lambda: _stored_text(state, raw))
+
+
+async def remembered_text(state: GatewayState, raw: str) -> RememberedText:
+    """The same for an explicit remember, which heeds prefixes; secrets are looked for before these are cut off."""
+    return await _near_or_far(raw, lambda: _remembered_text(state, raw))
 
 
 async def stored_vectors(
@@ -51,9 +155,13 @@ async def stored_vectors(
     if embedder is None or not embedder.local:
         return [None] * len(texts)
     try:
-        rows = await _near_or_far(sum(map(len, texts)), lambda: embedder.embed(texts))
+        if sum(map(len, texts)) <= INLINE_CHARS:
+            rows = embedder.embed(texts)
+        else:
+            rows = await LONG_TEXTS.continued(lambda: embedder.embed(texts))
     except (SignetError, OSError, ValueError, RuntimeError) as error:
-        state.log.warning("embedding_failed", model=embedder.model, error=str(error), trace=trace_id)
+        # Its kind only: what a tokenizer says may quote the text.
+        state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return [None] * len(texts)
     return [_vector(embedder, row, frames) for row in rows]
 
@@ -73,10 +181,27 @@ def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | N
 def _stored_text(state: GatewayState, raw: str) -> StoredText:
     if not state.config.redaction.memories:
         return StoredText(storage_content(raw), redacted=False)
-    # Before white space is collapsed: a private key is recognised by its lines.
-    clean, secrets = state.redactor.redact(raw)
-    return StoredText(storage_content(clean), redacted=secrets > 0)
+    clean, redacted = state.redactor.cleaned(raw)
+    return StoredText(storage_content(clean), redacted)
 
 
-async def _near_or_far(chars: int, work: Callable[[], T]) -> T:
-    return work() if chars <= INLINE_CHARS else await asyncio.to_thread(work)
+def _remembered_text(state: GatewayState, raw: str) -> RememberedText:
+    text, redacted = _stored_text(state, raw)
+    # After the secrets are cut: "[db password]: <it>" is one only as long as both halves stand together, and a tag
+    # that is a token is lower-cased, which would hide it.
+    content, pinned, tags = parse_prefixes(text)
+    guardrails = state.config.memory.pipeline_v2.guardrails
+    chunks: tuple[str, ...] = ()
+    if len(content) > guardrails.max_content_chars:
+        # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
+        unique: dict[str, str] = {}
+        for chunk in chunk_by_sentence(content, guardrails.chunk_target_chars):
+            unique.setdefault(content_hash(chunk), chunk)
+        chunks = tuple(unique.values())
+    return RememberedText(content, redacted, pinned, tags, infer_type(content), chunks)
+
+
+async def _near_or_far(raw: str, work: Callable[[], T]) -> T:
+    if len(raw) <= INLINE_TEXT_CHARS:
+        return work()
+    return await (LONG_TEXTS.continued(work) if len(raw) <= ADMITTED_CHARS else LONG_TEXTS.admitted(work))

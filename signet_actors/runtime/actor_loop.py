@@ -32,6 +32,7 @@ from signet_actors.runtime.blocking_ref import BlockingRef
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
+from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.mailbox import Incoming, Mailbox
 from signet_actors.runtime.parent import supervisor_lives
 from signet_actors.runtime.sockets import (
@@ -224,6 +225,7 @@ class ActorLoop:
             if self._reloaded is not None:
                 self.config, self._reloaded = self._reloaded, None
                 self._beat_ns = self.config.supervision.heartbeat_ms * 1_000_000
+                follow_level(self.config.logging)
                 actor.reload(self.config)
             worked = self._work_off(actor)
             now = self.clock.monotonic_ns()

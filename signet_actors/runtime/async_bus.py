@@ -44,6 +44,7 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, encode_body, is_tell, new_counters, raise_failure
+from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.parent import supervisor_lives
 from signet_actors.runtime.peer_asks import PeerAsks
 from signet_actors.runtime.sockets import (
@@ -74,14 +75,19 @@ _TREE_TIMEOUT_MS = 1000
 
 
 class _AsyncSocket:
-    """Calls ``receive`` for each message; ``send`` never waits."""
+    """Calls ``receive`` for each message, and ``failed`` with what that raised; ``send`` never waits."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, socket: zmq.Socket[bytes], receive: Callable[[list[bytes]], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        socket: zmq.Socket[bytes],
+        receive: Callable[[list[bytes]], None],
+        failed: Callable[[Exception], None],
     ) -> None:
         self._loop = loop
         self._socket: Any = socket  # its ``get`` is typed for every option at once
         self._receive = receive
+        self._failed = failed
         self._descriptor = int(self._socket.get(zmq.FD))
         self._scheduled = False
         self._open = True
@@ -128,7 +134,10 @@ class _AsyncSocket:
             parts = [socket.recv(_NOBLOCK)]
             while socket.get(_RCVMORE):
                 parts.append(socket.recv(_NOBLOCK))
-            self._receive(parts)
+            try:
+                self._receive(parts)
+            except Exception as error:  # noqa: BLE001 - what waits behind it is read all the same: no other edge may come
+                self._failed(error)
 
 
 class AsyncBus:
@@ -171,6 +180,7 @@ class AsyncBus:
         self._say_timer: asyncio.TimerHandle | None = None
         self._unsaid: list[list[bytes]] = []
         self._tree_waiters: list[asyncio.Future[TreeChanged]] = []
+        self._supervisor_heard_ns = clock.monotonic_ns()
 
     async def start(self) -> None:
         """The sockets are open, the searchers can announce themselves, and the heartbeat has begun."""
@@ -180,7 +190,7 @@ class AsyncBus:
         config = self.config
 
         def opened(socket: zmq.Socket[bytes], receive: Callable[[list[bytes]], None]) -> _AsyncSocket:
-            wrapped = _AsyncSocket(loop, socket, receive)
+            wrapped = _AsyncSocket(loop, socket, receive, self._receive_failed)
             self._sockets.append(wrapped)
             return wrapped
 
@@ -342,6 +352,13 @@ class AsyncBus:
         """Queries that wait for a searcher."""
         return self._pool.waiting
 
+    def supervisor_silent_ms(self) -> int:
+        """How old our knowledge of the tree is; a supervisor that turns tells it after each of our heartbeats."""
+        return (self.clock.monotonic_ns() - self._supervisor_heard_ns) // 1_000_000
+
+    def _receive_failed(self, error: Exception) -> None:
+        self.log.error("message failed", exc_info=error)
+
     def _counted(self, socket: _AsyncSocket) -> Callable[[list[bytes]], bool]:
         def send(parts: list[bytes]) -> bool:
             if socket.send(parts):
@@ -403,6 +420,7 @@ class AsyncBus:
         opened = self._open(parts, self._decode_control, "supervisor")
         if opened is None:
             return
+        self._supervisor_heard_ns = self.clock.monotonic_ns()
         match opened[1]:
             case TreeChanged() as tree:
                 self._tree_changed(tree)
@@ -437,6 +455,7 @@ class AsyncBus:
             self.log.warning("configuration not understood", error=type(error).__name__)
             return
         self.config = config
+        follow_level(config.logging)
         self._pool.queue_limit = config.searcher.queue_limit
         self._writer.max_items = config.writer.queue_limit
         self._writer.max_bytes = config.writer.queue_bytes
@@ -475,7 +494,12 @@ class AsyncBus:
         if now > self._next_beat + interval:
             self.counters["hb_missed"] += 1
         self._next_beat = now + interval
-        figures: dict[str, float] = {**self.counters}
+        figures: dict[str, float] = {
+            **self.counters,
+            "searchers_known": self.searchers_known,
+            "search_backlog": self.search_backlog,
+            "writer_backlog": self.writer_backlog,
+        }
         if self.more_counters is not None:
             figures |= self.more_counters()
         self._tell_supervisor(Heartbeat(figures))

@@ -20,7 +20,7 @@ class Boot(msgspec.Struct, frozen=True):
 
     ``incarnation`` counts the lives of this name within one life of the supervisor, from 1; ``boot_id`` names that
     life of the supervisor; ``listen_fds`` are inherited listening TCP sockets; ``workspace`` and ``socket_dir`` are
-    absolute paths.
+    absolute paths; ``started_at_ms`` is the wall time at which that life of the supervisor began.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Boot(msgspec.Struct, frozen=True):
     config: Config
     listen_fds: tuple[int, ...] = ()
     console: bool = False
+    started_at_ms: int = 0
 
 
 def encode_boot(boot: Boot) -> bytes:

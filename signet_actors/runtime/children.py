@@ -46,6 +46,7 @@ class ChildSpec:
 class Child:
     """A name in the tree, over all its lives.
 
+    ``config`` the configuration that this life was last given;
     ``heard_ns`` when it was last heard, or started; ``spoke`` whether this life has said anything yet;
     ``restart_at_ns`` when its next life is due, None = not known; ``killed_because`` is empty unless the supervisor
     killed this life; ``on_probation`` one more early death of this optional child means waiting again. Times are on
@@ -58,6 +59,7 @@ class Child:
     process: ChildProcess
     state: str = STARTING
     incarnation: int = 0
+    config: Config | None = None
     record: Record = field(default_factory=Record)
     heard_ns: int = 0
     spoke: bool = False
@@ -69,9 +71,10 @@ class Child:
     on_probation: bool = False
     counters: dict[str, float] = field(default_factory=dict)
 
-    def begin_life(self, now_ns: int) -> None:
-        """Nothing is known of this child's life but that it is a new one."""
+    def begin_life(self, now_ns: int, config: Config) -> None:
+        """Nothing is known of this child's life but that it is a new one, born with ``config``."""
         self.incarnation += 1
+        self.config = config
         self.state = STARTING
         self.spoke = False
         self.ready_ms = None

@@ -95,6 +95,7 @@ def _life(
     sockets = socket_directory(workspace)
     make_private_directory(sockets)
     remove_stale_sockets(sockets)
+    clock = SystemClock()
     boot = Boot(
         name="supervisor",
         role="supervisor",
@@ -105,6 +106,7 @@ def _life(
         socket_dir=str(sockets),
         config=config,
         console=console,
+        started_at_ms=clock.wall_ms(),
     )
     log = configure_logging(boot)
     edge = config.gateway
@@ -127,7 +129,7 @@ def _life(
             boot,
             control=control,
             counters=counters,
-            clock=SystemClock(),
+            clock=clock,
             rng=random.Random(),
             log=log,
             listen_fds=(listener.fileno(),),

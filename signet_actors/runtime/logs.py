@@ -3,8 +3,8 @@
 Each line is one ``write`` to a file opened with O_APPEND, so that lines of different processes never mix. The
 supervisor renames a file that is full; the others notice by its inode and reopen.
 
-Every line bears ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``, and ``trace`` where a message is
-being handled. Exceptions appear as type and stack; their message only where the class is ours or the operating
+Every line bears ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``, and ``trace`` where it is about one
+message. Exceptions appear as type and stack; their message only where the class is ours or the operating
 system's, because a message of any other may quote what somebody stored.
 
 Source: house.md section 4 (trace); reliability.md 3.3, last rows (secrets in logs, private files).
@@ -17,14 +17,12 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
-from structlog.contextvars import bound_contextvars, merge_contextvars
 
 from signet_actors.errors import SignetError
 from signet_actors.runtime.clock import iso
@@ -32,9 +30,9 @@ from signet_actors.runtime.clock import iso
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger, Processor
 
+    from signet_actors.config.schema import LoggingConfig
     from signet_actors.runtime.boot import Boot
 
-Log = "FilteringBoundLogger"
 _REOPEN_CHECK_S = 1.0
 _LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
 
@@ -88,6 +86,34 @@ class DailyFile:
         self._descriptor, self._checked = -1, float("-inf")
 
 
+class _Threshold:
+    """The beginning of the processor chain: what is below ``level`` goes no further.
+
+    A logger that is bound keeps the level of its class for life, so the level that can change is kept here.
+    """
+
+    def __init__(self) -> None:
+        self.level = logging.INFO
+
+    def __call__(self, _logger: object, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if _LEVELS.get(name, logging.CRITICAL) < self.level:
+            raise structlog.DropEvent
+        return event
+
+
+_threshold = _Threshold()
+
+
+def follow_level(limits: LoggingConfig) -> None:
+    """Every logger of this process, also those that exist already, writes from ``limits.level`` upwards."""
+    _threshold.level = _LEVELS.get(str(limits.level).lower(), logging.INFO)
+
+
+def first_line(text: object) -> str:
+    """The first line of what a library says."""
+    return str(text).partition("\n")[0]
+
+
 def _describe_exception(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     wanted = event.pop("exc_info", None)
     if not wanted:
@@ -133,25 +159,28 @@ class _Forwarded(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """The record is a line of ours; its message is the library's format string, without its arguments."""
+        """The record is a line of ours; its message is the library's format string, without its arguments.
+
+        Only the first line of it: what follows is often the representation of some object, contents and all.
+        """
         error = record.exc_info[1] if record.exc_info else None
-        self._log.log(record.levelno, str(record.msg), library=record.name, exc_info=error)
+        self._log.log(record.levelno, first_line(record.msg), library=record.name, exc_info=error)
 
 
 def configure_logging(boot: Boot) -> FilteringBoundLogger:
     """The process's logger; structlog's and the standard library's global loggers write to the same place."""
     file = DailyFile(Path(boot.workspace) / ".daemon" / "logs")
     chain: list[Processor] = [
-        merge_contextvars,
+        _threshold,
         structlog.processors.add_log_level,
         _timestamp,
         _describe_exception,
         _Lines(file, console=boot.console),
     ]
-    level = _LEVELS.get(str(boot.config.logging.level).lower(), 20)
+    follow_level(boot.config.logging)
     structlog.configure(
         processors=chain,
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
         context_class=dict,
         logger_factory=structlog.ReturnLoggerFactory(),
         cache_logger_on_first_use=False,
@@ -161,10 +190,3 @@ def configure_logging(boot: Boot) -> FilteringBoundLogger:
     root.handlers = [_Forwarded(log)]
     root.setLevel(logging.WARNING)
     return log
-
-
-@contextmanager
-def traced(trace_id: str) -> Iterator[None]:
-    """Every line logged inside bears ``trace``, also across awaits of the same task."""
-    with bound_contextvars(trace=trace_id):
-        yield

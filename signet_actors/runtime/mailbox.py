@@ -124,15 +124,27 @@ class Mailbox(Generic[M]):
             elif incoming.expired(incoming.received_ns):
                 refused += 1
                 self.counters["expired"] += 1
-                incoming.reply(Failure(ErrorCode.NOT_APPLIED, "the deadline passed before the work was begun"))
+                incoming.reply(
+                    self._unworked(incoming, ErrorCode.NOT_APPLIED, "the deadline passed before the work was begun")
+                )
             elif len(batch) >= self._max_items or (batch and total + incoming.nbytes > self._max_bytes):
                 refused += 1
                 self.counters["shed"] += 1
-                incoming.reply(Failure(ErrorCode.BUSY, "the mailbox is full", retry_after_ms=self.retry_after_ms))
+                incoming.reply(self._unworked(incoming, ErrorCode.BUSY, "the mailbox is full"))
             else:
                 batch.append(incoming)
                 total += incoming.nbytes
         return batch
+
+    def _unworked(self, incoming: Incoming[M], code: ErrorCode, detail: str) -> Failure:
+        """The refusal of what is not worked on now; ``code`` promises that it never was.
+
+        That is more than we know of a request that was sent before: its twin may be on disk.
+        """
+        if incoming.header.attempt > 1:
+            return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}, and an earlier sending may have been applied")
+        retry = self.retry_after_ms if code is ErrorCode.BUSY else None
+        return Failure(code, detail, retry_after_ms=retry)
 
     def _open(self, identity: bytes | None, parts: list[bytes]) -> Incoming[M] | None:
         header = None

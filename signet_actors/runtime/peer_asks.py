@@ -33,9 +33,20 @@ _RETRY_S = 0.01
 
 
 class Ask:
-    """One unanswered question; ``attempt`` 0 = never sent."""
+    """One unanswered question; ``attempt`` 0 = never sent; ``queued`` = among those to be sent."""
 
-    __slots__ = ("attempt", "deadline_ns", "future", "message_id", "nbytes", "parts", "sent_to", "timer", "trace_id")
+    __slots__ = (
+        "attempt",
+        "deadline_ns",
+        "future",
+        "message_id",
+        "nbytes",
+        "parts",
+        "queued",
+        "sent_to",
+        "timer",
+        "trace_id",
+    )
 
     def __init__(
         self,
@@ -53,6 +64,7 @@ class Ask:
         self.nbytes = nbytes
         self.future = future
         self.attempt = 0
+        self.queued = False
         self.sent_to = 0
         self.timer: asyncio.TimerHandle | None = None
 
@@ -109,6 +121,7 @@ class PeerAsks:
         self._asks[ask.message_id] = ask
         self._bytes += nbytes
         if self._unsent or not self._try(ask):
+            ask.queued = True
             self._unsent.append(ask)
             ask.timer = self._loop.call_later(min(timeout_ms, _UNSENT_MS) / 1000, self._deadline, ask)
             self._retry_soon()
@@ -134,8 +147,10 @@ class PeerAsks:
         again = [
             ask
             for ask in self._asks.values()
-            if 0 < ask.attempt < MAX_ATTEMPTS and ask.sent_to < incarnation and not ask.future.done()
+            if 0 < ask.attempt < MAX_ATTEMPTS and ask.sent_to < incarnation and not ask.queued and not ask.future.done()
         ]
+        for ask in again:
+            ask.queued = True
         self._unsent.extendleft(reversed(again))
         self._flush()
 
@@ -170,6 +185,7 @@ class PeerAsks:
                 self._retry_soon()
                 return
             self._unsent.popleft()
+            ask.queued = False
             if ask.attempt == 0:
                 self._forget(ask)  # cancelled before it was ever sent
 

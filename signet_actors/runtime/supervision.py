@@ -40,6 +40,7 @@ from signet_actors.runtime.control_socket import ControlSocket, Said
 from signet_actors.runtime.drain import TreeDrain
 from signet_actors.runtime.listener import with_address
 from signet_actors.runtime.log_rotation import rotate_logs
+from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.restart_policy import GiveUp, Policy, after_death
 from signet_actors.runtime.sd_notify import Notifier
 from signet_actors.runtime.signals import arrived
@@ -199,7 +200,7 @@ class Supervisor:
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
         sync_point("supervisor.before_spawn")
-        child.begin_life(self._clock.monotonic_ns())
+        child.begin_life(self._clock.monotonic_ns(), self.config)
         self._changed = True
         try:
             child.process.launch(encode_boot(self._boot_of(child)))
@@ -222,6 +223,7 @@ class Supervisor:
             config=self.config,
             listen_fds=child.process.inherited,
             console=self._boot.console,
+            started_at_ms=self._boot.started_at_ms,
         )
 
     # watching
@@ -335,6 +337,7 @@ class Supervisor:
         if not child.spoke:
             child.spoke = True
             self._control.tell(child.name, self._children.states())
+        self._hand_configuration(child)
         match said.body:
             case Starting(detail):
                 if detail and detail != child.detail:
@@ -344,6 +347,8 @@ class Supervisor:
                 self._is_ready(child, detail)
             case Heartbeat(counters):
                 child.counters = counters
+                if child.spec.listens:  # it tells the outside how the tree is, so it must know that we still know
+                    self._control.tell(child.name, self._children.states())
             case Leaving():
                 child.last_words = said.body
             case GetTree():
@@ -398,8 +403,21 @@ class Supervisor:
         if loaded.searcher.processes != self.config.searcher.processes:
             self._log.warning("a new number of searchers takes effect at the next start")
         self.config = with_address(loaded, self.config.gateway.host, self.config.gateway.port)
-        self._broadcast(Reload(msgspec.json.encode(self.config).decode()))
+        follow_level(self.config.logging)
+        for child in self._children:
+            if child.process.exists and child.spoke:
+                self._hand_configuration(child)
         self._log.info("configuration reloaded")
+
+    def _hand_configuration(self, child: Child) -> None:
+        """The child has been told the configuration in force, unless it was born with it or told before.
+
+        Whoever could not be told (it had not spoken yet, its queue was full) is told at its next word.
+        """
+        if child.config is not self.config and self._control.tell(
+            child.name, Reload(msgspec.json.encode(self.config).decode())
+        ):
+            child.config = self.config
 
     def _stop(self, code: int, reason: str) -> None:
         """The tree is being drained, and the daemon's exit code is known; the first reason counts."""

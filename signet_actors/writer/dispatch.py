@@ -53,6 +53,12 @@ def idempotency_of(command: Effect) -> Idempotency | None:
     return getattr(command, "idempotency", None)
 
 
+def keeps_reply(command: Effect) -> bool:
+    """Whether the reply is kept for a retry. A ``ForgetMany`` without targets only asks for an earlier reply: to keep
+    its own would use up the client's key for nothing."""
+    return not isinstance(command, ForgetMany) or bool(command.targets)
+
+
 def execute(session: Session, command: Effect) -> WriterReply:
     """The command's rows are changed inside the caller's savepoint; raises ``SignetError`` for a refusal."""
     match command:

@@ -192,7 +192,8 @@ class GroupCommit:
         try:
             with session.tx.savepoint():
                 reply = dispatch.execute(session, command)
-                idempotency.keep_reply(session, key, digest, reply)
+                if dispatch.keeps_reply(command):
+                    idempotency.keep_reply(session, key, digest, reply)
                 return reply
         except SignetError as error:
             self.known.forget()  # what the savepoint undid must not be believed

@@ -150,6 +150,17 @@ def test_reload_reaches_the_actor_and_nonsense_does_not_hurt_it() -> None:
         assert room.drain("writer") == 0
 
 
+def test_its_log_level_follows_a_reload() -> None:
+    with bus_room(BEATING) as room:
+        room.start_ready("writer", "writer")
+        room.send("writer", Reload('{"logging": {"level": "error"}}'))
+        eventually((room.workspace / "reloaded-writer").exists)
+        assert room.drain("writer") == 0
+        events = [line["event"] for line in log_lines(room)]
+        assert "ready" in events
+        assert "draining" not in events
+
+
 def test_group_signals_do_not_touch_it() -> None:
     with bus_room(BEATING) as room:
         writer = room.start_ready("writer", "writer")

@@ -8,12 +8,16 @@ from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
 from signet_actors.config.schema import Config, SearcherConfig, WriterConfig
 from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.protocol.writer import TouchMemories
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.envelope import Speaker, new_counters
+from signet_actors.runtime.peer_asks import PeerAsks
 from tests.support.async_room import bus_in, command, in_room, query, soon
-from tests.support.bus_room import BusRoom
+from tests.support.bus_room import BusRoom, bus_room
 
 
 def test_an_ask_is_answered_by_the_writer() -> None:
@@ -109,6 +113,75 @@ def test_a_pending_ask_is_sent_to_the_restarted_writer_under_the_same_id_and_ans
             assert bus.counters["resent"] == 1
             assert bus.counters["late"] == 0
             assert bus.writer_backlog == 0
+
+    in_room(test)
+
+
+def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_the_peer() -> None:
+    async def test() -> None:
+        sent: list[list[bytes]] = []
+        connected = True
+
+        def send(parts: list[bytes]) -> bool:
+            if connected:
+                sent.append(parts)
+            return connected
+
+        with bus_room() as room:
+            asks = PeerAsks(
+                asyncio.get_running_loop(),
+                SystemClock(),
+                Speaker(room.gateway_boot()),
+                send,
+                new_counters(),
+                peer="writer",
+                max_items=4,
+                max_bytes=1000,
+                resend=True,
+            )
+            asks.peer_is_up(1)
+            future = asks.submit("t", 5000, b"body", [])
+            connected = False
+            asks.peer_is_up(2)
+            asks.peer_is_up(3)
+            connected = True
+            await soon(lambda: len(sent) >= 2)
+            after = asks.submit("t", 5000, b"after", [])
+            await soon(lambda: sent[-1][1] == b"after")
+            assert [parts[1] for parts in sent] == [b"body", b"body", b"after"]
+            asks.close()
+            outcomes = await asyncio.gather(future, after, return_exceptions=True)
+            assert [type(outcome) for outcome in outcomes] == [OutcomeUnknown, OutcomeUnknown]
+
+    asyncio.run(test())
+
+
+def test_a_message_that_fails_leaves_nothing_behind_it_unread() -> None:
+    async def test(room: BusRoom) -> None:
+        async with bus_in(room) as bus:
+            seen: list[int] = []
+
+            def on_tree(_: Any) -> None:
+                seen.append(len(seen))
+                if len(seen) == 1:
+                    raise RuntimeError("a fault of ours")
+
+            bus.on_tree = on_tree
+            with structlog.testing.capture_logs() as logged:
+                for _ in range(3):
+                    room.announce_tree()
+                await soon(lambda: len(seen) >= 3)
+            assert [line["event"] for line in logged if line["log_level"] == "error"] == ["message failed"]
+
+    in_room(test)
+
+
+def test_it_knows_how_long_the_supervisor_has_been_silent() -> None:
+    async def test(room: BusRoom) -> None:
+        async with bus_in(room) as bus:
+            await soon(lambda: bus.supervisor_silent_ms() > 30)
+            room.announce_tree()
+            await soon(lambda: bus.supervisor_silent_ms() < 30)
 
     in_room(test)
 

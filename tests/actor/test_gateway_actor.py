@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
+import os
+import random
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import structlog
 
 from signet_actors.config.schema import Config, SupervisionConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ExitCode
-from signet_actors.protocol.control import Heartbeat, Ready, Reload
+from signet_actors.gateway import actor as gateway_actor
+from signet_actors.gateway.actor import Gateway
+from signet_actors.protocol.control import ChildState, Drain, Heartbeat, Ready, Reload
 from signet_actors.runtime.boot import encode_boot
+from signet_actors.runtime.clock import SystemClock
+from tests.support.async_room import soon
 from tests.support.bus_room import BusRoom, bus_room, child_environment, eventually
 from tests.support.edge import gateway_config
+from tests.support.live_daemon import live_daemon
 
 CONFIG = Config(supervision=SupervisionConfig(heartbeat_ms=50))
+FEW = "searcher:\n  processes: 1\n"
 
 
 @pytest.fixture
@@ -74,6 +87,11 @@ def start(room: BusRoom, listener: Listener, incarnation: int = 1) -> subprocess
     return process
 
 
+def log_lines(room: BusRoom) -> list[dict[str, Any]]:
+    paths = (room.workspace / ".daemon" / "logs").glob("*.log")
+    return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def wait_ready(room: BusRoom) -> None:
     eventually(lambda: room.heard("gateway", Ready), within_s=30, what="gateway ready")
 
@@ -113,6 +131,110 @@ def test_a_reload_is_followed_without_a_restart(room: BusRoom, listener: Listene
     config = gateway_config(allowed_hosts=("memory.home",))
     room.send("gateway", Reload(msgspec.json.encode(config).decode()))
     eventually(lambda: listener.get("/health/live", named)[0] == 200)
+
+
+def test_a_reload_while_the_model_loads_is_in_force_when_it_serves(
+    room: BusRoom, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = threading.Event()
+    monkeypatch.setattr(gateway_actor, "make_embedder", lambda _: told.wait(10) and None)
+    boot = msgspec.structs.replace(room.gateway_boot(), listen_fds=(os.dup(listener.socket.fileno()),))
+    config = gateway_config(allowed_hosts=("memory.home",))
+
+    async def test() -> None:
+        gateway = Gateway(boot, SystemClock(), structlog.get_logger(), random.Random(1))
+        running = asyncio.create_task(gateway.run())
+        await soon(lambda: room.has_spoken("gateway"))
+        room.send("gateway", Reload(msgspec.json.encode(config).decode()))
+        await soon(lambda: gateway.bus.config == config)
+        told.set()
+        await soon(lambda: room.heard("gateway", Ready))
+        assert gateway.state is not None
+        assert gateway.state.config == config
+        room.send("gateway", Drain(1000))
+        assert await running == ExitCode.OK
+
+    asyncio.run(test())
+
+
+def test_a_provider_that_cannot_be_loaded_leaves_the_old_one_and_the_rest_is_followed(
+    room: BusRoom, listener: Listener
+) -> None:
+    start(room, listener)
+    wait_ready(room)
+    embedding = msgspec.structs.replace(CONFIG.embedding, model="nonsense")
+    config = msgspec.structs.replace(gateway_config(allowed_hosts=("memory.home",)), embedding=embedding)
+    room.send("gateway", Reload(msgspec.json.encode(config).decode()))
+    eventually(lambda: listener.get("/health/live", {"Host": "memory.home"})[0] == 200)
+    eventually(lambda: any(line["event"] == "embedding_not_changed" for line in log_lines(room)))
+    assert listener.get("/health/live")[0] == 200
+
+
+def test_a_silent_supervisor_is_noticed_and_so_is_its_return(room: BusRoom, listener: Listener) -> None:
+    start(room, listener)
+    wait_ready(room)
+    room.states = {
+        name: ChildState(name, role, "up", 1, 0, 1)
+        for name, role in (("writer", "writer"), ("searcher-1", "searcher"), ("gateway", "gateway"))
+    }
+
+    def told(status: int) -> bool:
+        room.announce_tree()
+        return listener.get("/health/ready")[0] == status
+
+    eventually(lambda: told(200), what="ready while the supervisor speaks")
+    eventually(lambda: listener.get("/health/ready")[0] == 503, what="not ready while it is silent")
+    health = listener.get("/health")[1]
+    assert health["status"] == "degraded"
+    assert "supervisor" in str(health["detail"])
+    assert listener.get("/health/ready")[1]["notUp"] == ["supervisor"]
+    eventually(lambda: told(200), what="ready again")
+
+
+@pytest.mark.system
+def test_the_whole_tree_when_the_gateway_dies_during_a_reload_and_when_the_supervisor_hangs() -> None:
+    with live_daemon(config=FEW) as daemon:
+        before = daemon.api.get("/api/status").ok()
+        daemon.kill("gateway")
+        eventually(
+            lambda: any(
+                line["event"] == "spawned" and line.get("child") == "gateway" and line["child_incarnation"] == 2
+                for line in daemon.log()
+            ),
+            what="spawned again",
+        )
+        daemon.configure(FEW + "memory:\n  pipelineV2:\n    mutationsFrozen: true\n")
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: any(line["event"] == "configuration reloaded" for line in daemon.log()), what="reloaded")
+        daemon.wait_ready()
+        eventually(lambda: daemon.api.get("/api/status").ok()["mutationsFrozen"], what="frozen")
+        after = daemon.api.get("/api/status").ok()
+        assert after["startedAt"] == before["startedAt"]
+        assert after["uptime"] >= before["uptime"]
+        daemon.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: daemon.api.get("/health/ready").status == 503, what="the hung supervisor noticed")
+        assert "supervisor" in daemon.api.get("/health").ok()["detail"]
+        daemon.process.send_signal(signal.SIGCONT)
+        eventually(lambda: daemon.api.get("/health/ready").status == 200, what="and its return")
+
+
+def test_what_nobody_caught_is_logged_by_type_and_not_by_content() -> None:
+    with bus_room(CONFIG) as room, structlog.testing.capture_logs() as logged:
+
+        async def test() -> None:
+            gateway = Gateway(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
+            await asyncio.gather(gateway.run(), return_exceptions=True)  # ends at once: it has no listening socket
+            context = {
+                "message": "Task exception was never retrieved\nfuture: <what somebody stored>",
+                "exception": KeyError("what somebody stored"),
+            }
+            asyncio.get_running_loop().call_exception_handler(context)
+
+        asyncio.run(test())
+    (line,) = [line for line in logged if line["event"] == "nobody caught"]
+    assert line["problem"] == "Task exception was never retrieved"
+    assert isinstance(line["exc_info"], KeyError), "which the log describes by type and place alone"
 
 
 def test_it_beats_from_the_loop_that_serves(room: BusRoom, listener: Listener) -> None:

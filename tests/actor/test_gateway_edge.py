@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,12 +18,20 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
 from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.routes import ROUTES
+from signet_actors.gateway.routes import ROUTES, config_files
 from signet_actors.protocol.control import ChildState
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus, SweepNow, Swept
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, Purged, WriterStatus
-from tests.support.edge import EVERYBODY_UP, RunningEdge, ScriptedBus, echo, parse_answer
+from tests.support.edge import (
+    EVERYBODY_UP,
+    PATIENCE_S,
+    RunningEdge,
+    ScriptedBus,
+    echo,
+    gateway_config,
+    parse_answer,
+)
 
 
 async def broken(call: Call) -> Reply:
@@ -468,6 +477,34 @@ def test_a_configuration_that_cannot_start_is_refused_and_changes_nothing(tmp_pa
 def test_other_files_are_not_written(edge: RunningEdge, body: dict[str, object], error: str) -> None:
     answer = edge.request("POST", "/api/config", body)
     assert (answer.status, answer.body["error"]) == (400, error)
+
+
+def test_a_configuration_beyond_its_own_cap_is_refused(edge: RunningEdge) -> None:
+    wish = {"file": "agent.yaml", "content": "#" * (128 * 1024 + 1)}
+    assert edge.request("POST", "/api/config", wish).status == 413
+    wish["content"] = "#" * (128 * 1024)
+    assert edge.request("POST", "/api/config", wish).status == 200
+
+
+def test_a_request_that_was_given_up_is_unknown_and_replaces_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "agent.yaml").write_text("logging: {level: info}")
+    go_on = threading.Event()
+
+    def slow(workspace: Path, data: bytes) -> list[str]:
+        assert go_on.wait(PATIENCE_S)
+        return []
+
+    monkeypatch.setattr(config_files, "_checked", slow)
+    with RunningEdge(ROUTES, tmp_path, config=gateway_config(request_timeout_ms=100)) as edge:
+        answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": "logging: {level: debug}"})
+        assert (answer.status, answer.body["code"]) == (504, "outcome_unknown")
+        go_on.set()
+        with config_files._replacing:  # the thread has come to its end
+            assert (tmp_path / "agent.yaml").read_text() == "logging: {level: info}"
+        assert not (tmp_path / ".daemon" / "previous").exists()
+        assert sorted(path.name for path in tmp_path.iterdir() if path.name != ".daemon") == ["agent.yaml"]
 
 
 def test_a_file_beyond_the_cap_is_refused(edge: RunningEdge) -> None:

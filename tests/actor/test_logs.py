@@ -18,7 +18,7 @@ from signet_actors.config.schema import Config, LoggingConfig
 from signet_actors.errors import InvalidRequest
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.log_rotation import rotate_logs
-from signet_actors.runtime.logs import DailyFile, configure_logging, log_path, traced
+from signet_actors.runtime.logs import DailyFile, configure_logging, follow_level, log_path
 from tests.support.bus_room import REPOSITORY, child_environment
 
 DAY_MS = 86_400_000
@@ -41,8 +41,7 @@ def written(boot: Boot) -> list[dict[str, Any]]:
 
 def test_a_line_says_when_who_which_life_and_on_whose_behalf(boot: Boot) -> None:
     log = configure_logging(boot)
-    with traced("trace-7"):
-        log.info("committed", rows=3)
+    log.info("committed", rows=3, trace="trace-7")
     log.debug("not at this level")
     (line,) = written(boot)
     assert list(line)[:5] == ["timestamp", "level", "event", "actor", "incarnation"]
@@ -69,6 +68,25 @@ def test_a_library_that_warns_is_logged_in_the_same_form(boot: Boot) -> None:
     logging.getLogger("uvicorn.error").error("cannot serve %s", "somebody's text")
     (line,) = written(boot)
     assert (line["level"], line["library"], line["event"]) == ("error", "uvicorn.error", "cannot serve %s")
+
+
+def test_only_the_first_line_of_what_a_library_says_is_logged(boot: Boot) -> None:
+    configure_logging(boot)
+    logging.getLogger("asyncio").error("Task exception was never retrieved\nfuture: KeyError('what somebody stored')")
+    (line,) = written(boot)
+    assert line["event"] == "Task exception was never retrieved"
+    assert "somebody" not in json.dumps(line)
+
+
+def test_a_new_level_holds_for_loggers_that_exist_already(boot: Boot) -> None:
+    log = configure_logging(boot).bind(part="x")
+    follow_level(LoggingConfig(level="debug"))
+    log.debug("seen")
+    follow_level(LoggingConfig(level="error"))
+    log.warning("unseen")
+    log.error("seen too")
+    follow_level(LoggingConfig())
+    assert [line["event"] for line in written(boot)] == ["seen", "seen too"]
 
 
 def test_the_file_is_private(boot: Boot) -> None:

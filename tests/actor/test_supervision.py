@@ -320,6 +320,22 @@ def test_sighup_brings_a_valid_configuration_to_every_child_and_refuses_an_inval
         assert (workspace / "reloaded-writer").read_text(encoding="utf-8") == "debug"
 
 
+def test_sighup_reaches_a_child_that_has_not_spoken_yet(workspace: Path, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(QUICK), encoding="utf-8")
+    with daemon(workspace, serving=False, SIGNET_TEST_CONFIG=str(file)) as running:
+        writer = int(running.wait_for("spawned", child="writer")[0]["pid"])
+        os.kill(writer, signal.SIGSTOP)  # as far as it has come: it speaks when the new configuration is in force
+        file.write_text(json.dumps({**QUICK, "logging": {"level": "debug"}}), encoding="utf-8")
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("configuration reloaded")
+        os.kill(writer, signal.SIGCONT)
+        running.wait_for("serving")
+        eventually((workspace / "reloaded-writer").exists)
+        assert (workspace / "reloaded-writer").read_text(encoding="utf-8") == "debug"
+        assert not (workspace / "reloaded-gateway").exists(), "born with the new configuration, it need not be told"
+
+
 def test_systemd_is_told_ready_watchdog_and_stopping(workspace: Path, tmp_path: Path) -> None:
     name = f"\0signet-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:

@@ -12,7 +12,10 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
+    ForgetMany,
     ForgetMemory,
+    ForgetTarget,
+    Idempotency,
     NewMemory,
     PurgeStep,
     Remember,
@@ -270,3 +273,20 @@ def test_a_transaction_that_ends_in_an_error_leaves_no_trace(tmp_path: Path) -> 
     assert other.execute("SELECT content, type FROM memories").fetchall() == [("answered", "fact")]
     other.close()
     room.close()
+
+
+def test_a_refused_batch_forget_leaves_its_idempotency_key_unused(room: StoreRoom) -> None:
+    memory = room.remember("to be forgotten")
+    refused = ForgetMany(targets=(), reason="r", principal=ME, idempotency=Idempotency("k", "first body"))
+    assert room.ask(refused).results == []
+    wish = ForgetMany(
+        targets=(ForgetTarget(id=memory.id, version=memory.version),),
+        reason="r",
+        principal=ME,
+        idempotency=Idempotency("k", "second body"),
+    )
+    done = room.ask(wish)
+    assert [outcome.status for outcome in done.results] == ["deleted"]
+    assert room.ask(wish) == done
+    retry = ForgetMany(targets=(), reason="r", principal=ME, idempotency=Idempotency("k", "second body"))
+    assert room.ask(retry) == done  # by then its candidates are gone

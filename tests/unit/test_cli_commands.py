@@ -344,6 +344,113 @@ def test_retention_sweep_prints_the_counts(daemon: ScriptedDaemon, signet: Calla
     assert signet("retention", "sweep").stdout == "tombstones\t3\t\n"
 
 
+CHANGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("POST", "/api/memory/remember", ("remember", "x")),
+    ("PATCH", f"/api/memory/{ID}", ("edit", ID, "--pin")),
+    ("DELETE", f"/api/memory/{ID}", ("forget", ID, "--yes")),
+    ("POST", f"/api/memory/{ID}/recover", ("recover", ID)),
+    ("POST", "/api/repair/retention-sweep", ("retention", "sweep")),
+)
+READS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("GET", "/api/status", ("status",)),
+    ("POST", "/api/memory/recall", ("recall", "x")),
+    ("GET", "/api/memories", ("list",)),
+    ("GET", f"/api/memory/{ID}", ("show", ID)),
+    ("GET", f"/api/memory/{ID}", ("forget", ID)),
+    ("GET", f"/api/memory/{ID}", ("edit", ID)),
+    ("GET", f"/api/memory/{ID}/history", ("history", ID)),
+    ("POST", "/api/memory/forget", ("forget", "--query", "x", "--yes")),
+    ("POST", "/api/memory/forget", ("forget", "--query", "x", "--preview")),
+)
+SAYING_NOTHING: tuple[tuple[int, Any], ...] = (
+    (302, {}),
+    (200, b""),
+    (200, None),
+    (200, []),
+    (200, {}),
+    (200, {"status": "no", "id": 3, "success": "yes", "mode": 1}),
+    (200, {"results": {}, "memories": [1], "history": None, "candidates": "x", "steps": 5, "actors": [[]]}),
+    (200, {"chunked": True, "ids": [], "mode": "preview", "candidates": [{}]}),
+)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(("status", "body"), SAYING_NOTHING)
+@pytest.mark.parametrize(
+    ("method", "path", "arguments", "exit_code"), [(*each, 5) for each in CHANGES] + [(*each, 1) for each in READS]
+)
+def test_an_answer_that_says_nothing_is_never_a_success(
+    daemon: ScriptedDaemon,
+    signet: Callable[..., Result],
+    method: str,
+    path: str,
+    arguments: tuple[str, ...],
+    exit_code: int,
+    status: int,
+    body: Any,
+    as_json: bool,
+) -> None:
+    daemon.on(method, path, body, status=status)
+    result = signet(*arguments, *(["--json"] if as_json else []), stdin="y\n")
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.count("\n") == 1
+    if not as_json:
+        assert result.stdout == ""
+    elif result.stdout:
+        assert json.loads(result.stdout) == body
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "arguments", "body"),
+    [
+        ("GET", "/api/status", ("status",), {"status": "running", "actors": [], "db": [1]}),
+        ("GET", "/api/status", ("status",), {"status": "running", "actors": [], "uptime": 1e999}),
+        ("GET", "/api/status", ("status",), {"status": "running", "actors": [], "jobs": 3, "waiting": 4}),
+        ("GET", "/api/status", ("status",), {"status": "running", "actors": [], "embedding": "x"}),
+    ],
+)
+def test_an_odd_part_of_an_answer_is_one_line_and_no_traceback(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], method: str, path: str, arguments: tuple[str, ...], body: Any
+) -> None:
+    daemon.on(method, path, body)
+    result = signet(*arguments)
+    assert result.exit_code == 1, result.exception
+    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "executed",
+    [
+        {},
+        {"mode": "execute", "deleted": 2, "results": []},
+        {"mode": "execute", "deleted": 2, "results": [{"id": ID, "status": "deleted"}]},
+        {"mode": "execute", "deleted": 2, "results": [{"id": ID}, {"id": OTHER}]},
+        {"mode": "execute", "deleted": 2, "results": [{"id": [ID], "status": "deleted"}]},
+        {"mode": "preview", "candidates": []},
+    ],
+)
+def test_a_set_is_forgotten_only_where_the_answer_says_so_of_each(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], executed: Any
+) -> None:
+    candidates = [{"id": each, "pinned": False, "version": 1} for each in (ID, OTHER)]
+    daemon.on("POST", "/api/memory/forget", {"mode": "preview", "confirmToken": "T", "candidates": candidates})
+    daemon.on("POST", "/api/memory/forget", executed)
+    result = signet("forget", ID, OTHER, "--yes")
+    assert (result.exit_code, result.stdout) == (5, ""), (result.output, result.exception)
+
+
+def test_a_fault_of_our_own_is_not_blamed_on_the_daemon(
+    signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr("signet_actors.cli.connection.find_address", broken)
+    assert isinstance(signet("list").exception, KeyError)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script_for_the_shell(signet: Callable[..., Result], shell: str) -> None:
     result = signet("completion", shell)

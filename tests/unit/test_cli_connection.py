@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from signet_actors.cli.connection import Address, DaemonClient, address_from_url, find_address
+from signet_actors.cli.connection import Address, DaemonClient, address_from_url, find_address, retry_after_ms
 from signet_actors.cli.invocation import Invocation
 from signet_actors.cli.main import cli
 from signet_actors.errors import DaemonNotRunning, ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused
@@ -183,6 +183,103 @@ def test_an_answer_that_is_not_json_is_still_an_answer(daemon: ScriptedDaemon, c
     with pytest.raises(RequestRefused) as refused:
         client.get("/x")
     assert refused.value.detail == "the daemon answered 502 Bad Gateway"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (302, {"id": "m1"}),
+        (304, b""),
+        (200, b""),
+        (204, b""),
+        (200, b"null"),
+        (200, b"[]"),
+        (200, b"3"),
+        (200, b'"done"'),
+        (200, b"{"),
+        (200, b"<html></html>"),
+        (200, b"\xff\xfe"),
+        (200, b"[" * 100_000),
+    ],
+)
+def test_only_a_2xx_with_a_json_object_is_an_answer(
+    daemon: ScriptedDaemon, client: DaemonClient, status: int, body: object
+) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        daemon.on(method, "/x", body, status=status)
+    with pytest.raises(RequestRefused, match="not one of a Signet daemon") as read:
+        client.get("/x")
+    with pytest.raises(RequestRefused, match="not one of a Signet daemon") as asked:
+        client.ask("/x", {})
+    with pytest.raises(RequestRefused, match="not one of a Signet daemon") as changed:
+        client.send("DELETE", "/x", {})
+    assert read.value.code is asked.value.code is ErrorCode.MISDIRECTED_REQUEST
+    assert changed.value.code is ErrorCode.OUTCOME_UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("header", "wait_ms"),
+    [
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("inf", None),
+        ("-inf", None),
+        ("nan", None),
+        ("-1", None),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ("0", 0),
+        ("1.5", 1500),
+        ("1e300", 3_600_000),
+        ("9" * 400, None),
+    ],
+)
+def test_retry_after_is_a_bounded_number_or_nothing(header: str | None, wait_ms: int | None) -> None:
+    assert retry_after_ms(header) == wait_ms
+
+
+@pytest.mark.parametrize("wait", ["inf", "nan", "-5", "1e300"])
+def test_a_retry_after_that_no_clock_knows_is_only_a_refusal(daemon: ScriptedDaemon, wait: str) -> None:
+    daemon.on(
+        "POST", "/api/memory/remember", {"error": "Busy", "code": "busy"}, status=503, headers={"Retry-After": wait}
+    )
+    result = CliRunner().invoke(cli, ["--url", daemon.url, "remember", "x"])
+    assert (result.exit_code, result.stderr.count("\n")) == (4, 1), result.output
+    assert len(daemon.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": ["a"], "code": ["b"], "status": {"c": 1}, "field": 3},
+        {"error": "two\nlines \x1b[31m", "code": None},
+        [],
+        None,
+        b"",
+    ],
+)
+def test_a_refusal_of_an_odd_shape_is_one_printable_line(daemon: ScriptedDaemon, body: object) -> None:
+    daemon.on("POST", "/api/memory/remember", body, status=400)
+    result = CliRunner().invoke(cli, ["--url", daemon.url, "remember", "x"])
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1), result.output
+    assert "\x1b" not in result.stderr
+
+
+def test_a_change_behind_a_broken_proxy_has_an_unknown_outcome(daemon: ScriptedDaemon, client: DaemonClient) -> None:
+    daemon.on("POST", "/x", b"<html>bad gateway</html>", status=502)
+    with pytest.raises(RequestRefused) as refused:
+        client.send("POST", "/x", {})
+    assert refused.value.code is ErrorCode.OUTCOME_UNKNOWN
+    assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 1
+
+
+def test_a_question_by_post_has_no_outcome_to_be_unknown(daemon: ScriptedDaemon) -> None:
+    daemon.on("POST", "/api/memory/recall", drop=True)
+    assert CliRunner().invoke(cli, ["--url", daemon.url, "recall", "x"]).exit_code == 4
+
+
+def test_a_host_name_that_cannot_be_one_is_nobody() -> None:
+    assert CliRunner().invoke(cli, ["--url", "http://a..b:1", "list"]).exit_code == 3
 
 
 def test_nobody_at_an_address_that_was_named_is_said_so() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from signet_actors.config.load import LoadedConfig, effective_mapping, load_config, workspace_from
 from signet_actors.config.schema import Config, RosterEntry
-from signet_actors.config.yaml_file import MAX_FILE_BYTES
+from signet_actors.config.yaml_file import MAX_FILE_BYTES, UnreadableYaml, _BoundedLoader, parse_yaml
 from signet_actors.errors import ConfigError
 
 
@@ -266,7 +267,10 @@ def test_every_problem_is_listed_at_once(tmp_path: Path) -> None:
         ),
         ("embedding: {model: 4}", "embedding.model: 4 is not text; put it in quotes"),
         ('embedding: {model: "a\\0b"}', "embedding.model: has a control character or another that cannot be printed"),
-        ('embedding: {model: "\\ud800"}', "embedding.model: has a control character or another that cannot be printed"),
+        (
+            'embedding: {model: "a\\u0007"}',
+            "embedding.model: has a control character or another that cannot be printed",
+        ),
         ("embedding: {model: " + "m" * 201 + "}", "embedding.model: is longer than 200 characters"),
         ("gateway: {host: ''}", "gateway.host: is empty"),
         ("gateway: {allowedHosts: signet.local}", 'gateway.allowedHosts: "signet.local" is not a list'),
@@ -545,3 +549,19 @@ def test_the_effective_mapping_holds_no_secret(tmp_path: Path) -> None:
     shown = repr(effective_mapping(config))
     assert "phc_hidden" not in shown
     assert "OPENAI_API_KEY" in shown
+
+
+def test_the_file_is_parsed_by_libyaml_where_it_is() -> None:
+    assert not yaml.__with_libyaml__ or issubclass(_BoundedLoader, yaml.CSafeLoader)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 30_000, "- " * 50_000])
+def test_depth_is_refused_before_anything_recurses(text: str) -> None:
+    with pytest.raises(UnreadableYaml, match="nested deeper than 32 levels"):
+        parse_yaml(text.encode())
+
+
+def test_the_deepest_document_is_read() -> None:
+    assert parse_yaml(b"[" * 32 + b"]" * 32) is not None
+    with pytest.raises(UnreadableYaml, match="nested deeper than 32 levels"):
+        parse_yaml(b"[" * 32 + b"a" + b"]" * 32)

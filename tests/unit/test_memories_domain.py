@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.domain.memories import (
+    INFERENCE_CHARS,
     MEMORY_TYPES,
     decayed_importance,
     infer_type,
@@ -34,6 +35,8 @@ from signet_actors.errors import InvalidRequest
         ("it is critical: think", ("it is critical: think", False, ())),
         ("[a]: line one\nline two", ("line one\nline two", False, ("a",))),
         ("critically important", ("critically important", False, ())),
+        ("[a,[REDACTED:api-key]]: text", ("text", False, ("a", "[redacted:api-key]"))),
+        (f"[{'a' * 4097}]: text", (f"[{'a' * 4097}]: text", False, ())),
     ],
 )
 def test_prefixes_are_cut_off_and_heeded(text: str, expected: tuple[str, bool, tuple[str, ...]]) -> None:
@@ -125,3 +128,9 @@ def test_importance_fades_with_days_unless_pinned() -> None:
 @given(st.floats(0, 1), st.floats(0.01, 1), st.floats(0, 1e6))
 def test_fading_stays_between_zero_and_the_base(base: float, rate: float, days: float) -> None:
     assert 0 <= decayed_importance(base, pinned=False, rate=rate, days_since_access=days) <= base
+
+
+def test_a_type_is_inferred_from_the_beginning_alone() -> None:
+    padding = "x " * (INFERENCE_CHARS // 2)
+    assert infer_type("User prefers tea. " + padding) == "preference"
+    assert infer_type(padding + "User prefers tea.") == "fact"

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signet_actors.gateway.redaction import Redactor
+from signet_actors.domain.normalization import storage_content
+from signet_actors.errors import ErrorCode, InvalidRequest
+from signet_actors.gateway.redaction import MAX_FINDS, Redactor
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALNUM = LOWER + UPPER + DIGITS
@@ -271,3 +273,75 @@ def test_hostile_text_costs_no_more_than_linear_time(redactor: Redactor, text: s
     started = time.process_time()
     redactor.redact(text)
     assert time.process_time() - started < 2.0
+
+
+T3 = "T3Blbk" + "FJ"
+
+# (what is repeated, what stands once at the end): each was quadratic, cubic or exponential once.
+GROWING = [
+    ("pass" + "word=aaaaaa1 ", ""),
+    ("=eyJ", ""),
+    ("=eyJ", "."),
+    ("sk-", f" {T3}"),
+    ("secret: " + "a" * 60 + "!A1 ", ""),
+    ("softlayer_api_key" + " " * 4000, ""),
+    ("cloudant_api_key" + " " * 4000, ""),
+    ("ibm_api_key" + " " * 4000, ""),
+    ("cos_secret_access_key" + " " * 4000, ""),
+    ("a" + " " * 4000, ""),
+    ("xo" + "xb-1-1-1-", "!"),
+    ("curl -u a ", ""),
+    ("token=" + "." * 250 + "a1 ", ""),
+]
+
+
+@pytest.mark.parametrize(("unit", "end"), GROWING, ids=range(len(GROWING)))
+def test_four_times_the_text_takes_about_four_times_as_long(redactor: Redactor, unit: str, end: str) -> None:
+    def seconds(chars: int) -> float:
+        text = unit * (chars // len(unit)) + end
+        spent = []
+        for _ in range(3):
+            started = time.process_time()
+            redactor.cleaned(text)
+            spent.append(time.process_time() - started)
+        return min(spent)
+
+    small = seconds(30_000)
+    # Quadratic would be 16 times; the constant keeps the noise of very short times out.
+    assert seconds(120_000) < 9 * small + 0.01
+
+
+def test_a_text_with_more_secrets_than_a_memory_has_is_refused(redactor: Redactor) -> None:
+    unit = "pass" + "word=aaaaaa1 "
+    redacted, count = redactor.redact(unit * MAX_FINDS)
+    assert count == MAX_FINDS
+    assert "aaaaaa1" not in redacted
+    with pytest.raises(InvalidRequest) as refused:
+        redactor.redact(unit * (MAX_FINDS + 1))
+    assert refused.value.code is ErrorCode.PAYLOAD_TOO_LARGE
+
+
+def test_of_overlapping_finds_the_longest_is_cut_whole(redactor: Redactor) -> None:
+    token = "gh" + "p_" + made(36)
+    redacted, count = redactor.redact(f"postgres://app:{token}@db/x and pass" + f"word={token}/more")
+    assert count == 2
+    assert token not in redacted
+    assert "/more" not in redacted
+
+
+@pytest.mark.parametrize(("sentence", "secret"), SECRETS, ids=range(len(SECRETS)))
+def test_what_is_cleaned_stays_clean_once_white_space_is_collapsed(
+    redactor: Redactor, sentence: str, secret: str
+) -> None:
+    text = (sentence % secret).replace(" ", " \n \t  ")
+    clean, found = redactor.cleaned(text)
+    assert found
+    assert redactor.redact(storage_content(clean)) == (storage_content(clean), 0)
+    if " " not in secret:
+        assert secret not in storage_content(clean)
+
+
+@pytest.mark.parametrize("sentence", CLEAN)
+def test_prose_in_many_lines_is_returned_as_it_came(redactor: Redactor, sentence: str) -> None:
+    text = sentence.replace(" ", "  ")
+    assert redactor.cleaned(text) == (text, False)

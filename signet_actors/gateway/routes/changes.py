@@ -16,7 +16,7 @@ from signet_actors.gateway.fields import Fields, read_scope_of
 from signet_actors.gateway.refusals import refusal
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.gateway.stored_text import stored_text, stored_vectors
+from signet_actors.gateway.stored_text import ShortTexts, stored_text, stored_vectors
 from signet_actors.protocol.http.memories import (
     DeleteReply,
     DeleteRequest,
@@ -49,9 +49,9 @@ async def patch_memory(call: Call) -> Reply:
     done = await call.state.bus.ask_writer(
         ModifyMemory(
             patch=patch,
-            principal=call.principal(body),
+            principal=ShortTexts(call.state).principal(call.principal(body)),
             read=read_scope_of(call, body),
-            idempotency=call.idempotency(),
+            idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,
         frames=frames,
@@ -86,17 +86,19 @@ async def read_patch(
     trace_id: str,
     with_who: bool = False,
 ) -> tuple[MemoryPatch, bool]:
-    """The patch that ``fields`` ask for, its new content embedded into ``frames``, and whether a secret was cut.
+    """The patch that ``fields`` ask for, its new content embedded into ``frames``, and whether a secret was cut out.
 
     Prefixes are content here: only an explicit remember reads them (decisions.md 39). Raises InvalidRequest.
     """
+    short = ShortTexts(state)
+    reason = short.clean(reason)
     if_version = fields.if_version()
     wanted = {
-        "type": fields.memory_type(),
-        "tags": fields.tags() if fields.has("tags") else None,
+        "type": short.type_name(fields.memory_type()),
+        "tags": short.tags(fields.tags()) if fields.has("tags") else None,
         "importance": fields.importance("importance"),
         "pinned": fields.flag("pinned"),
-        "who": fields.text("who") if with_who else None,
+        "who": short.optional(fields.text("who")) if with_who else None,
     }
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     raw = fields.content()
@@ -110,7 +112,7 @@ async def read_patch(
         redacted = text.redacted
     if not changes:
         raise InvalidRequest("at least one of content, type, tags, importance, pinned is required")
-    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redacted
+    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redacted or short.redacted
 
 
 async def delete_memory(call: Call) -> Reply:
@@ -120,12 +122,12 @@ async def delete_memory(call: Call) -> Reply:
     done = await call.state.bus.ask_writer(
         ForgetMemory(
             id=call.path["id"],
-            reason=fields.required("reason"),
-            principal=call.principal(body),
+            reason=ShortTexts(call.state).clean(fields.required("reason")),
+            principal=ShortTexts(call.state).principal(call.principal(body)),
             force=fields.flag("force") is True,
             if_version=fields.if_version(),
             read=read_scope_of(call, body),
-            idempotency=call.idempotency(),
+            idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,
     )
@@ -143,11 +145,11 @@ async def recover_memory(call: Call) -> Reply:
     done = await call.state.bus.ask_writer(
         RecoverMemory(
             id=call.path["id"],
-            reason=fields.required("reason"),
-            principal=call.principal(body),
+            reason=ShortTexts(call.state).clean(fields.required("reason")),
+            principal=ShortTexts(call.state).principal(call.principal(body)),
             if_version=fields.if_version(),
             read=read_scope_of(call, body),
-            idempotency=call.idempotency(),
+            idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,
     )

@@ -22,7 +22,7 @@ from signet_actors.config.load import load_config
 from signet_actors.config.schema import CONFIG_FILE_NAME
 from signet_actors.config.workspace import IDENTITY_FILE_NAMES, Workspace
 from signet_actors.domain.permissions import Permission
-from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, SignetError
+from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.protocol.http.config_files import (
     ConfigFile,
@@ -34,6 +34,8 @@ from signet_actors.protocol.http.config_files import (
 
 FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
 MAX_FILE_BYTES = 1024 * 1024
+MAX_CONFIG_BYTES = 128 * 1024
+"""Of a posted agent.yaml, which is parsed before it replaces the present one."""
 
 _replacing = threading.Lock()
 
@@ -50,8 +52,13 @@ async def write_file(call: Call) -> Reply:
     if not isinstance(name, str) or not isinstance(content, str):
         raise InvalidRequest("Invalid request", field="file" if not isinstance(name, str) else "content")
     _check_name(name)
-    data = _encoded(content)
-    warnings = await asyncio.to_thread(_replace, call.state.workspace, name, data)
+    data = _encoded(content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
+    abandoned = threading.Event()
+    try:
+        warnings = await asyncio.to_thread(_replace, call.state.workspace, name, data, abandoned)
+    except asyncio.CancelledError:
+        abandoned.set()  # the thread goes on by itself, but not as far as the file
+        raise
     call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
     message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
     return Reply(WriteConfigReply(success=True, warnings=warnings, message=message))
@@ -66,17 +73,15 @@ def _check_name(name: str) -> None:
         raise InvalidRequest("Invalid file name", field="file")
 
 
-def _encoded(content: str) -> bytes:
+def _encoded(content: str, limit: int) -> bytes:
     if "\0" in content:
         raise InvalidRequest("content must be text", field="content")
     try:
         data = content.encode()
     except UnicodeEncodeError as error:
         raise InvalidRequest("content must be text", field="content") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise SignetError(
-            f"content must be at most {MAX_FILE_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content"
-        )
+    if len(data) > limit:
+        raise SignetError(f"content must be at most {limit} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content")
     return data
 
 
@@ -111,14 +116,16 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _replace(workspace: Path, name: str, data: bytes) -> list[str]:
-    """``data`` is in the file, the former content in ``.daemon/previous``; returns the loader's warnings."""
+def _replace(workspace: Path, name: str, data: bytes, abandoned: threading.Event) -> list[str]:
+    """``data`` is in the file, the former content in ``.daemon/previous``; returns the loader's warnings.
+
+    Nothing is changed once the request is ``abandoned``.
+    """
     target = workspace / name
     with _replacing:
+        _go_on(abandoned)
         warnings = _checked(workspace, data) if name == CONFIG_FILE_NAME else []
         previous = _former(target)
-        if previous:
-            _keep_former(target, Workspace(workspace).daemon_dir / "previous")
         aside = workspace / f".{name}.{secrets.token_hex(4)}.new"
         handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -126,12 +133,20 @@ def _replace(workspace: Path, name: str, data: bytes) -> list[str]:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            _go_on(abandoned)
+            if previous:
+                _keep_former(target, Workspace(workspace).daemon_dir / "previous")
             aside.replace(target)
-        except OSError:
+        except (OSError, OutcomeUnknown):
             aside.unlink(missing_ok=True)
             raise
         _sync_directory(workspace)
     return warnings
+
+
+def _go_on(abandoned: threading.Event) -> None:
+    if abandoned.is_set():
+        raise OutcomeUnknown("The request was given up before the file was replaced")
 
 
 def _checked(workspace: Path, data: bytes) -> list[str]:
@@ -195,6 +210,7 @@ ROUTES: tuple[Route, ...] = (
         body=WriteConfigRequest,
         replies={200: WriteConfigReply},
         limit="admin",
+        writes=True,
         description=(
             "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
             "or start. The former file is kept in .daemon/previous."

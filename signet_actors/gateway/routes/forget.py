@@ -23,6 +23,7 @@ from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, read_scope_of
 from signet_actors.gateway.refusals import REFUSALS, refusal_text
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.http.forget import (
     ForgetCandidateBody,
     ForgetPreviewReply,
@@ -61,7 +62,8 @@ async def forget(call: Call) -> Reply:
     """A preview changes nothing; an execute has deleted exactly the candidates that it answers for."""
     body = call.json_object()
     wish = _read(call, Fields(body))
-    principal = call.principal(body)
+    short = ShortTexts(call.state)
+    principal = short.principal(call.principal(body))
     if wish.force and principal.actor_type in AUTONOMOUS:
         raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
     found, _ = await call.state.bus.ask_searcher(wish.selection, trace_id=call.trace_id)
@@ -80,10 +82,10 @@ async def forget(call: Call) -> Reply:
             )
         )
 
-    idempotency = call.idempotency()
+    idempotency = call.idempotency(body)
     request = ForgetMany(
         targets=tuple(ForgetTarget(id=c.id, version=c.version) for c in candidates),
-        reason=wish.reason,
+        reason=short.clean(wish.reason),
         principal=principal,
         hard=wish.force,
         read=wish.selection.read,

@@ -9,7 +9,6 @@ from msgspec import UNSET
 
 import signet_actors
 from signet_actors.errors import ErrorCode
-from signet_actors.gateway.readiness import readiness
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.protocol.http.health import ActorBrief, HealthReply, LiveReply, ReadyReply
 
@@ -18,7 +17,7 @@ async def health(call: Call) -> Reply:
     """200 in every state, because clients take any other status for "no daemon"; ``status`` tells the state."""
     state = call.state
     children = state.bus.tree.children
-    found = readiness(children, draining=state.draining)
+    found = state.readiness()
     return Reply(
         HealthReply(
             status=found.status,  # type: ignore[arg-type]
@@ -52,7 +51,7 @@ async def live(call: Call) -> Reply:
 
 async def ready(call: Call) -> Reply:
     """200 while memories can be written and read; else 503 that names what is away."""
-    found = readiness(call.state.bus.tree.children, draining=call.state.draining)
+    found = call.state.readiness()
     return Reply(
         ReadyReply(
             ready=found.ready,

@@ -18,6 +18,7 @@ from signet_actors.gateway.refusals import refusal_text
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.changes import read_patch
 from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.http.modify import ModifyReply, ModifyRequest, ModifyResult
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
@@ -62,9 +63,9 @@ async def modify(call: Call) -> Reply:
         answer = await call.state.bus.ask_writer(
             ModifyMany(
                 patches=tuple(patches),
-                principal=call.principal(body),
+                principal=ShortTexts(call.state).principal(call.principal(body)),
                 read=read_scope_of(call, body),
-                idempotency=call.idempotency(),
+                idempotency=call.idempotency(body),
             ),
             trace_id=call.trace_id,
             frames=frames,

@@ -23,7 +23,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.normalization import safe_text, storage_content
 from signet_actors.domain.permissions import Permission
-from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, SignetError, StorageFull
+from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
 from signet_actors.gateway.fields import MAX_NAME_CHARS, Fields
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
@@ -59,17 +59,17 @@ async def write_note(call: Call) -> Reply:
     tags = ", ".join(fields.tags())
     parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
     text = "\n\n".join(part for part in parts if part) + "\n"
-    clean, secret_count = state.redactor.redact(text) if state.config.redaction.memories else (text, 0)
-    idempotency = call.idempotency()
+    clean, redacted = state.redactor.cleaned(text) if state.config.redaction.memories else (text, False)
+    idempotency = call.idempotency(fields.body)
     if idempotency is None:
         # The slug is part of the path that is answered and logged: it is made from the title after redaction.
-        slug = _slug(clean.splitlines()[0]) if title else DEFAULT_SLUG
+        slug = _slug(clean.splitlines()[0][:MAX_NAME_CHARS]) if title else DEFAULT_SLUG
         name = f"{_new_ulid(state)}-{slug}.md"
     else:
         name = f"{_ulid_of_key(idempotency.key)}-{DEFAULT_SLUG}.md"
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=idempotency is not None)
-    return Reply(NoteReply(path=path, redacted=True if secret_count else UNSET))
+    return Reply(NoteReply(path=path, redacted=True if redacted else UNSET))
 
 
 def _slug(title: str) -> str:
@@ -90,7 +90,10 @@ def _crockford(value: int) -> str:
 
 
 def _write(home: Path, name: str, content: bytes, *, retry: bool) -> str:
-    """The absolute path under which ``content`` is on disk. Blocks; raises SignetError, and leaves nothing then."""
+    """The absolute path under which ``content`` is on disk. Blocks; raises SignetError.
+
+    Nothing is left then, except by ``OutcomeUnknown``.
+    """
     try:
         folder = _open_folder(home)
         try:
@@ -136,13 +139,27 @@ def _place(folder: int, name: str, content: bytes, *, retry: bool) -> None:
         try:
             os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
-            if not retry or _read(folder, name, len(content) + 1) != content:
+            if not retry or _earlier(folder, name, len(content) + 1) != content:
                 raise SignetError(
                     "The Idempotency-Key was used for another note", code=ErrorCode.IDEMPOTENCY_CONFLICT
                 ) from None
-    finally:
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(aside, dir_fd=folder)
+        raise
+    try:
         os.unlink(aside, dir_fd=folder)
-    os.fsync(folder)
+        os.fsync(folder)
+    except OSError as error:
+        raise OutcomeUnknown("The note is there, but it may not outlast a crash") from error
+
+
+def _earlier(folder: int, name: str, limit: int) -> bytes:
+    """What an earlier try left under the key's name; whether that was this note is unknown if it cannot be read."""
+    try:
+        return _read(folder, name, limit)
+    except OSError as error:
+        raise OutcomeUnknown("A note under this Idempotency-Key exists and cannot be read") from error
 
 
 def _read(folder: int, name: str, limit: int) -> bytes:

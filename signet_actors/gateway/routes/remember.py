@@ -5,21 +5,20 @@ Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 4, 23, 26, 30, 31, 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.chunking import chunk_by_sentence
-from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANCE, infer_type, parse_prefixes
-from signet_actors.domain.normalization import content_hash
+from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANCE
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest
-from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, agent_of, joined_tags
+from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, joined_tags
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.gateway.stored_text import StoredText, stored_text, stored_vectors
+from signet_actors.gateway.stored_text import RememberedText, ShortTexts, remembered_text, stored_vectors
 from signet_actors.protocol.http.memories import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.writer import NewMemory, Remember, RememberChunks
@@ -36,21 +35,21 @@ async def remember(call: Call) -> Reply:
     raw = fields.content()
     if raw is None:
         raise InvalidRequest("content is required", field="content")
-    prefixes = parse_prefixes(raw)
-    template = _new_memory(call, body, fields, pinned=prefixes.pinned, tags=prefixes.tags)
-    text = await stored_text(state, prefixes.content)
+    text = await remembered_text(state, raw)
+    short = ShortTexts(state)
+    memory = _new_memory(call, body, fields, text, short)
     if not text.content:
         raise InvalidRequest("content is required", field="content")
-    memory = msgspec.structs.replace(template, content=text.content, type=template.type or infer_type(text.content))
-    if len(text.content) > state.config.memory.pipeline_v2.guardrails.max_content_chars:
-        return await _remember_chunks(call, body, memory, text)
+    redacted: Literal[True] | UnsetType = True if text.redacted or short.redacted else UNSET
+    if text.chunks:
+        return await _remember_chunks(call, body, memory, text.chunks, redacted)
     frames: list[bytes] = []
     (vector,) = await stored_vectors(state, [text.content], frames, trace_id=call.trace_id)
     kept = await state.bus.ask_writer(
         Remember(
             memory=msgspec.structs.replace(memory, vector=vector),
-            principal=call.principal(body),
-            idempotency=call.idempotency(),
+            principal=ShortTexts(state).principal(call.principal(body)),
+            idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,
         frames=frames,
@@ -65,19 +64,19 @@ async def remember(call: Call) -> Reply:
             content=kept.content,
             embedded=kept.embedded,
             deduped=kept.deduped,
-            redacted=True if text.redacted else UNSET,
+            redacted=redacted,
         )
     )
 
 
-async def _remember_chunks(call: Call, body: Mapping[str, Any], memory: NewMemory, text: StoredText) -> Reply:
+async def _remember_chunks(
+    call: Call,
+    body: Mapping[str, Any],
+    memory: NewMemory,
+    chunks: tuple[str, ...],
+    redacted: Literal[True] | UnsetType,
+) -> Reply:
     state = call.state
-    target = state.config.memory.pipeline_v2.guardrails.chunk_target_chars
-    # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
-    unique: dict[str, str] = {}
-    for chunk in chunk_by_sentence(text.content, target):
-        unique.setdefault(content_hash(chunk), chunk)
-    chunks = list(unique.values())
     if len(chunks) > MAX_CHUNKS:
         raise InvalidRequest(
             f"content falls into {len(chunks)} chunks, more than {MAX_CHUNKS}",
@@ -92,10 +91,10 @@ async def _remember_chunks(call: Call, body: Mapping[str, Any], memory: NewMemor
     kept = await state.bus.ask_writer(
         RememberChunks(
             memory=memory,
-            chunks=tuple(chunks),
+            chunks=chunks,
             vectors=tuple(vectors),
-            principal=call.principal(body),
-            idempotency=call.idempotency(),
+            principal=ShortTexts(state).principal(call.principal(body)),
+            idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,
         frames=frames,
@@ -106,15 +105,15 @@ async def _remember_chunks(call: Call, body: Mapping[str, Any], memory: NewMemor
             ids=kept.ids,
             group_id=kept.group_id,
             deduped=True if kept.deduped else UNSET,
-            redacted=True if text.redacted else UNSET,
+            redacted=redacted,
         )
     )
 
 
 def _new_memory(
-    call: Call, body: Mapping[str, Any], fields: Fields, *, pinned: bool, tags: tuple[str, ...]
+    call: Call, body: Mapping[str, Any], fields: Fields, text: RememberedText, short: ShortTexts
 ) -> NewMemory:
-    """Everything but the content; ``type`` is empty when it has to be inferred. Body fields beat prefixes."""
+    """Everything but the vector. Body fields beat prefixes."""
     _, metadata = fields.find("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise InvalidRequest("metadata must be an object", field="metadata")
@@ -122,24 +121,28 @@ def _new_memory(
     provenance = Fields(body, metadata or {})
     importance = fields.importance("importance")
     if importance is None:
-        importance = CRITICAL_IMPORTANCE if pinned else DEFAULT_IMPORTANCE
+        importance = CRITICAL_IMPORTANCE if text.pinned else DEFAULT_IMPORTANCE
     chosen = fields.flag("pinned")
+    key = provenance.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
+    if key is not None and short.clean(key) != key:
+        # Two keys that differ must never become the same: a digest instead of a gap.
+        key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
     return NewMemory(
-        content="",
-        type=fields.memory_type() or "",
+        content=text.content,
+        type=short.type_name(fields.memory_type()) or text.type,
         importance=importance,
-        tags=fields.tags() if fields.find("tags")[1] is not None else tags,
-        pinned=pinned if chosen is None else chosen,
-        who=fields.text("who") or "daemon",
-        project=fields.text("project"),
+        tags=short.tags(fields.tags() if fields.find("tags")[1] is not None else text.tags),
+        pinned=text.pinned if chosen is None else chosen,
+        who=short.clean(fields.text("who") or "daemon"),
+        project=short.optional(fields.text("project")),
         scope=fields.text("scope"),
-        agent_id=agent_of(call, body),
+        agent_id=call.agent_id(body),
         visibility=fields.visibility(),
-        source_type=fields.text("sourceType", "source_type") or "manual",
-        source_id=fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS),
-        source_path=provenance.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS),
-        runtime_path=provenance.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS),
-        idempotency_key=provenance.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS),
+        source_type=short.clean(fields.text("sourceType", "source_type") or "manual"),
+        source_id=short.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
+        source_path=short.optional(provenance.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
+        runtime_path=short.optional(provenance.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
+        idempotency_key=key,
         session_bound=fields.has_text("transcript"),
         created_at=fields.timestamp("createdAt", "created_at"),
         temporal=fields.temporal_edges(),

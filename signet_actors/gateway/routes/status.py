@@ -16,7 +16,6 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import SignetError
-from signet_actors.gateway.readiness import readiness
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.http.health import (
@@ -54,7 +53,7 @@ async def status(call: Call) -> Reply:
         ),
     )
     children = tree.children
-    found = readiness(children, draining=state.draining)
+    found = state.readiness()
     config = state.config
     now_ms = state.clock.wall_ms()
     log_dir = Workspace(state.workspace).log_dir

@@ -1,0 +1,212 @@
+"""What the edge does when more arrives than it can serve: it says so at once, and goes on serving."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.server import LARGE_BODY_BYTES, Admission, WireLimits
+from tests.actor.test_gateway_edge_limits import Gate, poll_until
+from tests.support.edge import PATIENCE_S, Answered, RunningEdge, echo, parse_answer, read_to_end
+
+LARGE = LARGE_BODY_BYTES + 1000
+
+
+async def healthy(call: Call) -> Reply:
+    return Reply({"status": "healthy"})
+
+
+def routes(gate: Gate) -> tuple[Route, ...]:
+    return (
+        Route("POST", "/wait", gate.handler, None, "wait", "test", mutates=True),
+        Route("POST", "/echo", echo, None, "echo", "test"),
+        Route("GET", "/echo", echo, None, "echo", "test"),
+        Route("GET", "/health", healthy, None, "health", "test"),
+        Route("POST", "/health", healthy, None, "health", "test"),
+        Route("GET", "/health/live", healthy, None, "health", "test"),
+    )
+
+
+def post_head(edge: RunningEdge, *headers: str, target: str = "POST /wait") -> bytes:
+    lines = (f"{target} HTTP/1.1", f"Host: 127.0.0.1:{edge.port}", "Content-Type: application/json", *headers)
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def assert_busy(raw: bytes) -> None:
+    answer = parse_answer(raw)
+    assert (answer.status, answer.body["code"], answer.headers["retry-after"]) == (503, "busy", "1")
+    assert answer.headers["connection"] == "close"
+
+
+def assert_nothing_held(edge: RunningEdge) -> None:
+    admission = edge.server.settings.admission
+    poll_until(lambda: (admission.requests, admission.body_bytes, admission.large) == (0, 0, 0))
+
+
+class Held:
+    """Requests that wait in the gate, each on a connection of its own."""
+
+    def __init__(self, edge: RunningEdge, gate: Gate, count: int, body: bytes) -> None:
+        self._pool = ThreadPoolExecutor(count)
+        self._answers = [self._pool.submit(edge.request, "POST", "/wait", body) for _ in range(count)]
+        for _ in range(count):
+            gate.wait_entered()
+
+    def answers(self) -> list[Answered]:
+        found = [answer.result(PATIENCE_S) for answer in self._answers]
+        self._pool.shutdown()
+        return found
+
+
+def test_large_bodies_beyond_the_bound_are_refused_before_they_are_sent(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=2)) as edge:
+        held = Held(edge, gate, 2, b"x" * LARGE)
+        for _ in range(40):
+            assert_busy(edge.raw(post_head(edge, f"Content-Length: {LARGE}")))
+            assert edge.request("GET", "/health").status == 200
+        assert edge.request("POST", "/echo", {"small": True}).status == 200
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200, 200]
+        assert_nothing_held(edge)
+        assert edge.request("POST", "/wait", b"x" * LARGE).status == 200
+        assert edge.server.settings.admission.shed == 40
+
+
+def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(tmp_path: Path) -> None:
+    gate = Gate()
+    body = b"x" * 900_000
+
+    def one(edge: RunningEdge) -> int:
+        with edge.connect() as connection:
+            connection.sendall(post_head(edge, f"Content-Length: {len(body)}"))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(body)
+            return parse_answer(read_to_end(connection)).status
+
+    with (
+        RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=3)) as edge,
+        ThreadPoolExecutor(16) as clients,
+    ):
+        held = Held(edge, gate, 3, body)
+        flood = [clients.submit(one, edge) for _ in range(60)]
+        while not all(client.done() for client in flood):
+            assert edge.request("GET", "/health/live").status == 200
+        assert {client.result() for client in flood} == {503}
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200] * 3
+        for _ in range(5):
+            assert edge.request("POST", "/wait", body).status == 200
+        assert_nothing_held(edge)
+
+
+def test_unanswered_requests_are_bounded_but_for_the_health(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=3)) as edge:
+        held = Held(edge, gate, 3, b"{}")
+        assert edge.request("GET", "/echo").status == 503
+        for path in ("/health", "/health?full=1", "/health/live"):
+            assert edge.request("GET", path).status == 200
+        assert edge.request("POST", "/health", b"{}").status == 503
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200] * 3
+        assert_nothing_held(edge)
+        assert edge.request("GET", "/echo").status == 200
+
+
+def test_a_body_of_unknown_size_counts_as_it_arrives(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_bytes=50_000)) as edge:
+        held = Held(edge, gate, 1, b"x" * 40_000)
+        with edge.connect() as connection:
+            connection.sendall(post_head(edge, "Transfer-Encoding: chunked"))
+            connection.sendall(b"1f40\r\n" + b"x" * 8000 + b"\r\n")
+            connection.sendall(b"1f40\r\n" + b"x" * 8000 + b"\r\n")
+            assert_busy(read_to_end(connection))
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200]
+        assert_nothing_held(edge)
+
+
+def test_what_a_pipeline_holds_is_released_with_its_connection(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path) as edge:
+        with edge.connect() as connection:
+            connection.sendall((post_head(edge, "Content-Length: 2") + b"{}") * 4)
+            gate.wait_entered()
+            poll_until(lambda: edge.server.settings.admission.requests == 4)
+        poll_until(lambda: edge.server.settings.admission.requests == 1)  # its handler has not ended
+        gate.open(edge)
+        assert_nothing_held(edge)
+
+
+def test_pipelined_requests_are_each_counted_until_answered(tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path) as edge, edge.connect() as connection:
+        connection.sendall((post_head(edge, "Content-Length: 2", target="POST /echo") + b"{}") * 4)
+        answered = b""
+        while answered.count(b"HTTP/1.1 200") < 4:
+            answered += connection.recv(65536)
+        assert_nothing_held(edge)
+
+
+def test_the_request_of_a_client_that_has_gone_is_not_worked_off(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path) as edge:
+        stopped, go_on = threading.Event(), threading.Event()
+
+        def stop_the_loop() -> None:
+            stopped.set()
+            go_on.wait(PATIENCE_S)
+
+        edge.call_soon(stop_the_loop)
+        assert stopped.wait(PATIENCE_S)
+        for _ in range(3):
+            with edge.connect() as connection:
+                connection.sendall(post_head(edge, f"Content-Length: {LARGE}") + b"x" * LARGE)
+        go_on.set()
+        poll_until(lambda: edge.state.counters.requests == 3 and edge.state.counters.in_flight == 0)
+        assert not gate.entered.acquire(blocking=False)
+        assert_nothing_held(edge)
+
+
+def test_refused_connections_do_not_count_and_many_are_reset(tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
+        admission = edge.server.settings.admission
+        held = [edge.connect() for _ in range(2)]
+        poll_until(lambda: admission.connections == 2)
+        lingering = [edge.connect() for _ in range(2)]
+        for connection in lingering:
+            assert_busy(connection.recv(65536))
+        assert edge.raw(b"") == b""  # beyond twice the limit nobody is even told why
+        held[0].close()
+        poll_until(lambda: admission.connections == 1)
+        assert edge.request("GET", "/echo").status == 200
+        for connection in (*held, *lingering):
+            connection.close()
+        poll_until(lambda: admission.connections == 0)
+
+
+@pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])
+def test_what_is_released_is_what_was_admitted(sizes: tuple[int, ...]) -> None:
+    admission, limits = Admission(), WireLimits()
+    admitted = admission.admit(sizes[0], limits)
+    assert admitted is not None
+    assert all(admitted.grow(size, limits) for size in sizes[1:])
+    assert (admission.requests, admission.body_bytes) == (1, sum(sizes))
+    assert admission.large == (sum(sizes) > LARGE_BODY_BYTES)
+    admitted.release()
+    admitted.release()
+    assert (admission.requests, admission.body_bytes, admission.large) == (0, 0, 0)
+
+
+def test_a_single_body_is_admitted_however_small_the_bound() -> None:
+    limits = WireLimits(unanswered_bytes=10)
+    admission = Admission()
+    assert admission.admit(1000, limits) is not None
+    assert admission.admit(1, limits) is None
+    assert admission.admit(0, limits) is not None
