@@ -37,12 +37,25 @@ MEMORY_TYPES = (
 
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
-_TYPE_RULES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("preference", re.compile(r"\b(?:prefer(?:s|red|ring|ence|ences|ably)?|likes|want(?:s|ed|ing)?)\b", re.IGNORECASE)),
-    ("decision", re.compile(r"\b(?:decided|agreed|will\s+use)\b", re.IGNORECASE)),
-    ("learning", re.compile(r"\b(?:(?i:learned|discovered)|TIL)\b|^\s*(?i:til)\b")),
-    ("issue", re.compile(r"\b(?:bugs?|issues?|broken|problems?)\b", re.IGNORECASE)),
-    ("rule", re.compile(r"\b(?:never|always|must(?:n['\u2019]t)?)\b", re.IGNORECASE)),
+# A rule: the type, letters that any match holds when lower-cased (finding them is far cheaper), and the pattern itself.
+_TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
+    (
+        "preference",
+        ("prefer", "likes", "want"),
+        re.compile(r"\b(?:prefer(?:s|red|ring|ence|ences|ably)?|likes|want(?:s|ed|ing)?)\b", re.IGNORECASE),
+    ),
+    ("decision", ("decided", "agreed", "will"), re.compile(r"\b(?:decided|agreed|will\s+use)\b", re.IGNORECASE)),
+    (
+        "learning",
+        ("learned", "discovered", "til"),
+        re.compile(r"\b(?:(?i:learned|discovered)|TIL)\b|^\s*(?i:til)\b"),
+    ),
+    (
+        "issue",
+        ("bug", "issue", "broken", "problem"),
+        re.compile(r"\b(?:bugs?|issues?|broken|problems?)\b", re.IGNORECASE),
+    ),
+    ("rule", ("never", "always", "must"), re.compile(r"\b(?:never|always|must(?:n['\u2019]t)?)\b", re.IGNORECASE)),
 )
 
 _CRITICAL = "critical:"
@@ -92,8 +105,10 @@ def infer_type(content: str) -> str:
     Departs: whole words with their inflections instead of substrings, so that "mustard" is no rule, "until
     tomorrow" no learning and "debugger" no issue; ``TIL`` counts in capitals or at the very beginning.
     """
-    for name, pattern in _TYPE_RULES:
-        if pattern.search(content, 0, INFERENCE_CHARS):
+    beginning = content[:INFERENCE_CHARS]
+    lower = beginning.lower()
+    for name, letters, pattern in _TYPE_RULES:
+        if (any(part in lower for part in letters) or not lower.isascii()) and pattern.search(beginning):
             return name
     return DEFAULT_TYPE
 
