@@ -104,7 +104,7 @@ def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = No
     return connection
 
 
-def open_reader(path: Path, *, cache_kib: int = 24576) -> apsw.Connection:
+def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     """A connection that can only read and never checkpoints."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=256)
