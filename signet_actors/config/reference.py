@@ -25,6 +25,7 @@ WITHOUT_EFFECT: Final = (
     "memory.pipelineV2.telemetryEnabled",
     "memory.pipelineV2.extraction",
     "memory.pipelineV2.worker.pollMs",
+    "memory.pipelineV2.worker.leaseTimeoutMs",
     "memory.pipelineV2.graph",
     "memory.pipelineV2.reranker",
     "memory.pipelineV2.autonomous",

@@ -22,7 +22,7 @@ PLANTS = (
     ("rooms are layered", "signet_actors/protocol/header.py", "import signet_actors.runtime.clock"),
     ("rooms are layered", "signet_actors/writer/session.py", "import signet_actors.gateway.guard"),
     ("rooms are layered", "signet_actors/store/rows.py", "import signet_actors.providers.select"),
-    ("rooms are layered", "signet_actors/errors.py", "import signet_actors.domain.limits"),
+    ("rooms are layered", "signet_actors/errors.py", "import signet_actors.domain.confirm"),
     ("rooms are layered", "signet_actors/attic/__init__.py", '"""A room that the contract does not name."""'),
     (
         "no model call and no HTTP client near a write lock",

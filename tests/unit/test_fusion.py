@@ -45,7 +45,8 @@ def test_a_score_lies_between_zero_and_one_and_more_of_a_leg_is_never_less(value
     if bm25[best] > 0:
         stronger = cosine.copy()
         stronger[best] = 1.0
-        assert int(np.argmax(convex(bm25, stronger, alpha=alpha))) == best
+        scores = convex(bm25, stronger, alpha=alpha)
+        assert scores[best] == scores.max()
 
 
 @given(strengths)
@@ -58,3 +59,7 @@ def test_the_keyword_score_keeps_the_order_of_strength(values: list[float]) -> N
 def test_ranks_alone_decide_reciprocal_rank_fusion() -> None:
     assert rrf(array(9, 1), array(0.9, 0.1)) == pytest.approx(rrf(array(90, 10), array(0.5, 0.4)))
     assert rrf(array(1.0), array(1.0)) == pytest.approx([1.0])
+
+
+def test_the_smallest_cosine_there_is_does_not_lift_a_score_above_one() -> None:
+    assert convex(array(0, 1), array(NAN, 5e-324), alpha=0.75).max() <= 1.0

@@ -31,7 +31,7 @@ def convex(bm25: Floats, cosine: Floats, *, alpha: float) -> Floats:
         return np.minimum(dense, 1.0)
     if dense.max(initial=0.0) <= 0.0:
         return scaled(bm25)
-    blended: Floats = alpha * dense / dense.max() + (1.0 - alpha) * scaled(bm25)
+    blended: Floats = alpha * (dense / dense.max()) + (1.0 - alpha) * scaled(bm25)
     return blended
 
 

@@ -125,6 +125,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
             fusion=search_config.fusion,
             alpha=search_config.alpha,
             min_score=wish.min_score,
+            pool=search_config.pool,
             vector_model=vector.model,
             common_words_version=vector.common_words_version,
         ),
