@@ -67,7 +67,7 @@ FIELDS: list[dict[str, Any]] = [
     {"tags": ["a", TOKEN]},
     {"tags": f"a,{TOKEN}"},
     {"who": TOKEN},
-    {"project": f"/work/{TOKEN}"},
+    {"project": f"/srv/{TOKEN}"},
     {"sourceType": TOKEN},
     {"sourceId": TOKEN},
     {"source_path": f"/files/{TOKEN}.md"},
