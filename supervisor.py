@@ -29,7 +29,7 @@ def searcher_count(config: Config) -> int:
 
 TREE = (
     ChildSpec("writer", "signet_actors.writer", core=True),
-    ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True),
+    ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True, reads=True),
     ChildSpec("retention", "signet_actors.retention", core=False),
     ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True),
 )

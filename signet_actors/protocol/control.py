@@ -61,6 +61,22 @@ class Leaving(Message, frozen=True, tag="control.leaving"):
     detail: str
 
 
+class LogPressure(Message, frozen=True, tag="control.log_pressure"):
+    """The writer cannot fold the write-ahead log back, because snapshots are in the way: readers must end theirs.
+
+    ``severe`` when that was said before and the log went on growing: who still holds one is to be killed.
+    """
+
+    log_bytes: int
+    severe: bool
+
+
+class SnapshotsEnded(Message, frozen=True, tag="control.snapshots_ended"):
+    """The reader holds no snapshot from before it was asked for the ``asked``-th time."""
+
+    asked: int
+
+
 class TreeChanged(Message, frozen=True, tag="control.tree_changed"):
     """Every child's state, in start order; sent at each change and to each child when it first speaks."""
 
@@ -83,9 +99,15 @@ class Reload(Message, frozen=True, tag="control.reload"):
     config_json: str
 
 
+class EndSnapshots(Message, frozen=True, tag="control.end_snapshots"):
+    """A reader ends the snapshot that it holds, at once, and says ``SnapshotsEnded`` with the same number."""
+
+    asked: int
+
+
 class Idle(Message, frozen=True, tag="searcher.idle"):
     """The searcher holds no query; said on every connection and repeated while it stays idle."""
 
 
-ChildSays = Starting | Ready | Heartbeat | Leaving | GetTree
-SupervisorSays = TreeChanged | Drain | Reload
+ChildSays = Starting | Ready | Heartbeat | Leaving | GetTree | LogPressure | SnapshotsEnded
+SupervisorSays = TreeChanged | Drain | Reload | EndSnapshots

@@ -18,11 +18,13 @@ from signet_actors.config.schema import Config
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.protocol.control import (
     Drain,
+    EndSnapshots,
     Heartbeat,
     Idle,
     Leaving,
     Ready,
     Reload,
+    SnapshotsEnded,
     Starting,
     SupervisorSays,
     TreeChanged,
@@ -114,6 +116,7 @@ class ActorLoop:
         self._drain_asked = False
         self._reloaded: Config | None = None
         self._retry_control: list[list[bytes]] = []
+        self._snapshots_to_end: int | None = None
 
     def bind_mailbox(self, name: str, decoder: msgspec.msgpack.Decoder[M], *, max_items: int, max_bytes: int) -> None:
         """The actor will have a mailbox at ``<socket_dir>/<name>.sock``, bound once its self-check has passed.
@@ -158,6 +161,21 @@ class ActorLoop:
         self._tell_supervisor(Heartbeat({**self.counters, **self._actor_counters}))
         if not supervisor_lives(self.boot.supervisor_pid):
             raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
+
+    def tell_supervisor(self, body: msgspec.Struct) -> None:
+        """``body`` is on its way to the supervisor, or kept until the connection stands."""
+        self._tell_supervisor(body)
+
+    def must_end_snapshot(self) -> bool:
+        """True when the supervisor wants this reader's snapshot to end; for a progress handler."""
+        self._read_supervisor()
+        return self._snapshots_to_end is not None
+
+    def snapshot_ended(self) -> None:
+        """The supervisor knows that this process holds no snapshot any more, if it has asked."""
+        if self._snapshots_to_end is not None:
+            asked, self._snapshots_to_end = self._snapshots_to_end, None
+            self._tell_supervisor(SnapshotsEnded(asked))
 
     def wait_for(self, socket: zmq.Socket[bytes], timeout_ms: int) -> None:
         """Something has come from ``socket`` or the supervisor, or the time is over; for ``BlockingRef``."""
@@ -222,6 +240,7 @@ class ActorLoop:
             until = self._next_beat if next_tick is None else min(self._next_beat, next_tick)
             self._poller.poll(max(0, -(-(until - now) // 1_000_000)))
             self._read_supervisor()
+            self.snapshot_ended()  # between two batches nobody holds one
             if self._reloaded is not None:
                 self.config, self._reloaded = self._reloaded, None
                 self._beat_ns = self.config.supervision.heartbeat_ms * 1_000_000
@@ -314,6 +333,8 @@ class ActorLoop:
                         self._tree_changed(said)
                     case Drain():
                         self._drain_asked = True
+                    case EndSnapshots():
+                        self._snapshots_to_end = said.asked
                     case Reload():
                         self._reloaded = msgspec.json.decode(said.config_json, type=Config)
             except (*UNDECODABLE, IndexError) as error:

@@ -28,6 +28,7 @@ class ChildSpec:
     ``count``  how many of it; more than one makes a pool named ``<role>-1`` to ``<role>-N``, of which the rest serves
                while one is away.
     ``pool``   names are numbered even when there is only one.
+    ``reads``  the child holds snapshots of the store, which can keep the write-ahead log from being folded back.
     ``listens`` the child inherits the listening TCP socket.
     ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
                long and whose absence is felt.
@@ -38,6 +39,7 @@ class ChildSpec:
     core: bool
     count: Callable[[Config], int] = _one
     pool: bool = False
+    reads: bool = False
     listens: bool = False
     standby: bool = False
 
@@ -49,8 +51,9 @@ class Child:
     ``config`` the configuration that this life was last given;
     ``heard_ns`` when it was last heard, or started; ``spoke`` whether this life has said anything yet;
     ``restart_at_ns`` when its next life is due, None = not known; ``killed_because`` is empty unless the supervisor
-    killed this life; ``on_probation`` one more early death of this optional child means waiting again. Times are on
-    the monotonic clock.
+    killed this life; ``snapshots_asked`` and ``snapshots_ended`` the last request to end its snapshots that it was told
+    and that it has followed; ``on_probation`` one more early death of this optional child means waiting again. Times
+    are on the monotonic clock.
     """
 
     spec: ChildSpec
@@ -68,6 +71,8 @@ class Child:
     detail: str = ""
     last_words: Leaving | None = None
     killed_because: str = ""
+    snapshots_asked: int = 0
+    snapshots_ended: int = 0
     on_probation: bool = False
     counters: dict[str, float] = field(default_factory=dict)
 
@@ -81,6 +86,7 @@ class Child:
         self.restart_at_ns = None
         self.last_words = None
         self.killed_because = ""
+        self.snapshots_asked = self.snapshots_ended = 0
         self.counters = {}
         self.heard_ns = now_ns
 

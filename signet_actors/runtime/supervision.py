@@ -25,11 +25,14 @@ from signet_actors.protocol.control import (
     RESTARTING,
     STOPPING,
     UP,
+    EndSnapshots,
     GetTree,
     Heartbeat,
     Leaving,
+    LogPressure,
     Ready,
     Reload,
+    SnapshotsEnded,
     Starting,
 )
 from signet_actors.runtime.boot import Boot, encode_boot
@@ -353,6 +356,10 @@ class Supervisor:
                 child.last_words = said.body
             case GetTree():
                 self._control.answer(said, self._children.states())
+            case LogPressure():
+                self._relieve_log(said.body)
+            case SnapshotsEnded(asked):
+                child.snapshots_ended = asked
             case _:
                 assert_never(said.body)
 
@@ -367,6 +374,25 @@ class Supervisor:
         self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
         if child.spec.standby and self._drain is None:
             child.process.prepare()
+
+    def _relieve_log(self, pressure: LogPressure) -> None:
+        """Readers have been asked to end their snapshots; if it is severe, those that did not when asked are dead.
+
+        A reader that turns follows within milliseconds, one that hangs is found out by its silence: this is for one
+        that does neither. Only a reader that somebody else runs can still be in the way after that.
+        """
+        for child in self._children:
+            if not (child.spec.reads and child.process.exists and child.spoke) or child.killed_because:
+                continue
+            if pressure.severe and child.snapshots_ended < child.snapshots_asked:
+                child.killed_because = "held a snapshot against the write-ahead log"
+                child.state = RESTARTING
+                child.detail = child.killed_because
+                self._changed = True
+                self._log.error("reader killed", child=child.name, log_bytes=pressure.log_bytes)
+                child.process.kill()
+            elif self._control.tell(child.name, EndSnapshots(child.snapshots_asked + 1)):
+                child.snapshots_asked += 1
 
     def _broadcast(self, body: msgspec.Struct) -> None:
         self._control.broadcast(self._children.hearing(), body)

@@ -38,7 +38,7 @@ from signet_actors.searcher.queries import embeddings, forget, memories, stats
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
 from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
-from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.snapshot import Snapshot, SnapshotEnded
 
 _START_BUDGET_NS = 1_500_000_000
 """So long a start may take for building vector files; the rest is built between queries."""
@@ -58,6 +58,7 @@ class Searcher:
         self._trouble: str | None = None
         self._served = 0
         self._failed = 0
+        self._ended = 0
 
     def start(self) -> None:
         """The store is readable, the indexes answer, and the caches are loaded as far as the start budget allows."""
@@ -68,11 +69,15 @@ class Searcher:
                 self.clock,
                 read_timeout_ms=self.config.supervision.start_timeout_ms,
                 beat=self.loop.beat,
+                must_end=self.loop.must_end_snapshot,
             )
             self.reader = reader
             until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
             while not self._caught_up and self.clock.monotonic_ns() < until_ns:
-                self._caught_up = reader.catch_up()
+                try:
+                    self._caught_up = reader.catch_up()
+                except SnapshotEnded:
+                    self.loop.snapshot_ended()
                 self.loop.beat()
                 if any(leg.trouble for leg in reader.legs()):
                     break
@@ -89,8 +94,12 @@ class Searcher:
             frames: list[bytes] = []
             reply: SearcherReply
             try:
-                with self._reader.view(deadline_ns=incoming.header.deadline_ns) as view:
-                    reply, frames = self._answer(view, incoming)
+                try:
+                    reply, frames = self._in_snapshot(incoming)
+                except SnapshotEnded:  # the log is folded back now; what is left of the time may be enough
+                    self._ended += 1
+                    self.loop.snapshot_ended()
+                    reply, frames = self._in_snapshot(incoming)
                 self._served += 1
             except SignetError as error:
                 self._failed += 1
@@ -137,7 +146,7 @@ class Searcher:
 
     def counters(self) -> dict[str, float]:
         """Figures for the heartbeat."""
-        return {"served": self._served, "failed": self._failed}
+        return {"served": self._served, "failed": self._failed, "snapshots_ended": self._ended}
 
     def drain(self) -> None:
         """Files are released."""
@@ -153,6 +162,10 @@ class Searcher:
     def _reader(self) -> Reader:
         assert self.reader is not None, "the searcher was not started"
         return self.reader
+
+    def _in_snapshot(self, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:
+        with self._reader.view(deadline_ns=incoming.header.deadline_ns) as view:
+            return self._answer(view, incoming)
 
     def _answer(self, view: Snapshot, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:
         reader = self._reader

@@ -33,11 +33,13 @@ class Reader:
         *,
         read_timeout_ms: int,
         beat: Callable[[], None] = lambda: None,
+        must_end: Callable[[], bool] = lambda: False,
     ) -> None:
         self.database = database
         self.clock = clock
         self.read_timeout_ms = read_timeout_ms
         self._beat = beat
+        self._must_end = must_end
         self.connection = open_reader(database)
         self.columns = MemoryColumns()
         self.frequencies = TermFrequencies()
@@ -54,6 +56,7 @@ class Reader:
             self.clock,
             deadline_ns=min(latest, deadline_ns) if deadline_ns else latest,
             beat=self._beat,
+            must_end=self._must_end,
         ) as view:
             yield view
 

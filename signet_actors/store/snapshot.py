@@ -1,7 +1,7 @@
 """The capability to read: one consistent view, for a bounded time.
 
 A read transaction that is forgotten lets the WAL grow without bound, so every snapshot has a deadline, enforced by
-SQLite's progress handler.
+SQLite's progress handler. It can also be ended before that, when the writer needs the log folded back.
 
 Source: reliability.md section 0 (4), R14.
 """
@@ -23,6 +23,13 @@ _STEPS_BETWEEN_CHECKS = 20_000
 
 class ReadTimeout(SignetError):
     """The read took longer than its deadline and was ended."""
+
+    code = ErrorCode.UNAVAILABLE
+    retry_after_ms = 1000
+
+
+class SnapshotEnded(SignetError):
+    """The snapshot was ended because the write-ahead log had grown too long; the same question may be asked again."""
 
     code = ErrorCode.UNAVAILABLE
     retry_after_ms = 1000
@@ -50,24 +57,33 @@ class Snapshot:
 
 @contextmanager
 def snapshot(
-    connection: apsw.Connection, clock: Clock, *, deadline_ns: int, beat: Callable[[], None] = lambda: None
+    connection: apsw.Connection,
+    clock: Clock,
+    *,
+    deadline_ns: int,
+    beat: Callable[[], None] = lambda: None,
+    must_end: Callable[[], bool] = lambda: False,
 ) -> Iterator[Snapshot]:
-    """A consistent view until the block ends or ``deadline_ns`` (monotonic) passes: then ``ReadTimeout``.
+    """A consistent view until the block ends, ``deadline_ns`` (monotonic) passes: then ``ReadTimeout``, or
+    ``must_end`` says so: then ``SnapshotEnded``.
 
     ``beat`` is called while a long statement runs, so that its process is not taken for a hung one.
     """
+    ended = False
 
-    def past_deadline() -> bool:
+    def is_over() -> bool:
+        nonlocal ended
         beat()
-        return clock.monotonic_ns() > deadline_ns
+        ended = must_end()
+        return ended or clock.monotonic_ns() > deadline_ns
 
-    connection.set_progress_handler(past_deadline, _STEPS_BETWEEN_CHECKS)
+    connection.set_progress_handler(is_over, _STEPS_BETWEEN_CHECKS)
     connection.execute("BEGIN")
     try:
         sync_point("searcher.snapshot_open")
         yield Snapshot(connection)
     except apsw.InterruptError as error:
-        raise ReadTimeout from error
+        raise (SnapshotEnded if ended else ReadTimeout) from error
     finally:
         connection.set_progress_handler(None)
         if connection.in_transaction:

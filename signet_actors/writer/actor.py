@@ -17,6 +17,7 @@ from typing import Any
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ConfigError, ErrorCode, ExitCode, ForeignDatabase, NewerSchema, StoreIOError
+from signet_actors.protocol.control import LogPressure
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import GetWriterStatus, TouchMemories, WriterCommand, WriterStatus
 from signet_actors.runtime.actor_loop import ActorLoop
@@ -24,6 +25,7 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.store import checkpoint
+from signet_actors.store.checkpoint import Pressure
 from signet_actors.store.connect import check_sqlite_version, open_writer
 from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.migrate import migrate, schema_version
@@ -103,8 +105,9 @@ class Writer:
         self.group: GroupCommit | None = None
         self._lock_fd: int | None = None
         self._wal_frames = 0
-        self._folded_frames = 0
+        self._tried_frames = 0
         self._restart_not_before_ns = 0
+        self._warn_not_before_ns = 0
         self._roster_pending = False
         self._housekept_ns = 0
         self._probed_ns = 0
@@ -300,7 +303,7 @@ class Writer:
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
         if frames < self._wal_frames:
-            self._folded_frames = 0  # the log began anew
+            self._tried_frames = 0  # the log began anew
         self._wal_frames = frames
         return 0
 
@@ -309,23 +312,39 @@ class Writer:
         now_ns = self.clock.monotonic_ns()
         plan = checkpoint.wanted(
             self._wal_frames,
-            folded=self._folded_frames,
+            tried=self._tried_frames,
             paused=now_ns < self._restart_not_before_ns,
-            read_timeout_ms=self.config.searcher.read_timeout_ms,
         )
         if plan is None or self.connection is None:
             return
+        if plan.pressure is not Pressure.NONE:
+            self.loop.tell_supervisor(
+                LogPressure(self._wal_frames * checkpoint.PAGE_BYTES, plan.pressure is Pressure.KILL_READERS)
+            )
         try:
             with self.waiting.at_most(plan.busy_ms):
-                frames, folded = checkpoint.checkpoint(self.connection, plan.mode)
+                frames, _ = checkpoint.checkpoint(self.connection, plan.mode)
         except DiskFull:
             return
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         if frames < 0:
-            self._restart_not_before_ns = self.clock.monotonic_ns() + checkpoint.RESTART_PAUSE_MS * 1_000_000
+            self._restart_not_before_ns = self.clock.monotonic_ns() + plan.pause_ms * 1_000_000
+            if plan.pressure is Pressure.KILL_READERS:
+                self._warn_of_log()
         else:
-            self._folded_frames = folded
+            self._tried_frames = frames
+
+    def _warn_of_log(self) -> None:
+        """Once a minute: no reader of ours can be in the way, and the log goes on growing."""
+        now_ns = self.clock.monotonic_ns()
+        if now_ns >= self._warn_not_before_ns:
+            self._warn_not_before_ns = now_ns + 60 * _NS
+            self.log.warning(
+                "log_not_folded_back",
+                log_bytes=self._wal_frames * checkpoint.PAGE_BYTES,
+                remedy="another program holds a read transaction on the database: end it",
+            )
 
     def _status(self) -> WriterStatus:
         group = self._group

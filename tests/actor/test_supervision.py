@@ -182,6 +182,17 @@ def test_a_stopped_child_is_noticed_killed_and_restarted(workspace: Path) -> Non
         assert not alive(stopped)
 
 
+def test_a_reader_that_does_not_end_its_snapshot_when_asked_is_killed_and_the_others_live(workspace: Path) -> None:
+    with daemon(workspace, orders="searcher-2=holds;writer=pressure") as running:
+        (killed, *_) = running.wait_for("reader killed")
+        assert killed["child"] == "searcher-2"
+        (died, *_) = running.wait_for("child died", child="searcher-2")
+        assert "held a snapshot" in died["cause"]
+        running.wait_for("spawned", count=2, child="searcher-2")
+        assert {line["child"] for line in running.events("reader killed")} == {"searcher-2"}
+        assert running.events("child died", child="searcher-1") == []
+
+
 def test_a_child_that_is_never_ready_is_killed_after_the_start_timeout(workspace: Path) -> None:
     config = changed(QUICK, startTimeoutMs=1000)
     with daemon(workspace, config, orders="writer=boot_hang", serving=False) as running:

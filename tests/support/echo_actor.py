@@ -13,7 +13,9 @@ It obeys the text in the requests that the tests send, so that each way of faili
 anything else       echo it
 
 ``SIGNET_TEST_ECHO`` may hold ``<name>:<way>`` pairs for the start: ``boot_exit:<code>``, ``boot_sleep:<ms>``,
-``boot_hang``, ``after:<ms>:<code>`` (exit so long after Ready), ``deaf`` (ignores the request to drain).
+``boot_hang``, ``after:<ms>:<code>`` (exit so long after Ready), ``deaf`` (ignores the request to drain),
+``holds`` (never comes back from its first duty, beating all the while), ``pressure`` (says that the write-ahead log
+cannot be folded back: once mildly, then severely every 100 ms).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import Conflict
+from signet_actors.protocol.control import LogPressure
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, SearcherQuery
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, WriterCommand, WriterReply
 from signet_actors.runtime.actor_loop import ActorExit, ActorLoop
@@ -112,6 +115,13 @@ class Echo:
                 sys.stderr.flush()
                 os._exit(int(code))
             return left
+        while way == "holds":
+            self.loop.beat()
+            time.sleep(0.005)
+        if way == "pressure":
+            self.loop.tell_supervisor(LogPressure(40 << 20, severe=self.ready_at > 0))
+            self.ready_at = 1.0
+            return 0.1
         return None
 
     def counters(self) -> dict[str, float]:

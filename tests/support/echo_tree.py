@@ -26,7 +26,7 @@ def searchers(config: Config) -> int:
 
 TREE = (
     ChildSpec("writer", ECHO, core=True),
-    ChildSpec("searcher", ECHO, core=True, count=searchers, pool=True),
+    ChildSpec("searcher", ECHO, core=True, count=searchers, pool=True, reads=True),
     ChildSpec("retention", ECHO, core=False),
     ChildSpec("gateway", ECHO, core=True, listens=True, standby=True),
 )

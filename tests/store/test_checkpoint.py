@@ -1,0 +1,104 @@
+"""When the write-ahead log is folded back, and what readers are told when they are in the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.store.checkpoint import (
+    END_SNAPSHOTS_BYTES,
+    KILL_READERS_BYTES,
+    PAGE_BYTES,
+    PASSIVE_FRAMES,
+    RESTART_BYTES,
+    Plan,
+    Pressure,
+    checkpoint,
+    wanted,
+)
+from signet_actors.store.connect import open_reader, open_writer
+from signet_actors.store.snapshot import ReadTimeout, SnapshotEnded, snapshot
+
+SECOND = 1_000_000_000
+
+
+def frames(size: int) -> int:
+    return size // PAGE_BYTES + 1
+
+
+@pytest.mark.parametrize(
+    ("size", "mode", "pressure"),
+    [
+        (RESTART_BYTES, "restart", Pressure.NONE),
+        (END_SNAPSHOTS_BYTES, "restart", Pressure.END_SNAPSHOTS),
+        (KILL_READERS_BYTES, "restart", Pressure.KILL_READERS),
+    ],
+)
+def test_the_longer_the_log_the_harder_it_is_tried(size: int, mode: str, pressure: Pressure) -> None:
+    plan = wanted(frames(size), tried=0, paused=False)
+    assert plan is not None
+    assert (plan.mode, plan.pressure) == (mode, pressure)
+    assert plan.busy_ms <= 250, "no commit waits for longer"
+    assert plan.pause_ms > 0
+
+
+def test_a_short_log_is_left_alone_and_a_longer_one_folded_back_once_per_thousand_pages() -> None:
+    assert wanted(PASSIVE_FRAMES, tried=0, paused=False) is None
+    assert wanted(PASSIVE_FRAMES + 1, tried=0, paused=False) == Plan("passive", 0)
+    assert wanted(PASSIVE_FRAMES + 1, tried=PASSIVE_FRAMES, paused=False) is None
+
+
+def test_nothing_waits_for_readers_that_were_in_the_way_a_moment_ago() -> None:
+    plan = wanted(frames(KILL_READERS_BYTES), tried=0, paused=True)
+    assert plan == Plan("passive", 0)
+
+
+ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i + t.x) FROM n, t"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "memories.db"
+    connection = open_writer(path, busy=lambda _: False)
+    connection.execute("CREATE TABLE t (x)")
+    connection.execute("INSERT INTO t VALUES (1)")
+    connection.close()
+    return path
+
+
+def test_a_snapshot_that_must_end_does_so_in_the_middle_of_a_statement_and_frees_the_log(store: Path) -> None:
+    writer = open_writer(store, busy=lambda _: False)
+    reader = open_reader(store)
+    clock = SystemClock()
+    asked: list[tuple[int, int]] = []
+
+    def must_end() -> bool:
+        if not asked:
+            writer.execute("INSERT INTO t VALUES (2)")
+            asked.append(checkpoint(writer, "restart"))
+        return True
+
+    with (
+        pytest.raises(SnapshotEnded),
+        snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + 60 * SECOND, must_end=must_end) as view,
+    ):
+        view.rows(ENDLESS)
+    assert asked == [(-1, -1)], "the snapshot was not in the way"
+    assert checkpoint(writer, "restart")[0] >= 0
+    with snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + SECOND) as view:
+        assert view.value("SELECT count(*) FROM t") == 2
+    reader.close()
+    writer.close()
+
+
+def test_a_snapshot_past_its_deadline_is_told_from_one_that_had_to_end(store: Path) -> None:
+    reader = open_reader(store)
+    clock = SystemClock()
+    with pytest.raises(ReadTimeout), snapshot(reader, clock, deadline_ns=clock.monotonic_ns()) as view:
+        view.rows(ENDLESS)
+    assert not reader.in_transaction
+    assert isinstance(reader, apsw.Connection)
+    reader.close()
