@@ -28,7 +28,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import DaemonNotRunning, SignetError, Unavailable, WorkspaceLocked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from signet_actors.cli.invocation import Invocation
 
@@ -112,10 +112,28 @@ def _start(invocation: Invocation, timeout: float) -> None:
     workspace = invocation.workspace
     began = time.monotonic()
     if lock_held(workspace):
-        _wait_until_ready(workspace, None, began + timeout)
+        wait_until_ready(workspace, None, began + timeout)
         _tell_started(invocation, workspace, "already runs")
         return
     load_config(workspace, invocation.settings)
+    child, start_log = launch(workspace, invocation.environment)
+    try:
+        with _spinner("Starting the daemon"):
+            ended = wait_until_ready(workspace, child, began + timeout)
+    except Unavailable:
+        _print_tail(start_log)
+        raise
+    finally:
+        if child.returncode is None:
+            child.returncode = 0  # it outlives this command: not ours to wait for
+    if ended is not None:
+        _explain(start_log, ended)
+        click.get_current_context().exit(ended)
+    _tell_started(invocation, workspace, f"ready in {time.monotonic() - began:.1f} s")
+
+
+def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
+    """A supervisor for the workspace has been started in a session of its own; with it, the file of what it prints."""
     places = Workspace(workspace)
     places.ensure()
     with contextlib.suppress(FileNotFoundError):
@@ -129,27 +147,15 @@ def _start(invocation: Invocation, timeout: float) -> None:
             stdout=descriptor,
             stderr=descriptor,
             cwd=workspace,
-            env=invocation.environment,
+            env=dict(environment),
             start_new_session=True,
         )
     finally:
         os.close(descriptor)
-    try:
-        with _spinner("Starting the daemon"):
-            ended = _wait_until_ready(workspace, child, began + timeout)
-    except Unavailable:
-        _print_tail(start_log)
-        raise
-    finally:
-        if child.returncode is None:
-            child.returncode = 0  # it outlives this command: not ours to wait for
-    if ended is not None:
-        _explain(start_log, ended)
-        click.get_current_context().exit(ended)
-    _tell_started(invocation, workspace, f"ready in {time.monotonic() - began:.1f} s")
+    return child, start_log
 
 
-def _wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, deadline: float) -> int | None:
+def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, deadline: float) -> int | None:
     """None: the daemon answers that it is ready. Else it ended before, with this exit code.
 
     Raises Unavailable at the deadline.

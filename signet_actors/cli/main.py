@@ -40,6 +40,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("config", "configuration", "config", "Show or check the configuration."),
     ("retention", "retention", "retention", "Run the periodic clean-up now."),
     ("doctor", "doctor", "doctor", "Look for everything that could be wrong, with the remedy."),
+    ("bench", "bench", "bench", "Measure how fast the daemon is on this machine."),
     ("completion", "completion", "completion", "Print the completion script for a shell."),
     ("version", "status", "version", "Print the version."),
 )

@@ -1,0 +1,224 @@
+"""The command bench: how fast the daemon is on this machine, measured on a workspace that is thrown away.
+
+The clients are threads of this process, so that the figures for several of them are a lower bound; ``bench/`` of the
+source tree has the load generator with the exact figures and their floors.
+
+Source: targets.md of the design, "Write" and "Recall".
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.connection import Address, DaemonClient, noted_address
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.lifecycle import launch, wait_until_ready
+from signet_actors.cli.presentation import print_json, print_table, say
+from signet_actors.errors import Unavailable
+
+if TYPE_CHECKING:
+    from signet_actors.cli.invocation import Invocation
+
+CLIENTS = 8
+START_S = 60.0
+STORE_S = 240.0
+STOP_S = 15.0
+FLOOR_WRITES = 200
+_VOCABULARY = """
+adapter alert archive backlog balance banner batch branch budget buffer cache cadence channel checkout cipher cluster
+column commit compiler consumer counter cursor daemon deadline delta deploy digest dispatch driver editor endpoint
+engine export fallback feature filter fixture gateway handler header import index ingest invoice ledger limiter linker
+listener loader locale mailbox marker matrix merge migration mirror module monitor mutex notebook offset operator parser
+partition patch pipeline plugin policy profile proxy quota queue reader recovery refund region registry release replica
+report resolver retry rollout router runner sandbox schema searcher session shard signal snapshot socket stream sweep
+switch tenant thread ticket timer token tracker transport trigger tunnel updater vault vector verifier version watcher
+"""
+_WORDS = tuple(_VOCABULARY.split())
+
+
+@click.group()
+def bench() -> None:
+    """Measure how fast the daemon is on this machine."""
+
+
+@bench.command()
+@click.option("--memories", type=click.IntRange(50, 20_000), default=1000, show_default=True, help="Stored first.")
+@click.option("--seconds", type=click.FloatRange(0.5, 60), default=3.0, show_default=True, help="For each figure.")
+@shared_options
+@click.pass_obj
+def quick(invocation: Invocation, memories: int, seconds: float) -> None:
+    """Start a daemon on a throw-away workspace, load it for some seconds, and print what was measured.
+
+    Nothing of yours is read or changed. The floor is what this machine's disk needs for one durable write.
+    """
+    with _throw_away_daemon(invocation) as (address, ready_s, workspace):
+        say(f"storing {memories} memories …")
+        texts = list(islice(_memories(7), memories))
+        shares = [_remembers(texts[start::CLIENTS]) for start in range(CLIENTS)]
+        stored = _together(shares, address, STORE_S)
+        say(f"measuring for {seconds:g} s each …")
+        one_remember = _together([_remembers(_memories(8, memories))], address, seconds)
+        one_recall = _together([_recalls(_questions(8, memories))], address, seconds)
+        many = [_recalls(_questions(9 + client, memories)) for client in range(CLIENTS)]
+        recalled = _together(many, address, seconds)
+        floor_ms = _floor_ms(workspace)
+    if invocation.as_json:
+        figures = {
+            "ready_s": round(ready_s, 3),
+            "remember_per_s": round(stored.per_s, 1),
+            "remember_ms": one_remember.spread_ms,
+            "recall_ms": one_recall.spread_ms,
+            "recall_per_s": round(recalled.per_s, 1),
+            "durable_write_ms": round(floor_ms, 3),
+        }
+        print_json({"memories": memories, "clients": CLIENTS, "cores": os.cpu_count(), **figures})
+        return
+    rows = [
+        ("ready after start", f"{ready_s:.2f} s"),
+        (f"remembers, {CLIENTS} clients", f"{stored.per_s:.0f}/s"),
+        ("remember, 1 client", _in_words(one_remember.spread_ms)),
+        ("recall, 1 client", _in_words(one_recall.spread_ms)),
+        (f"recalls, {CLIENTS} clients", f"{recalled.per_s:.0f}/s"),
+        ("one durable write to this disk", f"p50 {floor_ms:.2f} ms"),
+    ]
+    print_table(("", "measured"), rows)
+
+
+Step = Callable[[DaemonClient], None]
+
+
+class _Measured:
+    """Latencies in milliseconds, and how long all clients together took."""
+
+    def __init__(self) -> None:
+        self.latencies_ms: list[float] = []
+        self.failures: list[BaseException] = []
+        self.took_s = 0.0
+
+    @property
+    def per_s(self) -> float:
+        return len(self.latencies_ms) / self.took_s
+
+    @property
+    def spread_ms(self) -> dict[str, float]:
+        ordered = sorted(self.latencies_ms)
+        late = ordered[min(len(ordered) - 1, len(ordered) * 95 // 100)]
+        return {"p50": round(ordered[len(ordered) // 2], 2), "p95": round(late, 2)}
+
+
+def _in_words(spread_ms: dict[str, float]) -> str:
+    return f"p50 {spread_ms['p50']:.1f} ms, p95 {spread_ms['p95']:.1f} ms"
+
+
+def _together(clients: list[Iterator[Step]], address: Address, seconds: float) -> _Measured:
+    """What so many clients measured, each a thread with a connection of its own; raises what the first one met."""
+    found = _Measured()
+    began = time.perf_counter()
+    until = began + seconds
+
+    def run(steps: Iterator[Step]) -> None:
+        client = DaemonClient(address)
+        try:
+            for step in steps:
+                before = time.perf_counter()
+                if before >= until:
+                    return
+                step(client)
+                found.latencies_ms.append((time.perf_counter() - before) * 1000)
+        except BaseException as error:  # noqa: BLE001 - raised again below, where somebody listens
+            found.failures.append(error)
+        finally:
+            client.close()
+
+    threads = [threading.Thread(target=run, args=(steps,)) for steps in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if found.failures:
+        raise found.failures[0]
+    found.took_s = time.perf_counter() - began
+    return found
+
+
+def _remembers(texts: Iterable[str]) -> Iterator[Step]:
+    for text in texts:
+        yield partial(_send, path="/api/memory/remember", body={"content": text})
+
+
+def _recalls(questions: Iterable[str]) -> Iterator[Step]:
+    for question in questions:
+        yield partial(_ask, path="/api/memory/recall", body={"query": question, "limit": 10})
+
+
+def _send(client: DaemonClient, path: str, body: dict[str, Any]) -> None:
+    client.send("POST", path, body)
+
+
+def _ask(client: DaemonClient, path: str, body: dict[str, Any]) -> None:
+    client.ask(path, body)
+
+
+def _memories(seed: int, first: int = 0) -> Iterator[str]:
+    rng = random.Random(seed)
+    for number in count(first):
+        word, *rest = rng.choices(_WORDS, k=rng.randint(12, 30))
+        yield f"{word.capitalize()} {' '.join(rest)}, see BENCH-{number}."
+
+
+def _questions(seed: int, memories: int) -> Iterator[str]:
+    """Every fourth asks for an identifier, the others for three words of the vocabulary."""
+    rng = random.Random(seed)
+    for number in count():
+        if number % 4:
+            yield f"what about the {' '.join(rng.choices(_WORDS, k=3))}?"
+        else:
+            yield f"BENCH-{rng.randrange(memories)}"
+
+
+def _floor_ms(directory: Path) -> float:
+    """A page appended and synced, in the middle of so many."""
+    took_ms = []
+    with (directory / "floor").open("wb", buffering=0) as file:
+        for _ in range(FLOOR_WRITES):
+            before = time.perf_counter()
+            file.write(bytes(4096))
+            os.fsync(file.fileno())
+            took_ms.append((time.perf_counter() - before) * 1000)
+    return sorted(took_ms)[FLOOR_WRITES // 2]
+
+
+@contextmanager
+def _throw_away_daemon(invocation: Invocation) -> Iterator[tuple[Address, float, Path]]:
+    """Where a daemon of its own listens, after how many seconds it was ready, and its workspace; gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="signet-bench-", ignore_cleanup_errors=True) as directory:
+        workspace = Path(directory) / "workspace"
+        environment = {name: value for name, value in invocation.environ.items() if not name.startswith("SIGNET_")}
+        began = time.perf_counter()
+        child, start_log = launch(workspace, {**environment, "SIGNET_WORKSPACE": str(workspace), "SIGNET_PORT": "0"})
+        try:
+            ended = wait_until_ready(workspace, child, time.monotonic() + START_S)
+            address = noted_address(workspace)
+            if ended is not None or address is None:
+                raise Unavailable(f"the daemon did not start: {start_log.read_text(errors='replace')[-500:]}")
+            yield address, time.perf_counter() - began, workspace
+        finally:
+            child.terminate()
+            try:
+                child.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait(STOP_S)
