@@ -199,10 +199,10 @@ class Supervisor:
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
-        sync_point("supervisor.before_spawn")
         child.begin_life(self._clock.monotonic_ns(), self.config)
         self._changed = True
         try:
+            sync_point("supervisor.before_spawn")
             child.process.launch(encode_boot(self._boot_of(child)))
         except OSError as error:  # no memory, no processes, no disk
             self._log.error("spawn failed", child=child.name, exc_info=error)
