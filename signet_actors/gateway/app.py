@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-import structlog
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
@@ -22,7 +21,7 @@ from signet_actors.gateway.answers import Answer, answer_from_error, answer_from
 from signet_actors.gateway.guard import Headers, has_body, judge
 from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.route_table import RouteTable
-from signet_actors.gateway.server import GONE, LARGE_BODY_BYTES
+from signet_actors.gateway.server import ANSWER, GONE, LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 
@@ -50,8 +49,8 @@ class _Exchange:
         self.route: Route | None = None
         self.status = 0
 
-    async def write(self, answer: Answer, send: Send) -> None:
-        """The answer has been handed to the server."""
+    async def write(self, answer: Answer, scope: Scope, send: Send) -> None:
+        """The answer has been handed to the server, in one piece where the server is ours."""
         headers = [
             (b"content-type", answer.media_type.encode()),
             (b"content-length", b"%d" % len(answer.body)),
@@ -63,6 +62,10 @@ class _Exchange:
         if "cache-control" not in answer.headers:
             headers.append(_NO_STORE)
         self.status = answer.status
+        whole = scope.get(ANSWER)
+        if whole is not None:
+            await whole(answer.status, headers, answer.body)
+            return
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
@@ -88,7 +91,6 @@ class Edge:
         state = self.state
         counters = state.counters
         trace_id = new_id(state.clock, state.rng)
-        structlog.contextvars.bind_contextvars(trace=trace_id)
         started_ns = state.clock.monotonic_ns()
         exchange = _Exchange(trace_id)
         counters.requests += 1
@@ -97,15 +99,15 @@ class Edge:
             answer = self._refusal(scope)
             if answer is None:
                 answer = await self._answer(scope, receive, exchange)
-            await exchange.write(answer, send)
+            await exchange.write(answer, scope, send)
         except asyncio.CancelledError:
             # The drain's grace is over; the task is the server's own and ends here.
             if exchange.status == 0:
-                await exchange.write(_cut_off(exchange.route), send)
+                await exchange.write(_cut_off(exchange.route), scope, send)
         except Exception:  # the last line: the server would answer with plain text
             state.log.exception("request_failed", trace=trace_id)
             if exchange.status == 0:
-                await exchange.write(internal_problem(trace_id), send)
+                await exchange.write(internal_problem(trace_id), scope, send)
         finally:
             counters.in_flight -= 1
             self._record(scope["method"], exchange, state.clock.monotonic_ns() - started_ns)
