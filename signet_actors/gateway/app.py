@@ -39,15 +39,17 @@ _NO_STORE = (b"cache-control", b"no-store")
 
 
 class _Exchange:
-    """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet."""
+    """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
+    ``code``: that of the error it was answered with."""
 
-    __slots__ = ("path", "route", "status", "trace_id")
+    __slots__ = ("code", "path", "route", "status", "trace_id")
 
     def __init__(self, trace_id: str) -> None:
         self.trace_id = trace_id
         self.path: str | None = None
         self.route: Route | None = None
         self.status = 0
+        self.code: ErrorCode | None = None
 
     async def write(self, answer: Answer, scope: Scope, send: Send) -> None:
         """The answer has been handed to the server, in one piece where the server is ours."""
@@ -61,7 +63,7 @@ class _Exchange:
             headers += [(name.encode(), value.encode()) for name, value in answer.headers.items()]
         if "cache-control" not in answer.headers:
             headers.append(_NO_STORE)
-        self.status = answer.status
+        self.status, self.code = answer.status, answer.code
         whole = scope.get(ANSWER)
         if whole is not None:
             await whole(answer.status, headers, answer.body)
@@ -192,6 +194,7 @@ class Edge:
         """One line a request: template instead of path, and never a query or a body."""
         status = exchange.status
         counters = self.state.counters
+        self.state.requests.observe(exchange.path, method, status, took_ns, exchange.code)
         if status >= 500:
             counters.server_errors += 1
         elif status >= 400:

@@ -19,6 +19,7 @@ import asyncio
 import contextlib
 import functools
 import math
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -145,6 +146,8 @@ class ServerSettings(uvicorn.Config):
         self.limits = limits
         self.new_trace_id = new_trace_id
         self.refused = 0
+        self.connections_refused = 0
+        self.refusals: Counter[ErrorCode] = Counter()
         self.admission = Admission()
 
 
@@ -196,6 +199,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         admission = self.settings.admission
         if admission.connections >= self.limits.connections:
+            self.settings.connections_refused += 1
             if len(self.connections) > 2 * self.limits.connections:
                 self._closing = True
                 self.settings.refused += 1
@@ -468,6 +472,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._disarm()
         self._unset_keepalive_if_required()
         self.settings.refused += 1
+        self.settings.refusals[verdict.code] += 1
         self._drop_pipeline()
         serving, reading = self._serving, self._reading
         if serving is not None and not serving.response_complete:
