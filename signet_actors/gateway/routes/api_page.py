@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-import swagger_ui_bundle
-
 import signet_actors
 from signet_actors.errors import NotFound
 from signet_actors.gateway.answers import encode_json
@@ -130,6 +128,8 @@ async def docs_file(call: Call) -> Reply:
 
 @functools.cache
 def _docs_bytes(name: str) -> bytes:
+    import swagger_ui_bundle  # noqa: PLC0415 - only for who opens the page
+
     return (Path(swagger_ui_bundle.swagger_ui_path) / name).read_bytes()
 
 
