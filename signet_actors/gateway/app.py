@@ -89,7 +89,7 @@ class Edge:
             await Router()(scope, receive, send)  # the lifespan: nothing to do, and said so
 
     async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Exactly one answer has been sent, and one line logged."""
+        """Exactly one answer has been sent, and the request counted."""
         state = self.state
         counters = state.counters
         trace_id = new_id(state.clock, state.rng)
@@ -191,7 +191,7 @@ class Edge:
         return answer_from_reply(reply)
 
     def _record(self, method: str, exchange: _Exchange, took_ns: int) -> None:
-        """One line a request: template instead of path, and never a query or a body."""
+        """Counted, and one line if it failed or debugging is on: template instead of path, never a query or a body."""
         status = exchange.status
         counters = self.state.counters
         self.state.requests.observe(exchange.path, method, status, took_ns, exchange.code)
@@ -199,6 +199,8 @@ class Edge:
             counters.server_errors += 1
         elif status >= 400:
             counters.client_errors += 1
+        if status < 500 and not self.state.logs_every_request:
+            return
         log = self.state.log.warning if status >= 500 else self.state.log.debug
         log(
             "request",

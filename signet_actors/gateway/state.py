@@ -68,6 +68,7 @@ class GatewayState:
     port: int
     started_at_ms: int
     guard: GuardPolicy = field(init=False)
+    logs_every_request: bool = field(init=False)
     draining: bool = False
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: EdgeCounters = field(default_factory=EdgeCounters)
@@ -76,7 +77,7 @@ class GatewayState:
     wire: ServerSettings | None = None
 
     def __post_init__(self) -> None:
-        self.guard = guard_policy(self.port, self.config.gateway.allowed_hosts)
+        self.reconfigure(self.config)
 
     @property
     def workspace(self) -> Path:
@@ -115,4 +116,6 @@ class GatewayState:
     def reconfigure(self, config: Config) -> None:
         """New requests are served by ``config``."""
         self.config = config
+        # A line that the log's threshold drops costs more than routing a request: it is not even made.
+        self.logs_every_request = config.logging.level == "debug"
         self.guard = guard_policy(self.port, config.gateway.allowed_hosts)

@@ -127,6 +127,7 @@ class RunningEdge:
             port=self.port,
             started_at_ms=clock.wall_ms(),
         )
+        self.state.logs_every_request = True
         self._settings = ServerSettings(Edge(self.state, routes), limits or WireLimits(), lambda: new_id(clock, rng))
         self.state.wire = self._settings
         self._new_loop = new_loop
