@@ -10,7 +10,7 @@ Source: house.md section 2; wire.md 1.0; decisions.md 25, 30, 40; reliability.md
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.routing import Router
@@ -21,7 +21,7 @@ from signet_actors.gateway.answers import Answer, answer_from_error, answer_from
 from signet_actors.gateway.guard import Headers, has_body, judge
 from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.route_table import RouteTable
-from signet_actors.gateway.server import ANSWER, GONE, LARGE_BODY_BYTES
+from signet_actors.gateway.server import ANSWER, GONE, LARGE_BODY_BYTES, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 
@@ -42,16 +42,21 @@ class _Exchange:
     """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
     ``code``: that of the error it was answered with."""
 
-    __slots__ = ("code", "path", "route", "status", "trace_id")
+    __slots__ = ("_send", "_send_whole", "code", "gone", "path", "route", "status", "trace_id")
 
-    def __init__(self, trace_id: str) -> None:
+    def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
+        """What the server put into ``scope`` for us is taken out again: it refers to whatever holds the scope, and
+        garbage that is a cycle would stay until the collector comes."""
         self.trace_id = trace_id
+        self.gone: Callable[[], bool] | None = scope.pop(GONE, None)
+        self._send = send
+        self._send_whole: SendWhole | None = scope.pop(ANSWER, None)
         self.path: str | None = None
         self.route: Route | None = None
         self.status = 0
         self.code: ErrorCode | None = None
 
-    async def write(self, answer: Answer, scope: Scope, send: Send) -> None:
+    async def write(self, answer: Answer) -> None:
         """The answer has been handed to the server, in one piece where the server is ours."""
         headers = [
             (b"content-type", answer.media_type.encode()),
@@ -64,12 +69,11 @@ class _Exchange:
         if "cache-control" not in answer.headers:
             headers.append(_NO_STORE)
         self.status, self.code = answer.status, answer.code
-        whole = scope.get(ANSWER)
-        if whole is not None:
-            await whole(answer.status, headers, answer.body)
+        if self._send_whole is not None:
+            await self._send_whole(answer.status, headers, answer.body)
             return
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body, "more_body": False})
+        await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 
 class Edge:
@@ -94,22 +98,22 @@ class Edge:
         counters = state.counters
         trace_id = new_id(state.clock, state.rng)
         started_ns = state.clock.monotonic_ns()
-        exchange = _Exchange(trace_id)
+        exchange = _Exchange(trace_id, scope, send)
         counters.requests += 1
         counters.in_flight += 1
         try:
             answer = self._refusal(scope)
             if answer is None:
                 answer = await self._answer(scope, receive, exchange)
-            await exchange.write(answer, scope, send)
+            await exchange.write(answer)
         except asyncio.CancelledError:
             # The drain's grace is over; the task is the server's own and ends here.
             if exchange.status == 0:
-                await exchange.write(_cut_off(exchange.route), scope, send)
+                await exchange.write(_cut_off(exchange.route))
         except Exception:  # the last line: the server would answer with plain text
             state.log.exception("request_failed", trace=trace_id)
             if exchange.status == 0:
-                await exchange.write(internal_problem(trace_id), scope, send)
+                await exchange.write(internal_problem(trace_id))
         finally:
             counters.in_flight -= 1
             self._record(scope["method"], exchange, state.clock.monotonic_ns() - started_ns)
@@ -144,7 +148,7 @@ class Edge:
             allow = {"allow": endpoint.allow}
             return problem(405, ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers=allow)
         try:
-            return await self._ask_handler(route, path, scope, receive, exchange.trace_id)
+            return await self._ask_handler(route, path, scope, receive, exchange)
         except SignetError as error:
             if error.code is ErrorCode.INTERNAL:
                 self.state.log.exception("request_failed", route=route.path, trace=exchange.trace_id)
@@ -155,14 +159,14 @@ class Edge:
             return internal_problem(exchange.trace_id)
 
     async def _ask_handler(
-        self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, trace_id: str
+        self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, exchange: _Exchange
     ) -> Answer:
         state = self.state
         if route.mutates and state.config.memory.pipeline_v2.mutations_frozen:
             raise SignetError("Mutations are frozen (kill switch active)", code=ErrorCode.MUTATIONS_FROZEN)
         headers: Headers = scope["headers"]
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
-        gone = scope.get(GONE)
+        gone = exchange.gone
         if gone is not None:
             if len(raw) > LARGE_BODY_BYTES:
                 for _ in range(2):  # the loop reads the end of the stream, then says so
@@ -176,7 +180,7 @@ class Edge:
             query=_query(scope["query_string"]),
             headers=_decoded(headers),
             raw=raw,
-            trace_id=trace_id,
+            trace_id=exchange.trace_id,
         )
         limit_ms = state.config.gateway.request_timeout_ms
         try:

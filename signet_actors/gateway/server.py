@@ -20,9 +20,9 @@ import contextlib
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import httptools
 import msgspec
@@ -39,6 +39,7 @@ LINGER_BYTES = 64 * 1024 * 1024
 LARGE_BODY_BYTES = 64 * 1024
 GONE = "signet.gone"
 """Under this key the scope has a function that says whether the client has gone."""
+SendWhole: TypeAlias = Callable[[int, Iterable[tuple[bytes, bytes]], bytes], Coroutine[Any, Any, None]]
 ANSWER = "signet.answer"
 """Under this key the scope has a coroutine function that sends a whole answer: status, headers, body.
 
