@@ -67,6 +67,7 @@ FRONT_PAGE = """<!doctype html>
 <li><a href="/api/openapi.json">API document (OpenAPI 3.1)</a></li>
 <li><a href="/api/status">Status</a></li>
 <li><a href="/health">Health</a></li>
+<li><a href="/metrics">Figures for Prometheus</a></li>
 </ul>
 </body>
 </html>
@@ -78,6 +79,7 @@ FRONT_TEXT = """Signet Actors {version}: the long-term memory of the AI agents o
   {base}/api/openapi.json  the API document (OpenAPI 3.1)
   {base}/api/status        processes, counts and jobs
   {base}/health            health
+  {base}/metrics           figures for Prometheus
 """
 
 PAGE_HEADERS = {
