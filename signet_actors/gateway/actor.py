@@ -100,6 +100,7 @@ class Gateway:
             lambda: new_id(self.clock, self.rng),
             backlog=self.boot.config.gateway.listen_backlog,
         )
+        state.wire = settings
         server = self.server = InProcessServer(settings)
         self.bus.on_drain = self._drain
         self.bus.on_reload = self._reload
@@ -178,13 +179,7 @@ class Gateway:
         self.log.error("nobody caught", problem=first_line(context["message"]), exc_info=context.get("exception"))
 
     def _figures(self) -> dict[str, float]:
-        if self.state is None or self.server is None:
-            return {}
-        return {
-            **self.state.counters.as_mapping(),
-            "connections": len(self.server.server_state.connections),
-            "refused": self.server.settings.refused,
-        }
+        return {} if self.state is None else dict(self.state.figures())
 
     def _leave(self, code: int, detail: str) -> int:
         self.log.error("leaving", code=code, detail=detail)

@@ -25,12 +25,13 @@ JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What goes onto the wire. ``headers`` has no content-type and no content-length."""
+    """What goes onto the wire. ``headers`` has no content-type and no content-length; ``code`` is that of an error."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     media_type: str = JSON
+    code: ErrorCode | None = None
 
 
 def answer_from_reply(reply: Reply) -> Answer:
@@ -64,7 +65,7 @@ def problem(
     if retry_after_ms is not None:
         extra["retry-after"] = str(max(1, math.ceil(retry_after_ms / 1000)))
     body = Problem(error=detail, code=code.value, field=UNSET if field is None else field)
-    return Answer(status, extra, encode_json(body))
+    return Answer(status, extra, encode_json(body), code=code)
 
 
 def internal_problem(trace_id: str) -> Answer:

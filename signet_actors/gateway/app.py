@@ -1,4 +1,4 @@
-"""The application: guard, limits, trace id and errors around a Litestar router made from the route table.
+"""The application: guard, limits, trace id and errors around an index of the route table.
 
 A request passes, in this order: the guard (before anything else is looked at), the checks of target and encoding,
 routing, the kill switch, the body (whole, bounded), and the handler under its deadline, unless its client has gone
@@ -10,28 +10,22 @@ Source: house.md section 2; wire.md 1.0; decisions.md 25, 30, 40; reliability.md
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote_to_bytes
 
-import structlog
-from litestar import Litestar, Request, Response
-from litestar.exceptions import HTTPException, MethodNotAllowedException
-from litestar.handlers import HTTPRouteHandler
-from litestar.response.base import ASGIResponse
-from litestar.types import ControllerRouterHandler, HTTPScope, Message, Receive, Scope, Send
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
 
 from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.gateway.answers import Answer, answer_from_error, answer_from_reply, internal_problem, problem
 from signet_actors.gateway.guard import Headers, has_body, judge
 from signet_actors.gateway.route import Call, Route
-from signet_actors.gateway.server import GONE, LARGE_BODY_BYTES
+from signet_actors.gateway.route_table import RouteTable
+from signet_actors.gateway.server import ANSWER, GONE, LARGE_BODY_BYTES, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point
 
-TRACE = "signet.trace_id"
-ROUTE = "signet.route"
 MAX_TARGET_BYTES = 8192
 MAX_QUERY_FIELDS = 64
 GUARD_LOG_INTERVAL_NS = 1_000_000_000
@@ -42,71 +36,94 @@ ALWAYS = (
 )
 """Sent with every answer. There is no Access-Control header among them, and there never is one elsewhere."""
 
+_NO_STORE = (b"cache-control", b"no-store")
+
+
+class _Exchange:
+    """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
+    ``code``: that of the error it was answered with."""
+
+    __slots__ = ("_send", "_send_whole", "code", "gone", "path", "route", "status", "trace_id")
+
+    def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
+        """What the server put into ``scope`` for us is taken out again: it refers to whatever holds the scope, and
+        garbage that is a cycle would stay until the collector comes."""
+        self.trace_id = trace_id
+        self.gone: Callable[[], bool] | None = scope.pop(GONE, None)
+        self._send = send
+        self._send_whole: SendWhole | None = scope.pop(ANSWER, None)
+        self.path: str | None = None
+        self.route: Route | None = None
+        self.status = 0
+        self.code: ErrorCode | None = None
+
+    async def write(self, answer: Answer) -> None:
+        """The answer has been handed to the server, in one piece where the server is ours."""
+        sync_point("gateway.before_response")
+        headers = [
+            (b"content-type", answer.media_type.encode()),
+            (b"content-length", b"%d" % len(answer.body)),
+            *ALWAYS,
+            (b"x-signet-trace-id", self.trace_id.encode()),
+        ]
+        if answer.headers:
+            headers += [(name.encode(), value.encode()) for name, value in answer.headers.items()]
+        if "cache-control" not in answer.headers:
+            headers.append(_NO_STORE)
+        self.status, self.code = answer.status, answer.code
+        if self._send_whole is not None:
+            await self._send_whole(answer.status, headers, answer.body)
+            sync_point("gateway.mid_response")  # with the kernel, and nobody has taken note of it yet
+            return
+        await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": answer.body, "more_body": False})
+
 
 class Edge:
-    """The ASGI application that the server calls; ``answer`` is what the router calls back for a matched route."""
+    """The ASGI application that the server calls."""
 
     def __init__(self, state: GatewayState, routes: Sequence[Route]) -> None:
         self.state = state
         self.routes = routes
-        self._router = _router(self, routes)
+        self._table = RouteTable(routes)
         self._guard_logged_ns = 0
         self._guard_unlogged = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if cast("str", scope["type"]) == "http":
-            await self._exchange(cast("HTTPScope", scope), receive, send)
+        if scope["type"] == "http":
+            await self._exchange(scope, receive, send)
         else:
-            await self._router(scope, receive, send)  # the lifespan
+            await Router()(scope, receive, send)  # the lifespan: nothing to do, and said so
 
-    async def _exchange(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        """Exactly one answer has been sent, and one line logged."""
+    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Exactly one answer has been sent, and the request counted."""
         state = self.state
+        counters = state.counters
         trace_id = new_id(state.clock, state.rng)
-        structlog.contextvars.bind_contextvars(trace=trace_id)
         started_ns = state.clock.monotonic_ns()
-        status = 0
-        state.counters.requests += 1
-        state.counters.in_flight += 1
-
-        async def send_labelled(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                sync_point("gateway.before_response")
-                status = message["status"]
-                headers = [*message["headers"], *ALWAYS, (b"x-signet-trace-id", trace_id.encode())]
-                if not any(name == b"cache-control" for name, _ in headers):
-                    headers.append((b"cache-control", b"no-store"))
-                message["headers"] = headers
-            else:
-                sync_point("gateway.mid_response")
-            await send(message)
-
-        routed = cast("HTTPScope", {**scope, TRACE: trace_id, ROUTE: None})
-        if scope["method"] == "HEAD":
-            routed["method"] = cast("Any", "GET")  # the server sends the headers of the GET and drops the body
+        exchange = _Exchange(trace_id, scope, send)
+        counters.requests += 1
+        counters.in_flight += 1
         try:
-            refusal = self._refusal(scope)
-            if refusal is not None:
-                await _write(refusal, send_labelled)
-            else:
-                await self._router(routed, receive, send_labelled)
+            answer = self._refusal(scope)
+            if answer is None:
+                answer = await self._answer(scope, receive, exchange)
+            await exchange.write(answer)
         except asyncio.CancelledError:
             # The drain's grace is over; the task is the server's own and ends here.
-            if status == 0:
-                await _write(_cut_off(cast("dict[str, Any]", routed)[ROUTE]), send_labelled)
+            if exchange.status == 0:
+                await exchange.write(_cut_off(exchange.route))
         except Exception:  # the last line: the server would answer with plain text
             state.log.exception("request_failed", trace=trace_id)
-            if status == 0:
-                await _write(internal_problem(trace_id), send_labelled)
+            if exchange.status == 0:
+                await exchange.write(internal_problem(trace_id))
         finally:
-            state.counters.in_flight -= 1
-            route = cast("dict[str, Any]", routed)[ROUTE]
-            self._record(scope["method"], route, status, state.clock.monotonic_ns() - started_ns, trace_id)
+            counters.in_flight -= 1
+            self._record(scope["method"], exchange, state.clock.monotonic_ns() - started_ns)
 
-    def _refusal(self, scope: HTTPScope) -> Answer | None:
+    def _refusal(self, scope: Scope) -> Answer | None:
         """Why the request is not even routed, or None."""
-        headers = cast("Headers", scope["headers"])
+        headers: Headers = scope["headers"]
         client = scope["client"]
         verdict = judge(self.state.guard, scope["method"], headers, client[0] if client else None)
         if verdict is not None:
@@ -122,29 +139,37 @@ class Edge:
                 return problem(415, ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Compressed request bodies are not accepted")
         return None
 
-    async def answer(self, route: Route, scope: HTTPScope, receive: Receive) -> Answer:
-        """The answer of ``route``; never raises but for cancellation."""
-        extra = cast("dict[str, Any]", scope)
-        extra[ROUTE] = route
-        trace_id: str = extra[TRACE]
+    async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> Answer:
+        """What is answered to a request that may be answered; never raises but for cancellation."""
+        found = self._table.find(scope["path"])
+        if found is None:
+            return answer_from_error(NotFound("Not found"))
+        endpoint, path = found
+        exchange.path = endpoint.path
+        route = exchange.route = endpoint.route(scope["method"])
+        if route is None:
+            allow = {"allow": endpoint.allow}
+            return problem(405, ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers=allow)
         try:
-            return await self._ask_handler(route, scope, receive, trace_id)
+            return await self._ask_handler(route, path, scope, receive, exchange)
         except SignetError as error:
             if error.code is ErrorCode.INTERNAL:
-                self.state.log.exception("request_failed", route=route.path, trace=trace_id)
-                return internal_problem(trace_id)
+                self.state.log.exception("request_failed", route=route.path, trace=exchange.trace_id)
+                return internal_problem(exchange.trace_id)
             return answer_from_error(error)
         except Exception:  # a fault of ours is logged whole and answered without its text
-            self.state.log.exception("request_failed", route=route.path, trace=trace_id)
-            return internal_problem(trace_id)
+            self.state.log.exception("request_failed", route=route.path, trace=exchange.trace_id)
+            return internal_problem(exchange.trace_id)
 
-    async def _ask_handler(self, route: Route, scope: HTTPScope, receive: Receive, trace_id: str) -> Answer:
+    async def _ask_handler(
+        self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, exchange: _Exchange
+    ) -> Answer:
         state = self.state
         if route.mutates and state.config.memory.pipeline_v2.mutations_frozen:
             raise SignetError("Mutations are frozen (kill switch active)", code=ErrorCode.MUTATIONS_FROZEN)
-        headers = cast("Headers", scope["headers"])
+        headers: Headers = scope["headers"]
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
-        gone = cast("dict[str, Any]", scope).get(GONE)
+        gone = exchange.gone
         if gone is not None:
             if len(raw) > LARGE_BODY_BYTES:
                 for _ in range(2):  # the loop reads the end of the stream, then says so
@@ -154,11 +179,11 @@ class Edge:
         call = Call(
             state=state,
             route=route,
-            path=cast("Mapping[str, str]", scope["path_params"]),
+            path=path,
             query=_query(scope["query_string"]),
             headers=_decoded(headers),
             raw=raw,
-            trace_id=trace_id,
+            trace_id=exchange.trace_id,
         )
         sync_point("gateway.validated")
         limit_ms = state.config.gateway.request_timeout_ms
@@ -173,21 +198,25 @@ class Edge:
             raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
         return answer_from_reply(reply)
 
-    def _record(self, method: str, route: Route | None, status: int, took_ns: int, trace_id: str) -> None:
-        """One line a request: template instead of path, and never a query or a body."""
+    def _record(self, method: str, exchange: _Exchange, took_ns: int) -> None:
+        """Counted, and one line if it failed or debugging is on: template instead of path, never a query or a body."""
+        status = exchange.status
         counters = self.state.counters
+        self.state.requests.observe(exchange.path, method, status, took_ns, exchange.code)
         if status >= 500:
             counters.server_errors += 1
         elif status >= 400:
             counters.client_errors += 1
+        if status < 500 and not self.state.logs_every_request:
+            return
         log = self.state.log.warning if status >= 500 else self.state.log.debug
         log(
             "request",
             method=method,
-            route=route.path if route else None,
+            route=exchange.path,
             status=status,
             ms=round(took_ns / 1e6, 2),
-            trace=trace_id,
+            trace=exchange.trace_id,
         )
 
     def _log_guard(self, method: str, reason: str) -> None:
@@ -205,105 +234,6 @@ def _cut_off(route: Route | None) -> Answer:
     if route is not None and route.has_effect:
         return answer_from_error(OutcomeUnknown())
     return answer_from_error(Unavailable("The daemon is shutting down"))
-
-
-def litestar_path(path: str) -> str:
-    """The route's path as Litestar spells it: ``{id}`` becomes ``{id:str}``."""
-    return path.replace("}", ":str}")
-
-
-def _router(edge: Edge, routes: Sequence[Route]) -> Litestar:
-    allowed: dict[str, list[str]] = {}
-    for route in routes:
-        allowed.setdefault(route.path, []).append(route.method)
-    # OPTIONS first: Litestar adds its own to every path that has none yet.
-    handlers: list[ControllerRouterHandler] = [_options_handler(path, methods) for path, methods in allowed.items()]
-    handlers += [_handler(edge, route) for route in routes]
-    return Litestar(
-        route_handlers=handlers,
-        exception_handlers={Exception: lambda request, error: _routing_failure(edge, request, error)},
-        openapi_config=None,
-        logging_config=None,
-        debug=False,
-    )
-
-
-def _handler(edge: Edge, route: Route) -> HTTPRouteHandler:
-    """The route as a Litestar handler. Litestar routes and responds; what is between belongs to ``Edge.answer``."""
-
-    async def handle(request: Request[Any, Any, Any]) -> ASGIResponse:
-        return _response(await edge.answer(route, request.scope, request.receive))
-
-    return HTTPRouteHandler(
-        litestar_path(route.path),
-        http_method=[cast("Any", route.method)],
-        name=f"{route.method} {route.path}",
-        opt={"route": route},
-        status_code=200,  # only a default that suits every method; each answer has its own
-        include_in_schema=False,
-    )(handle)
-
-
-def _options_handler(path: str, methods: Sequence[str]) -> HTTPRouteHandler:
-    """A preflight is refused like any other unknown method, instead of Litestar's own 204."""
-    allow = _allow(methods)
-
-    async def handle() -> ASGIResponse:
-        return _response(_method_not_allowed(allow))
-
-    return HTTPRouteHandler(litestar_path(path), http_method=[cast("Any", "OPTIONS")], include_in_schema=False)(handle)
-
-
-def _routing_failure(edge: Edge, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """What the router could not route, as the one error body."""
-    answer = _routing_answer(edge, request, error)
-    return Response(
-        content=answer.body,
-        status_code=answer.status,
-        headers=dict(answer.headers),
-        media_type=answer.media_type,
-    )
-
-
-def _routing_answer(edge: Edge, request: Request[Any, Any, Any], error: Exception) -> Answer:
-    if isinstance(error, MethodNotAllowedException):
-        return _method_not_allowed(_allow((error.headers or {}).get("allow", "").split(", ")))
-    if isinstance(error, HTTPException) and error.status_code == 404:
-        return answer_from_error(NotFound("Not found"))
-    if isinstance(error, HTTPException) and error.status_code < 500:
-        return answer_from_error(InvalidRequest("The request is not valid"))
-    trace_id: str = cast("dict[str, Any]", request.scope)[TRACE]
-    edge.state.log.error("request_failed", exc_info=error, trace=trace_id)
-    return internal_problem(trace_id)
-
-
-def _allow(methods: Sequence[str]) -> str:
-    known = {method for method in methods if method and method != "OPTIONS"}
-    return ", ".join(sorted(known | ({"HEAD"} if "GET" in known else set())))
-
-
-def _method_not_allowed(allow: str) -> Answer:
-    return problem(405, ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers={"allow": allow})
-
-
-def _response(answer: Answer) -> ASGIResponse:
-    return ASGIResponse(
-        body=answer.body,
-        status_code=answer.status,
-        headers=answer.headers.items(),
-        media_type=answer.media_type,
-    )
-
-
-async def _write(answer: Answer, send: Send) -> None:
-    """The answer without the router."""
-    headers = [
-        (b"content-type", answer.media_type.encode()),
-        (b"content-length", str(len(answer.body)).encode()),
-        *((name.encode(), value.encode()) for name, value in answer.headers.items()),
-    ]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:

@@ -139,7 +139,7 @@ def _responses(route: Route, schemas: _Schemas) -> Mapping[str, Any]:
     for status, body in sorted(route.replies.items()):
         response: dict[str, Any] = {"description": _described(status)}
         if body is str or body is bytes:
-            response["content"] = {"text/html" if body is str else "application/octet-stream": {}}
+            response["content"] = {route.media_type or ("text/html" if body is str else "application/octet-stream"): {}}
         elif body is not None:
             response["content"] = {"application/json": {"schema": schemas.of(body)}}
         responses[str(status)] = response

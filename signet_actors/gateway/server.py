@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import math
-from collections.abc import Callable, Generator
+from collections import Counter
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import httptools
 import msgspec
@@ -38,6 +40,14 @@ LINGER_BYTES = 64 * 1024 * 1024
 LARGE_BODY_BYTES = 64 * 1024
 GONE = "signet.gone"
 """Under this key the scope has a function that says whether the client has gone."""
+SendWhole: TypeAlias = Callable[[int, Iterable[tuple[bytes, bytes]], bytes], Coroutine[Any, Any, None]]
+ANSWER = "signet.answer"
+"""Under this key the scope has a coroutine function that sends a whole answer: status, headers, body.
+
+The same as the two ASGI messages, but in one piece: uvicorn writes head and body apart, which costs a second system
+call here and wakes the client twice. Header names are lower-case, one of them is content-length, and the values are
+the application's own: nothing that a client sent may be in them.
+"""
 
 _BUSY = "Too many requests are waiting; nothing of this one was applied"
 
@@ -138,6 +148,8 @@ class ServerSettings(uvicorn.Config):
         self.limits = limits
         self.new_trace_id = new_trace_id
         self.refused = 0
+        self.connections_refused = 0
+        self.refusals: Counter[ErrorCode] = Counter()
         self.admission = Admission()
 
 
@@ -196,6 +208,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         admission = self.settings.admission
         if admission.connections >= self.limits.connections:
+            self.settings.connections_refused += 1
             if len(self.connections) > 2 * self.limits.connections:
                 self._closing = True
                 self.settings.refused += 1
@@ -366,12 +379,36 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """The handler runs; what its request holds is held until it has ended, whether or not the client has gone."""
         self._serving = cycle
         admitted = self._waiting.pop(cycle, None) or (self._arriving if cycle is self.cycle else None)
-        cast("dict[str, Any]", cycle.scope)[GONE] = lambda: cycle.disconnected
+        scope = cast("dict[str, Any]", cycle.scope)
+        scope[GONE] = lambda: cycle.disconnected
+        scope[ANSWER] = functools.partial(self._answer, cycle)
         task = self.loop.create_task(cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
         if admitted is not None:
             task.add_done_callback(lambda _: admitted.release())
+
+    async def _answer(
+        self, cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes
+    ) -> None:
+        """The answer is written, unless its client has gone, and the cycle is complete. See ``ANSWER``."""
+        if cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        if cycle.disconnected:
+            return
+        parts = [STATUS_LINE[status]]
+        for name, value in (*cycle.default_headers, *headers):
+            parts += (name, b": ", value, b"\r\n")
+        parts.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+        if cycle.scope["method"] != "HEAD":
+            parts.append(body)
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        self.transport.write(b"".join(parts))
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
 
     def _drop_pipeline(self) -> None:
         """Requests that no handler has begun are forgotten."""
@@ -450,6 +487,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._disarm()
         self._unset_keepalive_if_required()
         self.settings.refused += 1
+        self.settings.refusals[verdict.code] += 1
         self._drop_pipeline()
         serving, reading = self._serving, self._reading
         if serving is not None and not serving.response_complete:

@@ -13,12 +13,15 @@ from structlog.typing import FilteringBoundLogger
 from signet_actors.config.schema import Config
 from signet_actors.gateway.guard import GuardPolicy, guard_policy
 from signet_actors.gateway.readiness import Readiness, readiness
+from signet_actors.gateway.request_figures import RequestFigures
+from signet_actors.gateway.store_figures import StoreFigures
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from signet_actors.gateway.query_embedding import CommonWordsCache
     from signet_actors.gateway.redaction import Redactor
+    from signet_actors.gateway.server import ServerSettings
     from signet_actors.providers.embedding import Embedder
     from signet_actors.runtime.async_bus import AsyncBus
 
@@ -49,6 +52,7 @@ class GatewayState:
     """``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload; ``port`` is the one that is listened on.
 
     ``started_at_ms`` is when the daemon started, not this process; ``supervisor_silent_ms`` how old the tree is.
+    ``wire`` is what the server knows of what it refused before the application ran; None until there is a server.
     """
 
     boot: Boot
@@ -64,12 +68,16 @@ class GatewayState:
     port: int
     started_at_ms: int
     guard: GuardPolicy = field(init=False)
+    logs_every_request: bool = field(init=False)
     draining: bool = False
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: EdgeCounters = field(default_factory=EdgeCounters)
+    requests: RequestFigures = field(default_factory=RequestFigures)
+    store: StoreFigures = field(default_factory=StoreFigures)
+    wire: ServerSettings | None = None
 
     def __post_init__(self) -> None:
-        self.guard = guard_policy(self.port, self.config.gateway.allowed_hosts)
+        self.reconfigure(self.config)
 
     @property
     def workspace(self) -> Path:
@@ -86,7 +94,28 @@ class GatewayState:
             silent_ms=silent_ms if silent_ms > limits.heartbeat_ms * limits.liveness else None,
         )
 
+    def figures(self) -> dict[str, int]:
+        """What this edge did and holds, for the heartbeat, ``/api/status`` and the metrics.
+
+        ``requests_shed``: refused because too much was unanswered; ``refused``: everything that the server refused
+        before the application ran, those and ``connections_refused`` among them; ``unanswered*``: held now.
+        """
+        figures = self.counters.as_mapping()
+        if self.wire is not None:
+            admission = self.wire.admission
+            figures |= {
+                "connections": admission.connections,
+                "connections_refused": self.wire.connections_refused,
+                "refused": self.wire.refused,
+                "requests_shed": admission.shed,
+                "unanswered": admission.requests,
+                "unanswered_bytes": admission.body_bytes,
+            }
+        return figures
+
     def reconfigure(self, config: Config) -> None:
         """New requests are served by ``config``."""
         self.config = config
+        # A line that the log's threshold drops costs more than routing a request: it is not even made.
+        self.logs_every_request = config.logging.level == "debug"
         self.guard = guard_policy(self.port, config.gateway.allowed_hosts)

@@ -37,6 +37,7 @@ from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.mailbox import Incoming, Mailbox
 from signet_actors.runtime.parent import supervisor_lives
+from signet_actors.runtime.process_figures import process_figures
 from signet_actors.runtime.sockets import (
     SEARCH_SOCKET,
     SUPERVISOR_SOCKET,
@@ -159,7 +160,7 @@ class ActorLoop:
         if self._next_beat and now > self._next_beat + self._beat_ns:
             self.counters["hb_missed"] += 1
         self._next_beat = now + self._beat_ns
-        self._tell_supervisor(Heartbeat({**self.counters, **self._actor_counters}))
+        self._tell_supervisor(Heartbeat({**self.counters, **process_figures(), **self._actor_counters}))
         if not supervisor_lives(self.boot.supervisor_pid):
             raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 

@@ -44,9 +44,11 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, encode_body, is_tell, new_counters, raise_failure
+from signet_actors.runtime.histogram import Histogram
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.parent import supervisor_lives
 from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.runtime.process_figures import process_figures
 from signet_actors.runtime.sockets import (
     SEARCH_SOCKET,
     SUPERVISOR_SOCKET,
@@ -145,6 +147,7 @@ class AsyncBus:
 
     ``on_drain`` is called once with the grace in milliseconds; ``on_reload`` with each new configuration;
     ``on_tree`` after each change of ``tree``; ``more_counters`` supplies figures for the heartbeat.
+    ``ask_took`` holds how long asks took, by peer and whatever came of them; those refused at once are not in it.
     """
 
     def __init__(
@@ -163,6 +166,7 @@ class AsyncBus:
         self.config = boot.config
         self.tree = TreeChanged([])
         self.counters: dict[str, int] = new_counters()
+        self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention")}
         self.on_drain: Callable[[int], None] | None = None
         self.on_reload: Callable[[Config], None] | None = None
         self.on_tree: Callable[[TreeChanged], None] | None = None
@@ -273,7 +277,8 @@ class AsyncBus:
         with the writer's own code.
         """
         timeout = self.config.writer.request_timeout_ms if timeout_ms is None else timeout_ms
-        reply = await self._writer.submit(trace_id, timeout, encode_body(request), list(frames))
+        asked = self._writer.submit(trace_id, timeout, encode_body(request), list(frames))
+        reply = await self._timed("writer", asked)
         sync_point("gateway.reply_received")
         if type(reply) is Failure:
             raise_failure(reply)
@@ -281,7 +286,8 @@ class AsyncBus:
 
     async def ask_retention(self, request: Request[R], *, trace_id: str, timeout_ms: int = 60_000) -> R:
         """The retention actor's answer; raises like ``ask_writer`` and is never sent twice."""
-        reply = await self._retention.submit(trace_id, timeout_ms, encode_body(request), [])
+        asked = self._retention.submit(trace_id, timeout_ms, encode_body(request), [])
+        reply = await self._timed("retention", asked)
         if type(reply) is Failure:
             raise_failure(reply)
         return cast("R", reply)
@@ -319,10 +325,17 @@ class AsyncBus:
             self._loop.create_future(),
         )
         self._pool.submit(query)
-        reply, extra = await query.future
+        reply, extra = await self._timed("searcher", query.future)
         if type(reply) is Failure:
             raise_failure(reply)
         return cast("R", reply), extra
+
+    async def _timed(self, peer: str, asked: asyncio.Future[Any]) -> Any:
+        begun = self.clock.monotonic_ns()
+        try:
+            return await asked
+        finally:
+            self.ask_took[peer].observe(self.clock.monotonic_ns() - begun)
 
     async def ask_tree(self) -> TreeChanged:
         """The tree with counters as fresh as the last heartbeats; the last known one when nobody answers."""
@@ -496,6 +509,7 @@ class AsyncBus:
         self._next_beat = now + interval
         figures: dict[str, float] = {
             **self.counters,
+            **process_figures(),
             "searchers_known": self.searchers_known,
             "search_backlog": self.search_backlog,
             "writer_backlog": self.writer_backlog,

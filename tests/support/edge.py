@@ -26,6 +26,7 @@ from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import SystemClock, new_id
+from signet_actors.runtime.histogram import Histogram
 
 PATIENCE_S = 10.0
 
@@ -45,6 +46,10 @@ class ScriptedBus:
         self.counters: dict[str, int] = {"sent": 0}
         self.answers: dict[type, Any] = {}
         self.asked: list[Any] = []
+        self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention")}
+        self.writer_backlog = 0
+        self.search_backlog = 0
+        self.searchers_known = 1
 
     async def _answer(self, request: Any) -> Any:
         self.asked.append(request)
@@ -122,7 +127,9 @@ class RunningEdge:
             port=self.port,
             started_at_ms=clock.wall_ms(),
         )
+        self.state.logs_every_request = True
         self._settings = ServerSettings(Edge(self.state, routes), limits or WireLimits(), lambda: new_id(clock, rng))
+        self.state.wire = self._settings
         self._new_loop = new_loop
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

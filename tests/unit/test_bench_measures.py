@@ -219,6 +219,6 @@ def test_a_sample_counts_a_function_once_however_often_it_calls_itself() -> None
 
 
 def test_file_names_are_told_from_their_package_on() -> None:
-    assert short("/x/.venv/lib/python3.11/site-packages/litestar/app.py") == "litestar/app.py"
+    assert short("/x/.venv/lib/python3.11/site-packages/starlette/routing.py") == "starlette/routing.py"
     assert short("/x/main/signet_actors/gateway/app.py") == "gateway/app.py"
     assert short("<string>") == "<string>"

@@ -106,6 +106,12 @@ def test_bodies_are_objects_with_described_fields() -> None:
             assert named, f"{method} {path}"
 
 
+def test_an_answer_that_is_no_json_is_documented_with_its_media_type() -> None:
+    content = DOCUMENT["paths"]["/metrics"]["get"]["responses"]["200"]["content"]
+    assert list(content) == ["text/plain; version=0.0.4; charset=utf-8"]
+    assert list(DOCUMENT["paths"]["/api/docs"]["get"]["responses"]["200"]["content"]) == ["text/html"]
+
+
 def test_the_document_survives_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(DOCUMENT)) == DOCUMENT
 

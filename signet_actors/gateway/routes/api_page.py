@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-import swagger_ui_bundle
-
 import signet_actors
 from signet_actors.errors import NotFound
 from signet_actors.gateway.answers import encode_json
@@ -69,6 +67,7 @@ FRONT_PAGE = """<!doctype html>
 <li><a href="/api/openapi.json">API document (OpenAPI 3.1)</a></li>
 <li><a href="/api/status">Status</a></li>
 <li><a href="/health">Health</a></li>
+<li><a href="/metrics">Figures for Prometheus</a></li>
 </ul>
 </body>
 </html>
@@ -80,6 +79,7 @@ FRONT_TEXT = """Signet Actors {version}: the long-term memory of the AI agents o
   {base}/api/openapi.json  the API document (OpenAPI 3.1)
   {base}/api/status        processes, counts and jobs
   {base}/health            health
+  {base}/metrics           figures for Prometheus
 """
 
 PAGE_HEADERS = {
@@ -130,6 +130,8 @@ async def docs_file(call: Call) -> Reply:
 
 @functools.cache
 def _docs_bytes(name: str) -> bytes:
+    import swagger_ui_bundle  # noqa: PLC0415 - only for who opens the page
+
     return (Path(swagger_ui_bundle.swagger_ui_path) / name).read_bytes()
 
 

@@ -73,7 +73,7 @@ async def status(call: Call) -> Reply:
             health=HealthScore(score=_share_up(children), status=found.status),
             detail=found.detail,
             actors=[_actor(child) for child in children],
-            gateway=state.counters.as_mapping(),
+            gateway=state.figures(),
             bus=dict(state.bus.counters),
             db=_store(stats),
             writer=_writer(writer),

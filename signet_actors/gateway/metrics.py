@@ -1,0 +1,265 @@
+"""Every metric there is, and their values as one page in the text format of Prometheus.
+
+Values come from the tree that the supervisor pushes (counters as of each actor's last heartbeat), from this process's
+own counters, and from three looks at files. Nobody is asked. The labels take their values from the tree, the route
+table and enumerations, never from what a client sent, so that the number of series is bounded.
+
+Loaded at the first scrape only. The registry is made for each page: nothing is kept in the library, and its global
+registry with its collectors of the process is not used.
+
+Source: reliability.md section 2 rule 20. docs/metrics.md lists the same metrics; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+import signet_actors
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.runtime.histogram import BOUNDS_S, Histogram
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+Values = Iterable[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A metric as docs/metrics.md has it; ``name`` with its unit, and with ``_total`` if it is a counter."""
+
+    name: str
+    labels: tuple[str, ...]
+    meaning: str
+
+    @property
+    def kind(self) -> str:
+        """The type, which the name tells: counter, histogram (a duration) or gauge."""
+        if self.name.endswith("_total"):
+            return "counter"
+        return "histogram" if self.name.endswith("_duration_seconds") else "gauge"
+
+
+_ACTOR: Final = ("actor",)
+
+HEARTBEAT: Final[Mapping[str, Described]] = {
+    figure: Described(f"signet_{name}", _ACTOR, meaning)
+    for figure, name, meaning in (
+        # every process
+        ("cpu_seconds", "actor_cpu_seconds_total", "CPU time of the process"),
+        ("rss_bytes", "actor_resident_bytes", "Resident memory of the process (Linux only)"),
+        ("rss_peak_bytes", "actor_resident_peak_bytes", "The most that the process has had resident"),
+        ("hb_missed", "actor_heartbeats_missed_total", "Heartbeats sent too late or not at all"),
+        ("sent", "bus_sent_total", "Messages sent to other processes"),
+        ("received", "bus_received_total", "Messages received from other processes"),
+        ("shed", "bus_shed_total", "Messages refused because a mailbox or queue was full"),
+        ("unroutable", "bus_unroutable_total", "Messages that had nobody to go to"),
+        ("expired", "bus_expired_total", "Messages whose deadline passed before they were answered"),
+        ("late", "bus_late_total", "Answers that nobody waited for any more"),
+        ("duplicate", "bus_duplicates_total", "Second answers to the same message"),
+        ("decode_error", "bus_decode_errors_total", "Messages that were not understood"),
+        ("foreign", "bus_foreign_total", "Messages of another protocol version or another life of the daemon"),
+        ("reconnects", "bus_reconnects_total", "New lives of other processes that this one has noticed"),
+        ("resent", "bus_resent_total", "Messages sent again to a new life of their receiver"),
+        # the writer
+        ("commits", "writer_commits_total", "Transactions committed"),
+        ("rows", "writer_rows_total", "Requests applied by those transactions; divided by them: the group size"),
+        ("largest_batch", "writer_largest_batch_rows", "Requests in the largest transaction so far"),
+        ("refused_full", "writer_refused_full_total", "Writes refused because the disk was full"),
+        ("refused_busy", "writer_refused_busy_total", "Writes refused because another program held the database"),
+        ("replayed", "writer_replays_total", "Repeated writes that were given their first answer"),
+        ("storage_full", "writer_storage_full", "1 while the disk is full and writes are refused"),
+        ("wal_frames", "writer_wal_frames", "Frames in the write-ahead log after the last commit"),
+        ("touches_dropped", "writer_touches_dropped_total", "Recall marks dropped because too many waited"),
+        # searchers
+        ("served", "searcher_served_total", "Queries answered"),
+        ("failed", "searcher_failed_total", "Queries that failed"),
+        # retention
+        ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
+        ("purged_rows", "retention_purged_rows_total", "Rows purged"),
+        ("leases_requeued", "retention_leases_requeued_total", "Jobs given back because their lease ran out"),
+        ("jobs_dead", "retention_jobs_dead_total", "Jobs given up after their last attempt"),
+        ("purge_suspended", "retention_suspended", "1 while purging waits for a reason to end"),
+    )
+}
+"""What actors send with their heartbeats, by the name it has there."""
+
+OWN: Final = tuple(
+    Described(f"signet_{name}", labels, meaning)
+    for name, labels, meaning in (
+        ("build_info", ("version", "python"), "1; the versions are in the labels"),
+        ("start_time_seconds", (), "When the daemon started, in seconds since the Unix epoch"),
+        ("ready", (), "1 while memories can be written and read"),
+        ("supervisor_silent_seconds", (), "Time since the supervisor last spoke; the actors' figures are older"),
+        ("actor_up", ("actor", "role"), "1 while the process serves"),
+        ("actor_restarts_total", _ACTOR, "Lives of the process after its first"),
+        ("actor_incarnation", _ACTOR, "Number of its present life"),
+        ("queue_depth", ("queue",), "Waiting now: unanswered asks to the writer, queries without a searcher"),
+        ("searchers_known", (), "Searchers that have offered themselves to the gateway"),
+        ("http_requests_total", ("route", "method", "status"), "Requests answered by the application"),
+        ("http_request_duration_seconds", ("route",), "From the request's head to its answer"),
+        ("http_errors_total", ("code",), "Requests answered with an error, by its code"),
+        ("http_refused_total", ("code",), "Requests that the server refused before the application, by code"),
+        ("http_guarded_total", (), "Requests refused as foreign: host, origin, proxy"),
+        ("http_shed_total", (), "Requests refused because too much was unanswered"),
+        ("http_connections_refused_total", (), "Connections refused because there were too many"),
+        ("http_connections", (), "Connections open now"),
+        ("http_in_flight", (), "Requests being handled now"),
+        ("http_unanswered_bytes", (), "Bytes of the bodies of unanswered requests"),
+        ("ask_duration_seconds", ("peer",), "From the gateway's ask to its outcome, whatever that is"),
+        ("wal_bytes", (), "Size of the write-ahead log's file"),
+        ("database_bytes", (), "Size of the database's file"),
+        ("disk_free_bytes", (), "Free space where the workspace is"),
+        ("memories", (), "Live memories"),
+        ("tombstones", (), "Forgotten memories that can still be recovered"),
+        ("jobs", ("state",), "Jobs by state"),
+        ("store_figures_age_seconds", (), "How old signet_memories, signet_tombstones and signet_jobs are"),
+    )
+)
+
+METRICS: Final = (*OWN, *HEARTBEAT.values())
+_BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+JOB_STATES: Final = ("pending", "leased", "completed", "dead")
+
+
+def exposition(state: GatewayState) -> bytes:
+    """The page."""
+    registry = CollectorRegistry()
+    registry.register(_Edge(state))
+    return generate_latest(registry)
+
+
+class _Edge(Collector):
+    """Everything that the gateway knows, read at the moment of ``collect``."""
+
+    def __init__(self, state: GatewayState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each metric that has a value."""
+        yield from self._daemon()
+        yield from self._actors()
+        yield from self._http()
+        yield from self._files()
+        yield from self._store()
+
+    def _daemon(self) -> Iterator[Metric]:
+        state = self._state
+        bus = state.bus
+        yield _family("signet_build_info", [((signet_actors.__version__, platform.python_version()), 1)])
+        yield _family("signet_start_time_seconds", _one(state.started_at_ms / 1000))
+        yield _family("signet_ready", _one(state.readiness().ready))
+        yield _family("signet_supervisor_silent_seconds", _one(state.supervisor_silent_ms() / 1000))
+        yield _family("signet_queue_depth", [(("writer",), bus.writer_backlog), (("search",), bus.search_backlog)])
+        yield _family("signet_searchers_known", _one(bus.searchers_known))
+        yield _histograms("signet_ask_duration_seconds", bus.ask_took)
+
+    def _actors(self) -> Iterator[Metric]:
+        children = self._state.bus.tree.children
+        yield _family("signet_actor_up", [((child.name, child.role), child.state == UP) for child in children])
+        yield _family("signet_actor_restarts_total", [((child.name,), child.restarts) for child in children])
+        yield _family("signet_actor_incarnation", [((child.name,), child.incarnation) for child in children])
+        figures = [(child.name, self._figures(child)) for child in children]
+        for figure, metric in HEARTBEAT.items():
+            told = [((name,), values[figure]) for name, values in figures if figure in values]
+            if told:
+                yield _family(metric.name, told)
+
+    def _figures(self, child: ChildState) -> Mapping[str, float]:
+        """As of its last heartbeat; of this process, what the bus has counted until now."""
+        if child.name == self._state.boot.name:
+            return {**child.counters, **self._state.bus.counters}
+        return child.counters
+
+    def _http(self) -> Iterator[Metric]:
+        state = self._state
+        requests, counters, wire = state.requests, state.counters, state.wire
+        yield _family(
+            "signet_http_requests_total",
+            [
+                ((route, method, f"{hundreds}xx"), count)
+                for (route, method, hundreds), count in requests.answered.items()
+            ],
+        )
+        yield _histograms("signet_http_request_duration_seconds", requests.took)
+        yield _family("signet_http_errors_total", _by_code(requests.refused))
+        yield _family("signet_http_guarded_total", _one(counters.guarded))
+        yield _family("signet_http_in_flight", _one(counters.in_flight))
+        if wire is not None:
+            yield _family("signet_http_refused_total", _by_code(wire.refusals))
+            yield _family("signet_http_shed_total", _one(wire.admission.shed))
+            yield _family("signet_http_connections_refused_total", _one(wire.connections_refused))
+            yield _family("signet_http_connections", _one(wire.admission.connections))
+            yield _family("signet_http_unanswered_bytes", _one(wire.admission.body_bytes))
+
+    def _files(self) -> Iterator[Metric]:
+        """Sizes, as the file system tells them; what it does not tell is left out."""
+        database = Workspace(self._state.workspace).database
+        for name, path in (
+            ("signet_database_bytes", database),
+            ("signet_wal_bytes", database.with_name(f"{database.name}-wal")),
+        ):
+            try:
+                yield _family(name, _one(path.stat().st_size))
+            except OSError:
+                continue
+        with contextlib.suppress(OSError):
+            yield _family("signet_disk_free_bytes", _one(shutil.disk_usage(self._state.workspace).free))
+
+    def _store(self) -> Iterator[Metric]:
+        store = self._state.store
+        if store.latest is None:
+            return
+        jobs = dict.fromkeys(JOB_STATES, 0) | store.latest.jobs
+        yield _family("signet_memories", _one(store.latest.memories))
+        yield _family("signet_tombstones", _one(store.latest.tombstones))
+        yield _family("signet_jobs", sorted(((name,), count) for name, count in jobs.items()))
+        yield _family("signet_store_figures_age_seconds", _one(store.age_ms(self._state.clock) / 1000))
+
+
+def _one(value: float) -> Values:
+    return [((), value)]
+
+
+def _by_code(refused: Mapping[ErrorCode, int]) -> Values:
+    """Zeros too: the first increment of a series that was not there yet goes unseen by an alert."""
+    return [((code.value,), refused.get(code, 0)) for code in ErrorCode]
+
+
+def _family(name: str, values: Values) -> Metric:
+    metric = _BY_NAME[name]
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = kind(name, metric.meaning, labels=metric.labels)
+    for labels, value in values:
+        family.add_metric(labels, value)
+    return family
+
+
+def _histograms(name: str, histograms: Mapping[str, Histogram]) -> Metric:
+    metric = _BY_NAME[name]
+    family = HistogramMetricFamily(name, metric.meaning, labels=metric.labels)
+    for label, histogram in histograms.items():
+        below = 0
+        buckets: list[tuple[str, float]] = []
+        for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), histogram.counts, strict=True):
+            below += count
+            buckets.append((bound, below))
+        family.add_metric((label,), buckets, histogram.sum_ns / 1e9)
+    return family

@@ -1,0 +1,37 @@
+"""A request that has been answered is gone: it leaves no cycle that would keep its body until the collector comes."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.gateway.route import Call, Reply, Route
+from tests.support.edge import RunningEdge
+
+REQUESTS = 300
+
+
+async def counted(call: Call) -> Reply:
+    return Reply({"length": len(call.json_object())})
+
+
+def test_answered_requests_leave_no_garbage(tmp_path: Path) -> None:
+    route = Route("POST", "/test/count", counted, Permission.REMEMBER, "count", "test")
+    with RunningEdge([route], tmp_path) as edge, edge.connect() as connection:
+
+        def ask(count: int) -> None:
+            for _ in range(count):
+                connection.sendall(b"POST /test/count HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+                assert b" 200 " in connection.recv(65536)
+            edge.log_lines.clear()
+
+        ask(20)
+        gc.collect()
+        gc.disable()
+        try:
+            ask(REQUESTS)
+            found = gc.collect()
+        finally:
+            gc.enable()
+    assert found < REQUESTS, "every request leaves something that only the collector can free"

@@ -1,0 +1,198 @@
+"""The metrics of the edge: what a scraper reads, and that it waits for nobody."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import StorageFull
+from signet_actors.gateway.metrics import METRICS
+from signet_actors.gateway.request_figures import UNROUTED
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.routes import ROUTES
+from signet_actors.gateway.routes.metrics import MEDIA_TYPE
+from signet_actors.gateway.server import WireLimits
+from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
+from signet_actors.protocol.searcher import GetStoreStats, StoreStats
+from tests.support.bus_room import eventually
+from tests.support.edge import RunningEdge, echo, read_to_end
+
+STATS = StoreStats(
+    memories=7,
+    tombstones=2,
+    embeddings=7,
+    agents=1,
+    jobs={"pending": 3},
+    oldest_pending_job=None,
+    schema_version=1,
+    database_bytes=1,
+)
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+async def full(call: Call) -> Reply:
+    raise StorageFull
+
+
+async def broken(call: Call) -> Reply:
+    raise RuntimeError("a fault")
+
+
+@pytest.fixture
+def edge(tmp_path: Path) -> Iterator[RunningEdge]:
+    routes = (
+        *ROUTES,
+        Route("GET", "/test/items/{id}", echo, Permission.RECALL, "item", "test"),
+        Route("POST", "/test/full", full, Permission.REMEMBER, "full", "test", mutates=True),
+        Route("GET", "/test/broken", broken, Permission.RECALL, "broken", "test"),
+    )
+    with RunningEdge(routes, tmp_path, limits=WireLimits(connections=4, body_bytes=100)) as edge:
+        yield edge
+
+
+def scrape(edge: RunningEdge) -> Samples:
+    """Every sample by name and labels."""
+    answer = edge.request("GET", "/metrics")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == MEDIA_TYPE
+    samples: Samples = {}
+    for family in text_string_to_metric_families(answer.raw.decode()):
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in samples, f"{key} is told twice"
+            samples[key] = sample.value
+    return samples
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, frozenset(labels.items())]
+
+
+def test_every_sample_belongs_to_a_described_metric_and_has_its_labels(edge: RunningEdge) -> None:
+    edge.bus.answers[GetStoreStats] = STATS
+    scrape(edge)
+    described = {metric.name: metric for metric in METRICS}
+    for name, labels in scrape(edge):
+        stem = name
+        for suffix in ("_bucket", "_count", "_sum"):
+            if name.removesuffix(suffix) in described:
+                stem = name.removesuffix(suffix)
+        assert stem in described, name
+        assert {label for label, _ in labels} - {"le"} == set(described[stem].labels)
+
+
+def test_a_scrape_waits_for_nobody_and_shows_rows_that_were_counted_behind_its_back(edge: RunningEdge) -> None:
+    edge.bus.answers[GetStoreStats] = STATS
+    first = scrape(edge)
+    assert ("signet_memories", frozenset()) not in first
+    eventually(lambda: edge.state.store.latest is not None, what="the counts")
+    second = scrape(edge)
+    assert value(second, "signet_memories") == 7
+    assert value(second, "signet_tombstones") == 2
+    assert value(second, "signet_jobs", state="pending") == 3
+    assert value(second, "signet_jobs", state="dead") == 0
+    assert value(second, "signet_store_figures_age_seconds") >= 0
+    assert edge.bus.asked == [GetStoreStats()], "two scrapes in a row ask once"
+
+
+def test_a_scrape_is_answered_while_everybody_is_away(edge: RunningEdge) -> None:
+    edge.bus.tree = TreeChanged([ChildState("writer", "writer", RESTARTING, 3, 2, None, counters={})])
+    samples = scrape(edge)
+    assert value(samples, "signet_ready") == 0
+    assert value(samples, "signet_actor_up", actor="writer", role="writer") == 0
+    assert value(samples, "signet_actor_restarts_total", actor="writer") == 2
+    assert value(samples, "signet_actor_incarnation", actor="writer") == 3
+
+
+def test_figures_of_the_heartbeats_are_told_for_each_process(edge: RunningEdge) -> None:
+    edge.bus.tree = TreeChanged(
+        [
+            ChildState("writer", "writer", UP, 1, 0, 1, counters={"commits": 5, "rows": 20, "cpu_seconds": 1.5}),
+            ChildState("searcher-1", "searcher", UP, 1, 0, 2, counters={"served": 9, "late": 1, "unheard_of": 1}),
+        ]
+    )
+    samples = scrape(edge)
+    assert value(samples, "signet_writer_commits_total", actor="writer") == 5
+    assert value(samples, "signet_writer_rows_total", actor="writer") == 20
+    assert value(samples, "signet_actor_cpu_seconds_total", actor="writer") == 1.5
+    assert value(samples, "signet_searcher_served_total", actor="searcher-1") == 9
+    assert value(samples, "signet_bus_late_total", actor="searcher-1") == 1
+
+
+def test_requests_are_counted_by_template_method_and_kind_of_answer(edge: RunningEdge) -> None:
+    for number in range(3):
+        edge.request("GET", f"/test/items/{number}")
+    edge.request("DELETE", "/test/items/1")
+    edge.request("POST", "/test/full", {})
+    edge.request("GET", "/test/broken")
+    samples = scrape(edge)
+    counted = "signet_http_requests_total"
+    assert value(samples, counted, route="/test/items/{id}", method="GET", status="2xx") == 3
+    assert value(samples, counted, route="/test/items/{id}", method="DELETE", status="4xx") == 1
+    assert value(samples, counted, route="/test/full", method="POST", status="5xx") == 1
+    took = "signet_http_request_duration_seconds"
+    assert value(samples, f"{took}_count", route="/test/items/{id}") == 4
+    assert value(samples, f"{took}_bucket", route="/test/items/{id}", le="+Inf") == 4
+    assert value(samples, f"{took}_sum", route="/test/items/{id}") > 0
+    assert value(samples, "signet_http_errors_total", code="storage_full") == 1
+    assert value(samples, "signet_http_errors_total", code="internal") == 1
+    assert value(samples, "signet_http_errors_total", code="method_not_allowed") == 1
+
+
+def test_paths_that_nobody_serves_add_no_series(edge: RunningEdge) -> None:
+    edge.request("GET", "/no/such/path/0")
+    before = scrape(edge).keys()
+    for number in range(20):
+        assert edge.request("GET", f"/no/such/path/{number}").status == 404
+        assert edge.request("GET", "/health", headers={"Origin": f"http://evil-{number}.example"}).status == 403
+    after = scrape(edge)
+    assert {name for name, labels in after.keys() - before} <= {
+        "signet_http_requests_total",
+        "signet_http_request_duration_seconds_bucket",
+        "signet_http_request_duration_seconds_count",
+        "signet_http_request_duration_seconds_sum",
+    }, "only the first scrape itself is new"
+    assert all(dict(labels).get("route") in {"/metrics", UNROUTED} for _, labels in after.keys() - before)
+    assert value(after, "signet_http_requests_total", route=UNROUTED, method="GET", status="4xx") == 41
+    assert value(after, "signet_http_guarded_total") == 20
+
+
+def test_what_the_server_refuses_before_the_application_is_counted(edge: RunningEdge) -> None:
+    edge.raw(b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n")
+    edge.raw(b"no http at all\r\n\r\n")
+    samples = scrape(edge)
+    assert value(samples, "signet_http_refused_total", code="payload_too_large") == 1
+    assert value(samples, "signet_http_refused_total", code="invalid_request") == 1
+    status = edge.state.figures()
+    assert status["refused"] == 2
+
+
+def test_connections_and_requests_that_are_too_many_are_counted(edge: RunningEdge) -> None:
+    held = [edge.connect() for _ in range(4)]
+    try:
+        eventually(lambda: edge.state.figures()["connections"] == 4, what="four connections")
+        with edge.connect() as refused:
+            assert b"503" in read_to_end(refused).split(b"\r\n", 1)[0]
+        assert edge.state.figures()["connections_refused"] == 1
+    finally:
+        for connection in held:
+            connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+    eventually(lambda: edge.state.figures()["connections"] == 0, what="no connection")
+    assert edge.state.wire is not None
+    edge.state.wire.admission.shed += 3
+    samples = scrape(edge)
+    assert value(samples, "signet_http_connections_refused_total") == 1
+    assert value(samples, "signet_http_shed_total") == 3
+    assert edge.request("GET", "/api/status").body["gateway"]["requests_shed"] == 3
+
+
+def test_a_page_of_another_site_reads_no_metrics(edge: RunningEdge) -> None:
+    assert edge.request("GET", "/metrics", headers={"Sec-Fetch-Site": "cross-site"}).status == 403
+    assert edge.request("POST", "/metrics", {}).status == 405

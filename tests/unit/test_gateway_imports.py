@@ -1,0 +1,34 @@
+"""What the gateway carries for all its life, and so does the interpreter that stands by for its next one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def loaded(module: str) -> set[str]:
+    """The top-level packages in a fresh interpreter that has imported ``module``."""
+    script = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(said.stdout.split())
+
+
+def test_the_gateway_loads_no_http_client_and_nothing_that_is_rarely_needed() -> None:
+    packages = loaded("signet_actors.gateway.__main__")
+    assert "uvicorn" in packages
+    assert not packages & {"requests", "urllib3", "httpx", "prometheus_client", "swagger_ui_bundle", "apsw", "sqlite3"}
+
+
+def test_a_secret_that_was_found_cannot_be_verified_over_the_network() -> None:
+    script = (
+        "from signet_actors.gateway.secret_detectors import SlackDetector\n"
+        "try:\n"
+        "    SlackDetector().verify('xoxb-1-2-x')\n"
+        "except AttributeError as error:\n"
+        "    print(error)\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "module 'requests' has no attribute 'post'" in said.stdout

@@ -1,0 +1,75 @@
+"""Which endpoint a path means."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from signet_actors.gateway.route import Reply, Route
+from signet_actors.gateway.route_table import RouteTable
+from signet_actors.gateway.routes import ROUTES
+
+TABLE = RouteTable(ROUTES)
+
+
+async def handler(_: Any) -> Reply:
+    return Reply({})
+
+
+def table(*rows: str) -> RouteTable:
+    """A table of routes like ``GET /a/{b}``."""
+    return RouteTable([Route(*row.split(" "), handler, None, "x", "x") for row in rows])
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_route_of_the_table_is_found_at_its_own_path(route: Route) -> None:
+    names = re.findall(r"\{(\w+)\}", route.path)
+    path = route.path
+    for name in names:
+        path = path.replace("{" + name + "}", f"a-{name}")
+    found = TABLE.find(path)
+    assert found is not None
+    endpoint, parameters = found
+    assert endpoint.route(route.method) is route
+    assert parameters == {name: f"a-{name}" for name in names}
+
+
+def test_a_path_without_parameters_beats_a_pattern_in_any_order() -> None:
+    for rows in (("GET /a/{id}", "GET /a/b"), ("GET /a/b", "GET /a/{id}")):
+        found = table(*rows).find("/a/b")
+        assert found is not None
+        assert found[0].path == "/a/b"
+
+
+@pytest.mark.parametrize("path", ["/a/b/", "//a/b", "/a//b", "/a/b///"])
+def test_slashes_too_many_do_not_count(path: str) -> None:
+    found = table("GET /a/b").find(path)
+    assert found is not None
+    assert found[0].path == "/a/b"
+
+
+def test_a_parameter_is_one_segment_and_may_hold_anything_else() -> None:
+    found = table("GET /a/{id}/c/{d}").find("/a/x.y ü%/c/{d}")
+    assert found is not None
+    assert found[1] == {"id": "x.y ü%", "d": "{d}"}
+
+
+def test_head_is_a_get_and_options_is_no_method() -> None:
+    found = table("GET /a", "POST /a").find("/a")
+    assert found is not None
+    endpoint = found[0]
+    assert endpoint.route("HEAD") is endpoint.route("GET")
+    assert endpoint.route("OPTIONS") is None
+    assert endpoint.route("DELETE") is None
+    assert endpoint.allow == "GET, HEAD, POST"
+
+
+def test_dots_in_a_template_are_dots() -> None:
+    assert table("GET /{a}/x.json").find("/1/xyjson") is None
+
+
+@pytest.mark.parametrize("path", ["/", "/a", "/a/", "/a/b/c", "/A/b", "a/b", "", "/a/b/x"])
+def test_what_is_not_in_the_table_is_not_found(path: str) -> None:
+    assert table("GET /a/{id}").find(path) is None
