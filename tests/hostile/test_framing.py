@@ -161,7 +161,7 @@ def complaint(replies: list[RawReply]) -> str | None:
             return f"a fault, {reply.status}"
         if CANARY.encode() in reply.body:
             return "somebody else's content"
-        if 400 <= reply.status and known_error(reply.body, CODES) is not None:
+        if reply.status >= 400 and known_error(reply.body, CODES) is not None:
             return f"not the documented error body: {reply.body[:200]!r}"
         if reply.status >= 400 and reply.headers.get(b"content-type") != b"application/json":
             return "a refusal that is not JSON"

@@ -23,7 +23,20 @@ from msgspec import inspect
 from signet_actors.gateway.route import Route
 from tests.support.raw_http import encoded
 
-WORDS: Final = "amber birch cedar delta ember fjord grove heath inlet jetty knoll lagoon marsh notch oasis".split()
+WORDS: Final = (
+    "amber",
+    "birch",
+    "cedar",
+    "delta",
+    "ember",
+    "fjord",
+    "grove",
+    "heath",
+    "inlet",
+    "jetty",
+    "knoll",
+    "marsh",
+)
 
 TEXTS: Final[tuple[str, ...]] = (
     # nothing, white space, what is invisible, what changes direction
@@ -53,7 +66,8 @@ TEXTS: Final[tuple[str, ...]] = (
     "critical:", "critical: critical: x", "[a,b]: text", "[]: x", "[" * 5000, "agent:x:y", "agent::", "session:",
     "default", "preview", "execute", "global", "private", "archived", "constraint", "document_chunk", ",", ",,a,,",
     # secrets, lest one of them upsets the redaction
-    "AKIA" + "IOSFODNN7EXAMPLE", "ghp_" + "a1B2" * 9, "-----BEGIN RSA " + "PRIVATE KEY-----\nMII", "password=" + "x" * 40,
+    "AKIA" + "IOSFODNN7EXAMPLE", "ghp_" + "a1B2" * 9, "-----BEGIN RSA " + "PRIVATE KEY-----\nMII",
+    "password=" + "x" * 40,
     # lengths around the bounds
     "a" * 64, "a" * 65, "a" * 128, "a" * 129, "a" * 200, "a" * 201, "a" * 500, "a" * 501, "a" * 4097, "x y " * 2000,
 )  # fmt: skip
@@ -64,7 +78,8 @@ NUMBERS: Final[tuple[int | float, ...]] = (
 )  # fmt: skip
 
 TOKENS: Final[tuple[bytes, ...]] = (
-    b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000, b"-" + b"9" * 5000, b"1." + b"0" * 5000 + b"1",
+    b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"9" * 5000, b"-" + b"9" * 5000,
+    b"1." + b"0" * 5000 + b"1",
     b"1e" + b"9" * 400, b"01", b"+1", b".5", b"1.", b"0x10", b"'x'", b"tru", b"True", b"None", b"undefined", b"",
     b"/*c*/1", b'"\\ud800"', b'"\\udc00\\ud800"', b'"\\u0000"', b'"\\x41"', b'"\\u12"', b'"\n"', b'"\x00"', b'"\xff"',
     b'"\xc0\xaf"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xe2\x82"', b'"', b"[" * 2000 + b"]" * 2000,
@@ -85,21 +100,28 @@ HEADERS: Final[tuple[tuple[bytes, bytes], ...]] = (
     (b"Origin", b"http://evil.example"), (b"Origin", b"null"), (b"Origin", b""),
     (b"Sec-Fetch-Site", b"cross-site"), (b"Sec-Fetch-Site", b"none"), (b"Sec-Fetch-Site", b"same-origin"),
     (b"Sec-Fetch-Mode", b"cors"), (b"Sec-Fetch-Mode", b"no-cors"), (b"Sec-Fetch-Dest", b"image"),
-    (b"X-Forwarded-For", b"127.0.0.1"), (b"Forwarded", b"for=127.0.0.1"), (b"X-Real-IP", b"127.0.0.1"), (b"Via", b"1.1 x"),
+    (b"X-Forwarded-For", b"127.0.0.1"), (b"Forwarded", b"for=127.0.0.1"), (b"X-Real-IP", b"127.0.0.1"),
+    (b"Via", b"1.1 x"),
     (b"Content-Encoding", b"gzip"), (b"Content-Encoding", b"deflate, br"), (b"Content-Encoding", b"identity"),
     (b"Content-Type", b"text/plain"), (b"Content-Type", b"application/x-www-form-urlencoded"), (b"Content-Type", b""),
     (b"Content-Type", b"multipart/form-data; boundary=x"), (b"Content-Type", b"application/json; charset=utf-16"),
-    (b"Content-Type", b"\xff\xfe"), (b"Accept", b"text/html"), (b"Accept", b"application/xml;q=9"), (b"Accept", b"\x80"),
-    (b"Accept-Encoding", b"gzip;q=1, *;q=0"), (b"Range", b"bytes=0-1"), (b"If-None-Match", b"*"), (b"Cookie", b"a=b; " * 200),
+    (b"Content-Type", b"\xff\xfe"), (b"Accept", b"text/html"), (b"Accept", b"application/xml;q=9"),
+    (b"Accept", b"\x80"),
+    (b"Accept-Encoding", b"gzip;q=1, *;q=0"), (b"Range", b"bytes=0-1"), (b"If-None-Match", b"*"),
+    (b"Cookie", b"a=b; " * 200),
     (b"Authorization", b"Bearer "), (b"Authorization", b"Bearer " + b"A" * 8000), (b"Authorization", b"Basic Og=="),
-    (b"Idempotency-Key", b""), (b"Idempotency-Key", b"k"), (b"Idempotency-Key", b"k" * 201), (b"Idempotency-Key", b"\xff"),
+    (b"Idempotency-Key", b""), (b"Idempotency-Key", b"k"), (b"Idempotency-Key", b"k" * 201),
+    (b"Idempotency-Key", b"\xff"),
     (b"X-Signet-Actor", b"\xe9\x80"), (b"X-Signet-Actor", b"a" * 201), (b"X-Signet-Actor", b"x\ty"),
     (b"X-Signet-Actor-Type", b"pipeline"), (b"X-Signet-Actor-Type", b"root"), (b"X-Signet-Session-Id", b"s" * 300),
     (b"X-Signet-Agent-Id", b""), (b"X-Signet-Agent-Id", b"a" * 129), (b"X-Signet-Agent-Id", b"\xff\xfe"),
     (b"X-Signet-Agent-Id", b"%00"), (b"X-Signet-Session-Key", b"agent:mallory:1"), (b"X-Signet-Request-Id", b"\x01"),
-    (b"X-HTTP-Method-Override", b"DELETE"), (b"Connection", b"close"), (b"Connection", b"upgrade"), (b"Upgrade", b"websocket"),
-    (b"Expect", b"200-ok"), (b"TE", b"trailers"), (b"Max-Forwards", b"0"), (b"X-Long", b"x" * 20_000), (b"X-Long", b"x" * 70_000),
-    (b"X-Empty", b""), (b"X-Control", b"a\x01b"), (b"X-Nul", b"a\0b"), (b"", b"x"), (b"Bad Name", b"x"), (b"X\xff", b"x"),
+    (b"X-HTTP-Method-Override", b"DELETE"), (b"Connection", b"close"), (b"Connection", b"upgrade"),
+    (b"Upgrade", b"websocket"),
+    (b"Expect", b"200-ok"), (b"TE", b"trailers"), (b"Max-Forwards", b"0"), (b"X-Long", b"x" * 20_000),
+    (b"X-Long", b"x" * 70_000),
+    (b"X-Empty", b""), (b"X-Control", b"a\x01b"), (b"X-Nul", b"a\0b"), (b"", b"x"), (b"Bad Name", b"x"),
+    (b"X\xff", b"x"),
 )  # fmt: skip
 
 METHODS: Final = (b"HEAD", b"OPTIONS", b"PUT", b"TRACE", b"PATCH", b"DELETE", b"GET", b"POST", b"PROPFIND", b"get")
