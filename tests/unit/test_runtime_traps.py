@@ -86,7 +86,7 @@ def test_a_number_that_would_be_bound_as_null_is_refused(value: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a-b", "*", "^a", "content:x", "NEAR(a b)", '"', "(" * 300 + ")" * 300, "a\0b", "\0", "{a}:b", "a + b", "x" * 60_000,
+    ["a-b", "*", "^a", "content:x", "NEAR(a b)", '"', "(" * 300 + ")" * 300, "a\0b", "\0", "{a}:b", "x" * 60_000,
      "AND", "NOT a", "+", "a OR", "''", "a'; DROP TABLE t; --", "\ud800", " ".join(f"w{n}" for n in range(5000))],
 )  # fmt: skip
 def test_no_query_is_syntax_to_fts5(text: str) -> None:
