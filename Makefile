@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install install-dev run demo test test-fast check format lock sim bench bench-recall clean
+.PHONY: help install install-dev run demo test test-fast hostile check format lock sim bench bench-recall clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ test: install-dev ## all tests with bounded faults
 
 test-fast: install-dev ## the tests that start no daemon
 	$(BIN)/python -m pytest -m "not system and not slow" -q
+
+hostile: install-dev ## hostile and random input, the long variant (some hours); SIGNET_HOSTILE_SEED=n for another seed
+	SIGNET_HOSTILE=long $(BIN)/python -m pytest -s tests/hostile
 
 check: install-dev ## format, lint, types, import contracts, fast tests
 	$(BIN)/ruff format --check .

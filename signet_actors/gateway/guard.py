@@ -43,6 +43,11 @@ SINGLE_HEADERS = frozenset(
 PROXY_HEADERS = frozenset({b"forwarded", b"via", b"x-real-ip"})
 PROXY_PREFIX = b"x-forwarded-"
 BROWSER_PREFIX = b"sec-fetch-"
+NODE_FETCH = (b"sec-fetch-mode", b"cors")
+"""The one such header that a program sends too: Node's ``fetch``, beside neither a site nor an origin. A browser sends
+``Sec-Fetch-Site`` wherever it sends this one, and with this mode an ``Origin`` to every other site; a page can keep
+neither of them back, as their names are forbidden to it. Other modes alone stay a browser's.
+Source: W3C Fetch Metadata Request Headers, section 2; Fetch standard, "append a request Origin header"; wire.md 2."""
 READ_METHODS = frozenset({"GET", "HEAD"})
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?", re.ASCII)
@@ -89,7 +94,7 @@ def judge(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) 
         if name in PROXY_HEADERS or name.startswith(PROXY_PREFIX):
             return _forbidden("Requests through a proxy are not answered in local mode")
         if name.startswith(BROWSER_PREFIX) or name == b"origin":
-            browser = True
+            browser = browser or (name, value) != NODE_FETCH
             if name in seen:
                 return _forbidden("Doubled browser header")
         elif name in SINGLE_HEADERS and name in seen:

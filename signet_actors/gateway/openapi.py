@@ -14,7 +14,16 @@ import msgspec
 
 import signet_actors
 from signet_actors.gateway.route import Parameter, Route
+from signet_actors.protocol.http.memories import (
+    DeleteReply,
+    MemoryListReply,
+    MemoryReply,
+    PatchReply,
+    RecoverReply,
+    RememberReply,
+)
 from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.http.recall import RecallReply
 
 REF = "#/components/schemas/{name}"
 
@@ -30,15 +39,27 @@ AGENT_HEADERS: tuple[tuple[str, str], ...] = (
     ("x-signet-agent-id", "The agent whose memories are meant; default `default`"),
     ("x-signet-actor", "Who acts, as history records it"),
 )
+MEMORY_ID: Mapping[type, str] = {
+    RememberReply: "/id",
+    MemoryReply: "/id",
+    PatchReply: "/id",
+    DeleteReply: "/id",
+    RecoverReply: "/id",
+    MemoryListReply: "/memories/0/id",
+    RecallReply: "/results/0/id",
+}
+"""Where an answer names a memory, as a JSON pointer: from there the document links to what can be done with it."""
+MEMORY_PATH = "/api/memory/{id}"
 IDEMPOTENCY_HEADER = ("Idempotency-Key", "A retry with the same key and body is given the first answer")
 
 
 def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
     """The document over ``routes``, ready for JSON."""
     schemas = _Schemas(routes)
+    on_a_memory = [route for route in routes if route.path == MEMORY_PATH or route.path.startswith(MEMORY_PATH + "/")]
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, on_a_memory)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Signet Actors", "version": signet_actors.__version__, "description": DESCRIPTION},
@@ -84,13 +105,13 @@ def _body_types(routes: Sequence[Route]) -> Iterator[Any]:
                 yield body
 
 
-def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
+def _operation(route: Route, schemas: _Schemas, on_a_memory: Sequence[Route]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": operation_id(route),
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": [*_path_parameters(route.path), *map(_query_parameter, route.query), *_header_parameters(route)],
-        "responses": _responses(route, schemas),
+        "responses": _responses(route, schemas, on_a_memory),
         "x-signet-permission": route.permission.value if route.permission else None,
     }
     if route.description:
@@ -99,7 +120,8 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         operation["x-signet-rate-limit"] = route.limit
     if route.body is not None:
         operation["requestBody"] = {
-            "required": route.method in {"POST", "PUT", "PATCH"},
+            "required": route.method in {"POST", "PUT", "PATCH"}
+            and any(field.required for field in msgspec.structs.fields(route.body)),
             "content": {"application/json": {"schema": schemas.of(route.body)}},
         }
     return operation
@@ -134,14 +156,33 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(route: Route, schemas: _Schemas) -> Mapping[str, Any]:
+def _links(body: Any, on_a_memory: Sequence[Route]) -> dict[str, Any]:
+    """From an answer that names a memory to every operation on one."""
+    pointer = next((MEMORY_ID[kind] for kind in _alternatives(body) if kind in MEMORY_ID), None)
+    if pointer is None:
+        return {}
+    return {
+        operation_id(target): {
+            "operationId": operation_id(target),
+            "parameters": {"id": f"$response.body#{pointer}"},
+            "description": target.summary,
+        }
+        for target in on_a_memory
+    }
+
+
+def _responses(route: Route, schemas: _Schemas, on_a_memory: Sequence[Route]) -> Mapping[str, Any]:
     responses: dict[str, Any] = {}
     for status, body in sorted(route.replies.items()):
         response: dict[str, Any] = {"description": _described(status)}
         if body is str or body is bytes:
-            response["content"] = {route.media_type or ("text/html" if body is str else "application/octet-stream"): {}}
+            kinds = route.media_types or (("text/html",) if body is str else ("application/octet-stream",))
+            response["content"] = {kind: {} for kind in kinds}
         elif body is not None:
             response["content"] = {"application/json": {"schema": schemas.of(body)}}
+        links = _links(body, on_a_memory)
+        if links:
+            response["links"] = links
         responses[str(status)] = response
     error = {"application/json": {"schema": schemas.of(Problem)}}
     responses["4XX"] = {"description": "Refused, not applied", "content": error}

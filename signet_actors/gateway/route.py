@@ -57,7 +57,7 @@ class Route:
 
     ``permission`` None means that the caller needs none (liveness only); ``limit`` names a rate bucket;
     ``mutates`` routes answer 503 while ``mutationsFrozen`` is set; ``writes`` routes change something that is no
-    memory, and are served all the same; ``media_type`` is that of an answer that is not JSON.
+    memory, and are served all the same; ``media_types`` are those of an answer that is not JSON.
     """
 
     method: str
@@ -73,7 +73,7 @@ class Route:
     mutates: bool = False
     writes: bool = False
     description: str = ""
-    media_type: str = ""
+    media_types: tuple[str, ...] = ()
 
     @property
     def has_effect(self) -> bool:

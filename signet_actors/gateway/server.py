@@ -516,6 +516,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if verdict.retry_after_ms is not None:
             headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        if self.parser.get_method() == b"HEAD":
+            body = b""  # whoever asked for a head reads nothing behind it
         self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
 
     def _linger(self) -> None:

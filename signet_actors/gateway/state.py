@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from structlog.typing import FilteringBoundLogger
-
 from signet_actors.config.schema import Config
 from signet_actors.gateway.guard import GuardPolicy, guard_policy
 from signet_actors.gateway.readiness import Readiness, readiness
@@ -19,6 +17,8 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 
 if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
     from signet_actors.gateway.query_embedding import CommonWordsCache
     from signet_actors.gateway.redaction import Redactor
     from signet_actors.gateway.server import ServerSettings

@@ -391,3 +391,16 @@ def poll_until(condition: Any) -> None:
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         threading.Event().wait(0.005)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"HEAD /\xff HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"HEAD /echo HTTP/1.1\r\nX: " + b"x" * 5000 + b"\r\n\r\n"],
+    ids=["not HTTP", "too long"],
+)
+def test_a_refusal_of_a_head_request_has_no_body(tmp_path: Path, head: bytes) -> None:
+    with RunningEdge(routes(Gate()), tmp_path, limits=LIMITS) as edge:
+        answer, _, rest = edge.raw(head).partition(b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 4")
+    assert b"content-length: " in answer
+    assert rest == b""

@@ -148,6 +148,48 @@ def test_a_browser_sends_json_or_nothing(content_type: bytes | None, framing: tu
     assert status_of(*headers[1:], method="POST") == 200, "a program may send JSON under any name"
 
 
+NODE = (b"sec-fetch-mode", b"cors")
+TEXT = ((b"content-type", b"text/plain;charset=UTF-8"), (b"content-length", b"20"))
+
+
+def test_fetch_of_node_is_a_program() -> None:
+    """It names the mode of the request by itself, and text/plain where nobody named a type."""
+    assert status_of(NODE, *TEXT, method="POST") == 200
+    assert status_of(NODE, method="DELETE") == 200
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize(
+    ("beside", "status"),
+    [
+        ((b"sec-fetch-site", b"cross-site"), 403),
+        ((b"sec-fetch-site", b"same-site"), 403),
+        ((b"sec-fetch-site", b"none"), 403),
+        ((b"sec-fetch-site", b""), 403),
+        ((b"sec-fetch-site", b"same-origin"), 415),
+        ((b"sec-fetch-dest", b"empty"), 415),
+        ((b"sec-fetch-user", b"?1"), 415),
+        ((b"origin", b"http://evil.example"), 403),
+        ((b"origin", b"null"), 403),
+        ((b"origin", b"http://127.0.0.1:3850"), 415),
+        (NODE, 403),
+    ],
+)
+def test_the_mode_beside_any_other_header_of_a_browser_is_a_browser(
+    beside: tuple[bytes, bytes], status: int, place: int
+) -> None:
+    headers = [NODE, *TEXT]
+    headers.insert(place * len(headers), beside)
+    assert status_of(*headers, method="POST") == status
+
+
+@pytest.mark.parametrize(
+    "mode", [b"no-cors", b"navigate", b"same-origin", b"websocket", b"CORS", b"", b"cors, no-cors"]
+)
+def test_any_other_mode_alone_is_a_browser(mode: bytes) -> None:
+    assert status_of((b"sec-fetch-mode", mode), *TEXT, method="POST") == 415
+
+
 def test_json_with_a_charset_is_json() -> None:
     headers = (
         (b"sec-fetch-site", b"same-origin"),

@@ -98,6 +98,33 @@ def test_every_reference_leads_somewhere() -> None:
                 assert name in document["components"]["schemas"]
 
 
+def test_links_lead_from_every_answer_that_names_a_memory_to_what_can_be_done_with_it() -> None:
+    by_id = {operation["operationId"]: (path, operation) for path, _, operation in operations()}
+    linked = {}
+    for path, method, operation in operations():
+        for name, link in operation["responses"].get("200", {}).get("links", {}).items():
+            target, described = by_id[link["operationId"]]
+            declared = {entry["name"] for entry in described["parameters"]}
+            assert set(link["parameters"]) <= declared, name
+            linked.setdefault((method, path), set()).add(target)
+    everything = {path for path, _, _ in operations() if path.startswith("/api/memory/{id}")}
+    assert len(everything) == 3
+    assert linked[("POST", "/api/memory/remember")] == everything
+    assert {path for _, path in linked} >= {"/api/memories", "/api/memory/recall", *everything} - {
+        "/api/memory/{id}/history"
+    }
+
+
+def test_a_body_is_required_where_one_of_its_fields_is() -> None:
+    required = {
+        path: operation["requestBody"]["required"]
+        for path, method, operation in operations()
+        if "requestBody" in operation and method == "POST"
+    }
+    assert required["/api/memory/remember"] is True
+    assert required["/api/repair/retention-sweep"] is False
+
+
 def test_bodies_are_objects_with_described_fields() -> None:
     for path, method, operation in operations():
         if "requestBody" in operation:

@@ -152,7 +152,16 @@ def _all_routes() -> Sequence[Route]:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/", front, None, "What listens here", "page", replies={200: str}),
+    Route(
+        "GET",
+        "/",
+        front,
+        None,
+        "What listens here",
+        "page",
+        replies={200: str},
+        media_types=("text/html", "text/plain"),
+    ),
     Route("GET", "/api/openapi.json", openapi, None, "This document", "page", replies={200: dict}),
     Route("GET", "/api/docs", docs, None, "This document as a page", "page", replies={200: str}),
     Route("GET", "/api/docs/{file}", docs_file, None, "A file of that page", "page", replies={200: bytes}),

@@ -175,7 +175,13 @@ def _given(version: int | None) -> int | UnsetType:
     return UNSET if version is None else version
 
 
-_CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {404: Refusal, 409: Refusal, 504: Problem, 507: Problem, **PROBLEMS}
+_CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {
+    404: Refusal,
+    409: Refusal | Problem,
+    504: Problem,
+    507: Problem,
+    **PROBLEMS,
+}
 
 ROUTES: tuple[Route, ...] = (
     Route(

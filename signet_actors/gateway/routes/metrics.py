@@ -38,7 +38,7 @@ ROUTES: tuple[Route, ...] = (
         "Figures for Prometheus",
         "status",
         replies={200: str},
-        media_type=MEDIA_TYPE,
+        media_types=(MEDIA_TYPE,),
         description="The text exposition format 0.0.4. Counters of a process begin anew with each of its lives.",
     ),
 )

@@ -1,0 +1,107 @@
+"""A real daemon under attack: what it must still be afterwards is checked for every test of this directory.
+
+``SIGNET_HOSTILE=long`` runs the long variant, ``SIGNET_HOSTILE_SEED`` another seed; a failure prints the line that
+repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.system.conftest import pytest_runtest_makereport  # noqa: F401 - the hook that shows a daemon's log
+
+LONG = os.environ.get("SIGNET_HOSTILE") == "long"
+SEED = os.environ.get("SIGNET_HOSTILE_SEED", "1")
+
+KEEPER = "keeper"
+CANARY = "zinnwaldite"
+"""A word that no attack holds and no answer to one may hold."""
+ROSTER = f"agents:\n  roster:\n    - {{name: {KEEPER}, read_policy: isolated}}\n"
+IMPATIENT = "gateway:\n  headerTimeoutMs: 400\n  bodyTimeoutMs: 400\n  keepAliveMs: 200\n"
+"""Limits on slow clients and idle connections under which every connection ends soon by itself."""
+GROWTH_BYTES = 192 << 20
+"""Of all processes together: caches fill and the store grows under tens of thousands of requests; a leak does not stop
+there."""
+
+
+def scale(short: int, long: int) -> int:
+    """``short`` in CI, ``long`` in the long variant."""
+    return long if LONG else short
+
+
+def held_bytes(daemon: LiveDaemon) -> int:
+    """Memory that only this daemon's processes hold."""
+    total = 0
+    for pid in daemon.processes():
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines():
+            if line.startswith(("Private_Clean:", "Private_Dirty:")):
+                total += int(line.split()[1]) << 10
+    return total
+
+
+def median_ms(daemon: LiveDaemon, method: str, target: str, body: Any = None) -> float:
+    """Of 60 exchanges, each on its own connection."""
+    took = []
+    for number in range(60):
+        begun = time.perf_counter()
+        daemon.api.request(method, target, {**body, "content": f"probe {number}"} if body else None)
+        took.append(1000 * (time.perf_counter() - begun))
+    return round(statistics.median(took), 2)
+
+
+def pace(daemon: LiveDaemon) -> dict[str, float]:
+    """How fast it answers; told, never judged."""
+    return {
+        "health": median_ms(daemon, "GET", "/health"),
+        "remember": median_ms(daemon, "POST", "/api/memory/remember", {"agentId": "pace"}),
+    }
+
+
+def canaries(daemon: LiveDaemon) -> list[Any]:
+    """The keeper's memories and their histories, whole."""
+    keeper = daemon.agent(KEEPER)
+    rows = sorted(keeper.listed(), key=lambda row: str(row["id"]))
+    return [(keeper.memory(row["id"]), keeper.get(f"/api/memory/{row['id']}/history").ok()) for row in rows]
+
+
+@contextmanager
+def siege(name: str, config: str = "") -> Iterator[LiveDaemon]:
+    """A daemon with canaries; whatever the block does to it, it stays whole, and the canaries as they were."""
+    with live_daemon(config=ROSTER + config) as daemon:
+        keeper = daemon.agent(KEEPER)
+        for number in range(20):
+            keeper.remember(f"The canary {CANARY} number {number}", visibility="private", pinned=number % 2 == 0)
+        before, children, memory, speed = canaries(daemon), daemon.children(), held_bytes(daemon), pace(daemon)
+        yield daemon
+        assert canaries(daemon) == before
+        assert daemon.children() == children, "a process died of an attack"
+        assert {actor["incarnation"] for actor in daemon.actors().values()} == {1}
+        grown = held_bytes(daemon) - memory
+        print(f"{name}: memory grew by {grown >> 20} MiB; median ms before {speed}, after {pace(daemon)}")
+        assert grown < GROWTH_BYTES
+        assert daemon.faults() == []
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+@pytest.fixture
+def besieged(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
+    """A daemon as it is configured by default."""
+    with siege(request.node.name) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def impatient(request: pytest.FixtureRequest) -> Iterator[LiveDaemon]:
+    """A daemon that waits for no client longer than some tenths of a second."""
+    with siege(request.node.name, IMPATIENT) as daemon:
+        yield daemon

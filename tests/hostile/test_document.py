@@ -1,0 +1,93 @@
+"""The API keeps what its own document says, for data that fits the document and for data that does not.
+
+Schemathesis makes the requests from ``/api/openapi.json`` of a live daemon: the coverage of each constraint, fuzzing,
+and walks along the document's links.
+
+Source: reliability.md R24; decisions.md 30.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import schemathesis
+from schemathesis import engine
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.engine import events
+
+from tests.hostile.conftest import SEED, scale
+from tests.support.live_daemon import LiveDaemon
+
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(4 * 3600)]
+
+EXAMPLES = scale(12, 400)
+
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_schema_conformance",
+    "response_headers_conformance",
+    "negative_data_rejection",
+    "use_after_free",
+    "ensure_resource_availability",
+    "unsupported_method",
+)
+
+
+def is_promised(case: Any, check: str) -> bool:
+    """Whether a check fails on what the API promises."""
+    if check in {"use_after_free", "ensure_resource_availability"}:
+        # memory-api.txt: the trail of a deleted memory stays readable, and a deleted memory can be recovered.
+        return case.operation.path.endswith(("/history", "/recover"))
+    if check != "negative_data_rejection":
+        return False
+    if case.operation.label == "POST /api/memory/modify":
+        return True  # wire.md 1.2: a patch that is not valid is told in its own result, with the others applied
+    wrong = {location for location, part in case.meta.components.items() if part.mode.is_negative}
+    # wire.md 1.0 "Query parsing": numbers of a query have parseInt semantics and are clamped, truths that are none
+    # count as not given, a parameter that stands twice counts once.
+    return wrong <= {ParameterLocation.QUERY}
+
+
+def configuration() -> dict[str, Any]:
+    return {
+        "seed": int(SEED),
+        "checks": {"enabled": False, **{name: {"enabled": True} for name in CHECKS}},
+        "generation": {"max-examples": EXAMPLES, "database": "none", "no-shrink": True},
+        "phases": {"examples": {"enabled": False}, "stateful": {"max-steps": 8}},
+        "suppress-health-check": ["all"],
+    }
+
+
+def test_the_daemon_keeps_what_its_document_says(besieged: LiveDaemon) -> None:
+    base = f"http://127.0.0.1:{besieged.port}"
+    config = SchemathesisConfig.from_dict(configuration())
+    schema = schemathesis.openapi.from_url(f"{base}/api/openapi.json", config=config)
+    requests: Counter[str] = Counter()
+    failures: dict[str, str] = {}
+    errors: list[str] = []
+    for event in engine.from_schema(schema).execute():
+        match event:
+            case events.ScenarioFinished(phase=phase, recorder=recorder):
+                requests[phase.value] += len(recorder.interactions)
+                for case_id, nodes in recorder.checks.items():
+                    for node in nodes:
+                        case = recorder.cases[case_id].value
+                        if node.failure_info is not None and not is_promised(case, node.name):
+                            failure = node.failure_info.failure
+                            name = f"{case.operation.label}: {node.name}: {failure.title}"
+                            failures.setdefault(name, f"{name}\n{failure.message}\n{node.failure_info.code_sample}")
+            case events.NonFatalError(info=info, label=label):
+                errors.append(f"{label}: {info.format()}")
+            case events.FatalError(exception=error):
+                errors.append(f"fatal: {error!r}")
+            case _:
+                pass
+    print(f"seed {SEED}: {requests.total()} requests {dict(requests)}")
+    assert errors == [], "\n\n".join(errors[:10])
+    assert list(failures.values()) == [], "\n\n".join(list(failures.values())[:40])
+    assert min(requests[phase] for phase in ("coverage", "fuzzing", "stateful")) > 100

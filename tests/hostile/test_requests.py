@@ -1,0 +1,132 @@
+"""Generated requests against every route: each has one answer, none of it a fault, and nothing that was kept is hurt.
+
+Source: reliability.md R24, 3.2.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from signet_actors.errors import ErrorCode
+from signet_actors.gateway.routes import ROUTES
+from tests.hostile.conftest import CANARY, KEEPER, SEED, scale
+from tests.support.hostile_requests import Attacker, HostileRequest, known_error
+from tests.support.live_daemon import LiveDaemon
+from tests.support.raw_http import RawConnection, RawReply
+
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+REQUESTS = scale(20_000, 400_000)
+CONNECTIONS = 4
+HERE = "tests/hostile/test_requests.py"
+CODES = frozenset(ErrorCode)
+ONLY = os.environ.get("SIGNET_HOSTILE_ONLY")
+"""The number of one request of the seed, to send it alone."""
+
+
+def complaint(request: HostileRequest, reply: RawReply) -> str | None:
+    """What is wrong with this answer, or None."""
+    headers, body = reply.headers, reply.body
+    if reply.status >= 500:
+        return "a fault"
+    if not 200 <= reply.status < 300 and reply.status < 400:
+        return "neither done nor refused"
+    if len(headers.get(b"x-signet-trace-id", b"")) < 16:
+        return "no trace id"
+    if headers.get(b"x-content-type-options") != b"nosniff":
+        return "a browser may guess its type"
+    if any(name.startswith(b"access-control-") or name == b"x-injected" for name in headers):
+        return "a header that no answer has"
+    if CANARY.encode() in body or b"root:" in body:
+        return "somebody else's content"
+    if request.method == b"HEAD":
+        return None
+    if reply.status >= 400:
+        if headers.get(b"content-type") != b"application/json":
+            return "a refusal that is not JSON"
+        why = known_error(body, CODES)
+        return None if why is None else f"not the documented error body: {why}"
+    if headers.get(b"content-type") == b"application/json":
+        try:
+            body.decode()
+        except UnicodeDecodeError:
+            return "not UTF-8"
+    return None
+
+
+class Siege:
+    """Numbers are handed out to some connections; what went wrong is kept with the line that repeats it."""
+
+    def __init__(self, daemon: LiveDaemon, attacker: Attacker, numbers: Sequence[int]) -> None:
+        self._daemon = daemon
+        self._attacker = attacker
+        self._numbers = iter(numbers)
+        self._lock = threading.Lock()
+        self.statuses: Counter[int] = Counter()
+        self.mild: Counter[int] = Counter()
+        self.problems: list[str] = []
+
+    def run(self) -> None:
+        threads = [threading.Thread(target=self._attack) for _ in range(CONNECTIONS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _attack(self) -> None:
+        with RawConnection(self._daemon.port) as connection:
+            while (number := self._next()) is not None and len(self.problems) < 10:
+                request = self._attacker.request(number)
+                try:
+                    reply = connection.exchange(request.encoded(), without_body=request.method == b"HEAD")
+                    problem = complaint(request, reply)
+                except (AssertionError, OSError) as error:
+                    connection.close()
+                    problem, reply = f"{type(error).__name__}: {error}", None
+                with self._lock:
+                    if reply is not None:
+                        self.statuses[reply.status] += 1
+                        if request.mild:
+                            self.mild[reply.status] += 1
+                    if problem is not None:
+                        self.problems.append(told(number, request, reply, problem))
+
+    def _next(self) -> int | None:
+        with self._lock:
+            return next(self._numbers, None)
+
+
+def told(number: int, request: HostileRequest, reply: RawReply | None, problem: str) -> str:
+    again = f"SIGNET_HOSTILE_SEED={SEED} SIGNET_HOSTILE_ONLY={number} python -m pytest {HERE}"
+    answer = None if reply is None else (reply.status, reply.body[:300])
+    return f"{problem}: {request.what}\n  sent {request.encoded()[:600]!r}\n  got {answer}\n  again: {again}"
+
+
+def test_no_generated_request_is_answered_with_a_fault_or_hurts_what_is_kept(besieged: LiveDaemon) -> None:
+    prey = besieged.agent("mallory-0")
+    ids = [prey.remember(f"Prey number {number}")["id"] for number in range(30)]
+    ids += [row["id"] for row in besieged.agent(KEEPER).listed()]  # named by others, they must look missing
+    attacker = Attacker(ROUTES, ids, SEED)
+    siege = Siege(besieged, attacker, [int(ONLY)] if ONLY else range(REQUESTS))
+    siege.run()
+    print(f"seed {SEED}: {siege.statuses.total()} answers {dict(sorted(siege.statuses.items()))}")
+    print(f"unchanged requests {dict(sorted(siege.mild.items()))}")
+    assert siege.problems == [], "\n".join(siege.problems)
+    if not ONLY:
+        assert siege.statuses.total() == REQUESTS
+        assert siege.mild[200] > siege.mild.total() / 3, "the valid requests must be valid, or the others prove little"
+        refused = sum(count for status, count in siege.statuses.items() if status >= 400)
+        assert refused > REQUESTS / 4, "too few of the attacks were any"
+    notes = besieged.root / "codex" / "memories" / "extensions" / "ad_hoc" / "notes"
+    strays = {path for path in besieged.root.rglob("*") if path.is_file()} - set(owned(besieged.workspace, notes))
+    assert strays == {besieged.root / "terminal"}, "a file outside its place"
+
+
+def owned(*folders: Path) -> list[Path]:
+    return [path for folder in folders for path in folder.rglob("*")]

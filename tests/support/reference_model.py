@@ -1,0 +1,149 @@
+"""What the memory API promises, as a program so small that it can be believed: dictionaries in the place of a store.
+
+It knows nothing of SQL, of processes or of ranking. Each method returns what the daemon must answer; where several
+answers are right, the set of them.
+
+Source: memory-api.txt; memory-system.txt "Soft-Delete and Recovery"; decisions.md 4, 32, 38, 42.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+Outcome = tuple[int, str]
+"""HTTP status, and the ``status`` or error kind that goes with it."""
+
+
+@dataclass
+class Row:
+    """One memory; ``events`` are (event, content) as the history must tell them."""
+
+    id: str
+    content: str
+    type: str
+    tags: tuple[str, ...]
+    importance: float
+    pinned: bool
+    agent: str
+    visibility: str
+    project: str | None
+    scope: str | None
+    source_id: str | None
+    key: str | None
+    deleted: bool = False
+    version: int = 1
+    events: list[tuple[str, str | None]] = field(default_factory=list)
+
+    @property
+    def room(self) -> tuple[str | None, ...]:
+        """Inside which two memories can be duplicates."""
+        return (self.agent, self.visibility, self.project, self.scope)
+
+
+def alike(first: str, second: str) -> bool:
+    """Whether two contents are the same memory: case and closing punctuation do not count."""
+    return first.lower().rstrip(".!?").strip() == second.lower().rstrip(".!?").strip()
+
+
+class ReferenceMemory:
+    """All memories of some agents that share one read policy group."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+
+    def row(self, memory_id: str, agent: str, scope: str | None) -> Row | None:
+        row = self.rows.get(memory_id)
+        return row if row is not None and self._reads(agent, scope, row) else None
+
+    def _reads(self, agent: str, scope: str | None, row: Row) -> bool:
+        return row.scope == scope and (row.agent == agent or row.visibility == "global")
+
+    def listed(self, agent: str, scope: str | None, *, deleted: bool = False, **filters: Any) -> list[Row]:
+        """Newest first."""
+        found = [row for row in self.rows.values() if row.deleted == deleted and self._reads(agent, scope, row)]
+        for name, wanted in filters.items():
+            if name == "tags":
+                found = [row for row in found if set(wanted) & set(row.tags)]
+            elif name == "importance_min":
+                found = [row for row in found if row.importance >= wanted]
+            else:
+                found = [row for row in found if getattr(row, name) == wanted]
+        return found[::-1]
+
+    def duplicates(self, new: Row) -> list[Row]:
+        """The memories one of which a remember of ``new`` must be answered with; none: it is new.
+
+        A tombstone that holds the key gives it up on the way.
+        """
+        live = [row for row in self.rows.values() if row.room == new.room and not row.deleted]
+        if new.source_id is not None and (same := [row for row in live if row.source_id == new.source_id]):
+            return same
+        if new.key is not None:
+            for row in self.rows.values():
+                if row.room == new.room and row.key == new.key:
+                    if not row.deleted:
+                        return [row]
+                    row.key = None
+        return [row for row in live if alike(row.content, new.content)]
+
+    def add(self, new: Row) -> None:
+        new.events.append(("created", new.content))
+        self.rows[new.id] = new
+
+    def modify(self, memory_id: str, agent: str, scope: str | None, if_version: int | None, **changes: Any) -> Outcome:
+        row = self.row(memory_id, agent, scope)
+        if row is None:
+            return 404, "not_found"
+        if row.deleted:
+            return 409, "deleted"
+        if if_version not in {None, row.version}:
+            return 409, "version_conflict"
+        changes = {name: value for name, value in changes.items() if getattr(row, name) != value}
+        if not changes:
+            return 200, "no_changes"
+        if "content" in changes and self._twins(row, changes["content"]):
+            return 409, "duplicate_content_hash"
+        for name, value in changes.items():
+            setattr(row, name, value)
+        self._changed(row, "updated", row.content)
+        return 200, "updated"
+
+    def forget(self, memory_id: str, agent: str, scope: str | None, if_version: int | None, *, force: bool) -> Outcome:
+        row = self.row(memory_id, agent, scope)
+        if row is None:
+            return 404, "not_found"
+        if row.deleted:
+            return 409, "already_deleted"
+        if if_version not in {None, row.version}:
+            return 409, "version_conflict"
+        if row.pinned and not force:
+            return 409, "pinned_requires_force"
+        row.deleted = True
+        self._changed(row, "deleted", None)
+        return 200, "deleted"
+
+    def recover(self, memory_id: str, agent: str, scope: str | None, if_version: int | None) -> Outcome:
+        row = self.row(memory_id, agent, scope)
+        if row is None:
+            return 404, "not_found"
+        if not row.deleted:
+            return 409, "not_deleted"
+        if if_version not in {None, row.version}:
+            return 409, "version_conflict"
+        if self._twins(row, row.content):
+            return 409, "duplicate_content_hash"
+        row.deleted = False
+        self._changed(row, "recovered", row.content)
+        return 200, "recovered"
+
+    def erase(self, memory_id: str) -> None:
+        del self.rows[memory_id]
+
+    def _twins(self, row: Row, content: str) -> list[Row]:
+        others = (other for other in self.rows.values() if other is not row and other.room == row.room)
+        return [other for other in others if not other.deleted and alike(other.content, content)]
+
+    def _changed(self, row: Row, event: str, content: str | None) -> None:
+        row.version += 1
+        row.events.append((event, content))

@@ -1,0 +1,117 @@
+"""Odd input on which Python, msgspec, SQLite or FTS5 raise what nobody foresees: something of ours stands before each.
+
+Traps with a test elsewhere: NUL and lone surrogates on their way in (test_normalization, test_memory_routes), NaN and
+infinity (test_fields, test_fusion, test_group_commit), bodies on the bus too deep or not UTF-8 (test_mailbox), FTS5
+syntax against a real index (test_recall).
+
+Source: reliability.md "Traps found in the runtime".
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import apsw
+import msgspec
+import pytest
+
+import signet_actors
+from signet_actors.domain.query_words import fts_match
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.answers import encode_json
+from signet_actors.gateway.fields import MAX_VERSION, Fields
+from signet_actors.gateway.route import Call
+
+LARGEST_STORED = 2**63 - 1
+
+
+def read(raw: bytes) -> dict[str, Any]:
+    """A request's body as a handler gets it."""
+    unused = cast("Any", None)
+    return Call(state=unused, route=unused, path={}, query={}, headers={}, raw=raw, trace_id="t").json_object()
+
+
+@pytest.mark.parametrize("sign", [b"", b"-"])
+def test_a_number_of_5000_digits_is_refused_or_clamped(sign: bytes) -> None:
+    try:
+        fields = Fields(read(b'{"importance":%s,"limit":%s,"if_version":%s}' % ((sign + b"9" * 5000,) * 3)))
+    except InvalidRequest:
+        return  # by the parser
+    for refusing in (fields.if_version, lambda: fields.importance("importance"), lambda: fields.number("limit")):
+        with pytest.raises(InvalidRequest):
+            refusing()
+    assert 1 <= fields.limit(10, 1, 100) <= 100
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**30])
+def test_an_integer_that_sqlite_cannot_bind_never_reaches_it(number: int) -> None:
+    with pytest.raises(InvalidRequest):
+        Fields({"if_version": number}).if_version()
+    with pytest.raises(InvalidRequest):
+        Fields({"if_version": str(number)}).if_version()
+    assert abs(Fields({"limit": number}).limit(10, 1, 200)) <= 200
+    assert abs(Fields({"offset": str(number)}).query_integer("offset", 0, 0, 10**9)) <= 10**9
+    assert MAX_VERSION <= LARGEST_STORED
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+@pytest.mark.parametrize("depth", [1_000, 100_000])
+@pytest.mark.parametrize("field", [b"content", b"unknown"])
+def test_a_deep_body_is_not_valid_also_in_a_field_that_nobody_reads(opening: bytes, depth: int, field: bytes) -> None:
+    closing = b"]" if opening == b"[" else b"1}"
+    raw = b'{"content":"x","%s":%s%s}' % (field, opening * depth, closing[:-1] + closing[-1:] * depth)
+    with pytest.raises(InvalidRequest, match="Invalid JSON body"):
+        read(raw)
+
+
+@pytest.mark.parametrize("raw", [b'"\xff"', b'{"a":"\xed\xa0\x80"}', b"\xff\xfe{\0}\0", b'{"a":"\xc0\xaf"}'])
+def test_a_body_that_is_not_utf_8_is_not_valid(raw: bytes) -> None:
+    with pytest.raises(InvalidRequest, match="Invalid JSON body"):
+        read(raw)
+
+
+def test_a_lone_surrogate_does_not_keep_an_answer_from_being_encoded() -> None:
+    body = {"a\ud800": ["x\udfff", ("\udc00y",)], "plain": "\U0001f600"}
+    assert msgspec.json.decode(encode_json(body)) == {"a\ufffd": ["x\ufffd", ["\ufffdy"]], "plain": "\U0001f600"}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, -1e300])
+def test_a_number_that_would_be_bound_as_null_is_refused(value: float) -> None:
+    with pytest.raises(InvalidRequest):
+        Fields({"importance_min": value}).number("importance_min")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a-b", "*", "^a", "content:x", "NEAR(a b)", '"', "(" * 300 + ")" * 300, "a\0b", "\0", "{a}:b", "x" * 60_000,
+     "AND", "NOT a", "+", "a OR", "''", "a'; DROP TABLE t; --", "\ud800", " ".join(f"w{n}" for n in range(5000))],
+)  # fmt: skip
+def test_no_query_is_syntax_to_fts5(text: str) -> None:
+    expression = fts_match(text)
+    if expression is None:
+        return
+    connection = apsw.Connection(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5(content, cjk)")
+        assert connection.execute("SELECT count(*) FROM t WHERE t MATCH ?", (expression,)).get == 0
+    finally:
+        connection.close()
+
+
+def test_a_query_has_at_most_64_terms() -> None:
+    expression = fts_match(" ".join(f"word{number}" for number in range(5000)))
+    assert expression is not None
+    assert expression.count(" OR ") < 64
+
+
+def test_no_statement_uses_like() -> None:
+    """Its patterns raise beyond 50 kB, read NUL as an end, and % and _ in them would be syntax. The one GLOB, over the
+    keys of chunks, has a pattern that is escaped and some 12 kB long at most."""
+    package = Path(signet_actors.__file__).parent
+    sources = [path for room in ("store", "writer", "searcher") for path in (package / room).rglob("*.*")]
+    texts = {path: path.read_text(encoding="utf-8") for path in sources if path.suffix in {".py", ".sql"}}
+    assert len(texts) > 30
+    assert [path.name for path, text in texts.items() if re.search(r"\bLIKE\b", text)] == []
