@@ -104,6 +104,30 @@ def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = No
     return connection
 
 
+def close_without_checkpoint(connection: apsw.Connection) -> None:
+    """The connection is closed; file and write-ahead log are as they were."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
+
+
+def open_copy(path: Path) -> apsw.Connection:
+    """A connection to a database that is nobody's but the caller's (a backup being verified); it may write.
+
+    Raises apsw errors.
+    """
+    connection = apsw.Connection(
+        str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, statementcachesize=256
+    )
+    try:
+        _load_vec(connection)
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -16384")
+    except apsw.Error:
+        connection.close()
+        raise
+    return connection
+
+
 def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     """A connection that can only read and never checkpoints."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
