@@ -64,6 +64,7 @@ def _drop_unusable_vectors(connection: apsw.Connection) -> int:
     dropped = connection.changes()
     connection.execute(
         "UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE embedding_seq IS NOT NULL"
-        " AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.seq = memories.embedding_seq AND e.source_id = memories.id)"
+        " AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.seq = memories.embedding_seq"
+        " AND e.source_id = memories.id)"
     )
     return dropped

@@ -1,7 +1,7 @@
 """``python -m signet_actors.writer --check``: is the database whole? For when the daemon is down.
 
-Takes the workspace lock, so that it cannot run beside a daemon. Prints one JSON object: ``ok``, ``findings`` (one text
-each), ``kinds`` (of each finding, see ``store.checks``), ``memories``, ``repaired`` (what ``--repair`` did). Exit code 0
+Takes the workspace lock, so that it cannot run beside a daemon. Prints one JSON object: ``ok``, ``findings`` (a text
+each), ``kinds`` (of each finding, see ``store.checks``), ``memories``, ``repaired`` (what was mended). Exit code 0
 when whole, 74 when damaged, 73 when a daemon runs, 78 when the file is not ours. Without ``--repair`` nothing is
 written: not even the write-ahead log is folded back.
 
