@@ -165,12 +165,16 @@ def is_structural(findings: list[Finding]) -> bool:
     return any(finding.kind == STRUCTURE for finding in findings)
 
 
-def _guarded(check: Iterator[Finding], what: str) -> Iterator[Finding]:
-    """The check's findings; one that breaks on what it reads is a finding of structure."""
+def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -> Iterator[Finding]:
+    """The check's findings; one that breaks on what it reads is a finding of structure.
+
+    ``missing`` is the kind of a table or column that is not there.
+    """
     try:
         yield from islice(check, MOST_FINDINGS)
     except (apsw.Error, UnicodeDecodeError, OSError) as error:
-        yield Finding(STRUCTURE, f"{what}: {type(error).__name__}: {error}")
+        kind = missing if isinstance(error, apsw.SQLError) else STRUCTURE
+        yield Finding(kind, f"{what}: {type(error).__name__}: {error}")
 
 
 def _structure(connection: apsw.Connection) -> Iterator[Finding]:
@@ -223,7 +227,7 @@ def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
         for number, model, dimensions in connection.execute("SELECT id, model, dimensions FROM embedding_models")
     }
     for (model, dimensions), table in tables.items():
-        yield from _guarded(_vectors_of(connection, model, dimensions, table), f"the vectors of {model}")
+        yield from _guarded(_vectors_of(connection, model, dimensions, table), f"the vectors of {model}", missing=INDEX)
     unknown = connection.execute(
         "SELECT count(*) FROM embeddings e WHERE NOT EXISTS"
         " (SELECT 1 FROM embedding_models x WHERE x.model = e.model AND x.dimensions = e.dimensions)"
