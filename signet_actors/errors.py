@@ -19,6 +19,7 @@ class ErrorCode(StrEnum):
     METHOD_NOT_ALLOWED = "method_not_allowed"
     CONFLICT = "conflict"
     IDEMPOTENCY_CONFLICT = "idempotency_conflict"
+    LEASE_LOST = "lease_lost"
     CONFIRM_REQUIRED = "confirm_required"
     PAYLOAD_TOO_LARGE = "payload_too_large"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
@@ -44,6 +45,7 @@ HTTP_STATUS: dict[ErrorCode, int] = {
     ErrorCode.REQUEST_TIMEOUT: 408,
     ErrorCode.CONFLICT: 409,
     ErrorCode.IDEMPOTENCY_CONFLICT: 409,
+    ErrorCode.LEASE_LOST: 409,
     ErrorCode.CONFIRM_REQUIRED: 400,
     ErrorCode.PAYLOAD_TOO_LARGE: 413,
     ErrorCode.UNSUPPORTED_MEDIA_TYPE: 415,

@@ -28,6 +28,7 @@ from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.server import GONE, LARGE_BODY_BYTES
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.sync_points import sync_point
 
 TRACE = "signet.trace_id"
 ROUTE = "signet.route"
@@ -71,11 +72,14 @@ class Edge:
         async def send_labelled(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
+                sync_point("gateway.before_response")
                 status = message["status"]
                 headers = [*message["headers"], *ALWAYS, (b"x-signet-trace-id", trace_id.encode())]
                 if not any(name == b"cache-control" for name, _ in headers):
                     headers.append((b"cache-control", b"no-store"))
                 message["headers"] = headers
+            else:
+                sync_point("gateway.mid_response")
             await send(message)
 
         routed = cast("HTTPScope", {**scope, TRACE: trace_id, ROUTE: None})
@@ -156,6 +160,7 @@ class Edge:
             raw=raw,
             trace_id=trace_id,
         )
+        sync_point("gateway.validated")
         limit_ms = state.config.gateway.request_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000) as window:

@@ -29,6 +29,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
+from signet_actors.runtime.sync_points import sync_point
 
 MAX_HEADERS = 128
 MAX_PIPELINED = 8
@@ -150,6 +151,13 @@ class _Verdict:
     retry_after_ms: int | None = None
 
 
+def _is_ours(error: httptools.HttpParserError) -> bool:
+    """Whether a callback of ours failed, and not the request."""
+    return isinstance(error, httptools.HttpParserCallbackError) and not isinstance(
+        error.__context__, (httptools.HttpParserError, SignetError)
+    )
+
+
 class BoundedHttpProtocol(HttpToolsProtocol):
     """One connection. At any moment exactly one deadline runs: head, body, keep-alive or linger."""
 
@@ -198,6 +206,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._counted = True
         admission.connections += 1
         self._arm(self.limits.header_ms, self._head_late)
+        sync_point("gateway.accepted")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
@@ -237,7 +246,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._closing = True
             if self._serving is not None:
                 self._serving.keep_alive = False
-        except httptools.HttpParserError:
+        except httptools.HttpParserError as error:
+            if self._verdict is None and _is_ours(error):
+                self.logger.error("A parser callback failed", exc_info=error.__context__)  # noqa: TRY400 - the cause, not its wrapper
+                self._verdict = _Verdict(500, ErrorCode.INTERNAL, "Internal error before the request was read")
             self._refuse(self._verdict or _Verdict(400, ErrorCode.INVALID_REQUEST, "The request is not valid HTTP/1.1"))
         else:
             if head and self._in_head and self._head_fed > self.limits.header_bytes:
@@ -276,6 +288,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head_begun = False
         self._check_head()
+        sync_point("gateway.header_read")
         self._admit()
         self._body_bytes = 0
         try:
@@ -302,6 +315,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.settings.admission.shed += 1
             self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
         super().on_body(body)
+        sync_point("gateway.body_half")
 
     def on_message_complete(self) -> None:
         self._disarm()

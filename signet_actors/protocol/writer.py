@@ -271,6 +271,69 @@ class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
     limit: int
 
 
+class LeasedJob(msgspec.Struct, frozen=True):
+    """A job in the hands of a worker; ``attempt`` counts from 1, ``payload`` is JSON text."""
+
+    id: str
+    kind: str
+    lease_id: str
+    attempt: int
+    max_attempts: int
+    memory_id: str | None = None
+    payload: str | None = None
+
+
+class JobsLeased(Message, frozen=True, tag="writer.jobs_leased"):
+    """The jobs that are the asker's now, perhaps none, until ``expires_ns`` (monotonic) unless renewed."""
+
+    jobs: list[LeasedJob]
+    expires_ns: int
+
+
+class LeaseJobs(Request[JobsLeased], frozen=True, tag="writer.lease_jobs"):
+    """Take up to ``limit`` pending jobs of these kinds for ``lease_ms``."""
+
+    kinds: tuple[str, ...]
+    limit: int
+    lease_ms: int
+
+
+class LeaseRenewed(Message, frozen=True, tag="writer.lease_renewed"):
+    """The lease now lasts until ``expires_ns`` (monotonic)."""
+
+    expires_ns: int
+
+
+class RenewLease(Request[LeaseRenewed], frozen=True, tag="writer.renew_lease"):
+    """Work goes on: keep the lease for ``lease_ms`` from now."""
+
+    job_id: str
+    lease_id: str
+    lease_ms: int
+
+
+class JobEnded(Message, frozen=True, tag="writer.job_ended"):
+    """The job's state after the report: completed, pending (it will be tried again) or dead."""
+
+    state: str
+
+
+class CompleteJob(Request[JobEnded], frozen=True, tag="writer.complete_job"):
+    """The job is done; ``result`` is JSON text."""
+
+    job_id: str
+    lease_id: str
+    result: str | None = None
+
+
+class FailJob(Request[JobEnded], frozen=True, tag="writer.fail_job"):
+    """The attempt failed, for the reason in ``error``."""
+
+    job_id: str
+    lease_id: str
+    error: str
+
+
 class LeasesReaped(Message, frozen=True, tag="writer.leases_reaped"):
     """How many expired leases went back to pending, and how many jobs died (decisions.md 11)."""
 
@@ -368,6 +431,10 @@ WriterCommand = (
     | RecoverMemory
     | TouchMemories
     | PurgeStep
+    | LeaseJobs
+    | RenewLease
+    | CompleteJob
+    | FailJob
     | ReapLeases
     | AdvanceHighWaterMark
     | GetWriterStatus
@@ -383,6 +450,9 @@ WriterReply = (
     | ManyForgotten
     | Recovered
     | Purged
+    | JobsLeased
+    | LeaseRenewed
+    | JobEnded
     | LeasesReaped
     | HighWaterMark
     | WriterStatus

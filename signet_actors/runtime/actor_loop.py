@@ -117,6 +117,7 @@ class ActorLoop:
         self._reloaded: Config | None = None
         self._retry_control: list[list[bytes]] = []
         self._snapshots_to_end: int | None = None
+        self._dequeued_point = f"{boot.role}.dequeued"
 
     def bind_mailbox(self, name: str, decoder: msgspec.msgpack.Decoder[M], *, max_items: int, max_bytes: int) -> None:
         """The actor will have a mailbox at ``<socket_dir>/<name>.sock``, bound once its self-check has passed.
@@ -266,7 +267,7 @@ class ActorLoop:
             if not batch:
                 continue
             worked = True
-            sync_point(f"{self.boot.role}.dequeued")
+            sync_point(self._dequeued_point)
             begun = self.clock.monotonic_ns()
             self._handle(actor, batch)
             box.worked(self.clock.monotonic_ns() - begun)

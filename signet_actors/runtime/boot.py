@@ -13,6 +13,7 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode
 from signet_actors.runtime.parent import tie_life_to_supervisor
+from signet_actors.runtime.sync_points import begin_life
 
 
 class Boot(msgspec.Struct, frozen=True):
@@ -61,4 +62,5 @@ def read_boot() -> Boot:
         raise SystemExit(ExitCode.CONFIG) from error
     if not tie_life_to_supervisor(boot.supervisor_pid):
         raise SystemExit(ExitCode.GIVE_UP)
+    begin_life(boot.incarnation)
     return boot

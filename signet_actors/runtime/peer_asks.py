@@ -91,6 +91,7 @@ class PeerAsks:
         self._send = send
         self._counters = counters
         self.peer = peer
+        self._sent_point = f"gateway.sent_to_{peer}"
         self.max_items = max_items
         self.max_bytes = max_bytes
         self._resend = resend
@@ -174,7 +175,7 @@ class PeerAsks:
             ask.timer = self._loop.call_later(left / 1e9, self._deadline, ask)
         else:
             self._counters["resent"] += 1
-        sync_point(f"gateway.sent_to_{self.peer}")
+        sync_point(self._sent_point)
         return True
 
     def _flush(self) -> None:

@@ -63,7 +63,10 @@ _LAST_WORDS_MS = 30
 
 
 class Supervisor:
-    """Runs ``tree`` until it is asked to stop or cannot go on; see the module."""
+    """Runs ``tree`` until it is asked to stop or cannot go on; see the module.
+
+    ``run`` is the whole life; a simulation takes it apart into ``turn`` and ``wait_ms``, on processes of its own.
+    """
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Supervisor:
         load: Callable[[], Config],
         notifier: Notifier,
         retry_failed_ms: int = RETRY_FAILED_MS,
+        process_of: Callable[[ChildSpec, str], ChildProcess] | None = None,
     ) -> None:
         self.config = config
         self.counters = counters
@@ -93,10 +97,10 @@ class Supervisor:
         self._notifier = notifier
         self._retry_failed_ns = retry_failed_ms * _MS
 
-        def process_of(spec: ChildSpec, name: str) -> ChildProcess:
+        def real_process(spec: ChildSpec, name: str) -> ChildProcess:
             return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log)
 
-        self._children = Children(tree, config, process_of)
+        self._children = Children(tree, config, process_of or real_process)
         self._started_groups = 0
         self._serving = False
         self._changed = False
@@ -118,9 +122,9 @@ class Supervisor:
         self._last_turn = self._clock.monotonic_ns()
         try:
             while not self._finished():
-                self._turn(signals)
+                self.turn(signals)
                 if not self._finished():
-                    self._control.wait(self._wait_ms())
+                    self._control.wait(self.wait_ms())
         finally:
             # Also when this loop itself failed.
             for child in self._children:
@@ -129,7 +133,8 @@ class Supervisor:
 
     # one turn of the loop
 
-    def _turn(self, signals: int) -> None:
+    def turn(self, signals: int) -> None:
+        """Everything that has happened has been acted upon."""
         now = self._clock.monotonic_ns()
         self._read_signals(signals)
         self._hear()
@@ -147,7 +152,8 @@ class Supervisor:
             self._broadcast(self._children.states())
         self._housekeeping()
 
-    def _wait_ms(self) -> int:
+    def wait_ms(self) -> int:
+        """How long the next turn may be away if nothing happens."""
         now = self._clock.monotonic_ns()
         until = min(now + self.config.supervision.heartbeat_ms * _MS, self._next_rotation)
         if self._notifier.watchdog_s is not None:
@@ -202,10 +208,10 @@ class Supervisor:
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
-        sync_point("supervisor.before_spawn")
         child.begin_life(self._clock.monotonic_ns(), self.config)
         self._changed = True
         try:
+            sync_point("supervisor.before_spawn")
             child.process.launch(encode_boot(self._boot_of(child)))
         except OSError as error:  # no memory, no processes, no disk
             self._log.error("spawn failed", child=child.name, exc_info=error)

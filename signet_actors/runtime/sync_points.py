@@ -1,13 +1,19 @@
 """Named points in the code where a test can make this process die, stop, fail or wait.
 
-In production the table is empty and a point costs one dictionary lookup. ``SIGNET_SYNC_POINTS`` fills it:
-``writer.before_commit=kill@3;searcher.snapshot_open=sleep:200`` - the action, then optionally the hit on which
-it fires (default 1; ``@*`` fires on every hit).
+In production the table is empty and a point costs one dictionary lookup. ``SIGNET_SYNC_POINTS`` fills it, for
+example ``writer.before_commit=kill@3/1;searcher.snapshot_open=sleep:200``: the action, then optionally ``@`` and the
+hit on which it fires (default 1; ``@*`` fires on every hit), then optionally ``/`` and the life of the child in which
+it fires (its incarnation; default every life, each of which counts its hits anew). A name that no code has would test
+nothing, and is refused when the process starts.
 
 Actions: ``kill`` (SIGKILL to self), ``stop:MS`` (SIGSTOP to self; somebody else sends SIGCONT), ``raise:ERRNO``
 (OSError), ``sleep:MS``.
 
+``SIGNET_SYNC_POINTS_FIRED`` may name a file; whoever fires says so there first, as a line ``name action pid life``.
+
 Source: reliability.md appendix C.
+Departs: ``writer.mid_checkpoint`` lies between folding the pages back and resetting the log, because a checkpoint is
+one call of SQLite; deaths inside it belong to the power-loss images.
 """
 
 from __future__ import annotations
@@ -16,7 +22,49 @@ import errno
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+
+NAMES = (
+    "supervisor.before_spawn",
+    "supervisor.after_spawn_before_ready",
+    "supervisor.on_child_exit",
+    "supervisor.before_restart",
+    "supervisor.on_sigterm",
+    "supervisor.mid_shutdown",
+    "gateway.accepted",
+    "gateway.header_read",
+    "gateway.body_half",
+    "gateway.validated",
+    "gateway.sent_to_writer",
+    "gateway.sent_to_retention",
+    "gateway.reply_received",
+    "gateway.before_response",
+    "gateway.mid_response",
+    "writer.dequeued",
+    "writer.after_begin",
+    "writer.mid_batch",
+    "writer.before_commit",
+    "writer.after_commit",
+    "writer.after_first_reply",
+    "writer.before_checkpoint",
+    "writer.mid_checkpoint",
+    "writer.mid_migration",
+    "writer.mid_backup",
+    "searcher.dequeued",
+    "searcher.snapshot_open",
+    "searcher.fts_done",
+    "searcher.vec_done",
+    "searcher.before_reply",
+    "retention.dequeued",
+    "maintenance.between_steps",
+    "maintenance.mid_step",
+    "fs.note_tmp_written",
+    "fs.note_renamed",
+)
+"""Every point that the code has; a test compares."""
+
+_ACTIONS = frozenset({"kill", "stop", "raise", "sleep"})
 
 
 @dataclass(slots=True)
@@ -24,40 +72,74 @@ class _Armed:
     action: str
     argument: str
     hit: int | None  # None = every hit
+    life: int | None  # None = every life
     seen: int = 0
 
 
-def _parse(text: str) -> dict[str, _Armed]:
-    armed: dict[str, _Armed] = {}
+def _parse(text: str) -> dict[str, list[_Armed]]:
+    armed: dict[str, list[_Armed]] = {}
     for entry in filter(None, (part.strip() for part in text.split(";"))):
         name, _, spec = entry.partition("=")
+        if name not in NAMES:
+            raise ValueError(f"unknown sync point {name!r} in {entry!r}; there are: {', '.join(NAMES)}")
+        spec, _, life = spec.partition("/")
         spec, _, hit = spec.partition("@")
         action, _, argument = spec.partition(":")
-        if action not in {"kill", "stop", "raise", "sleep"}:
+        if action not in _ACTIONS:
             raise ValueError(f"unknown sync point action {action!r} in {entry!r}")
-        armed[name] = _Armed(action, argument, None if hit == "*" else int(hit or "1"))
+        one = _Armed(action, argument, None if hit == "*" else int(hit or "1"), int(life) if life else None)
+        armed.setdefault(name, []).append(one)
     return armed
 
 
-_armed: dict[str, _Armed] = _parse(os.environ.get("SIGNET_SYNC_POINTS", ""))
+_armed: dict[str, list[_Armed]] = _parse(os.environ.get("SIGNET_SYNC_POINTS", ""))
+_life = 1
+_watcher: Callable[[str], None] | None = None
 
 
 def arm(text: str) -> None:
     """Replace the table; for tests that run in this process."""
+    parsed = _parse(text)
     _armed.clear()
-    _armed.update(_parse(text))
+    _armed.update(parsed)
+
+
+def watch(watcher: Callable[[str], None] | None) -> None:
+    """``watcher`` is called at every point with its name; for a simulation that runs several actors in one process."""
+    global _watcher  # noqa: PLW0603 - as the table is
+    _watcher = watcher
+
+
+def begin_life(incarnation: int) -> None:
+    """From here on this process is that life of its child."""
+    global _life  # noqa: PLW0603 - a process has one life
+    _life = incarnation
 
 
 def sync_point(name: str) -> None:
     """Do what the table says for ``name``; nothing in production."""
-    if not _armed:
-        return
-    entry = _armed.get(name)
-    if entry is None:
+    if _watcher is not None:
+        _watcher(name)
+    entries = _armed.get(name)
+    if entries is not None:
+        for entry in entries:
+            _hit(name, entry)
+
+
+def _hit(name: str, entry: _Armed) -> None:
+    if entry.life is not None and entry.life != _life:
         return
     entry.seen += 1
     if entry.hit is not None and entry.seen != entry.hit:
         return
+    told = os.environ.get("SIGNET_SYNC_POINTS_FIRED")
+    if told:
+        line = f"{name} {entry.action} {os.getpid()} {_life}\n".encode()
+        descriptor = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, line)
+        finally:
+            os.close(descriptor)
     if entry.action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif entry.action == "stop":

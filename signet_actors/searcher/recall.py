@@ -17,6 +17,7 @@ from signet_actors.domain.ranking import fusion
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
+from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.legs import keyword
 from signet_actors.searcher.legs.vector import VectorHits
 from signet_actors.searcher.reader import Reader, seq_list
@@ -57,6 +58,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
 
     keyword_hits = keyword.search(view, reader.frequencies, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
+    sync_point("searcher.fts_done")
 
     query = _query_vector(command, frames)
     leg = None if query is None else reader.leg(view, command.vector_model or "", len(query))
@@ -68,6 +70,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
         method = "hybrid"
         dense = leg.search(view, reader.columns, query, allowed, pool=max(pool, 1))
         watch.lap("vector_knn")
+        sync_point("searcher.vec_done")
         seqs, bm25, cosine = _union(keyword_hits, dense)
         missing = np.isnan(cosine)
         cosine[missing] = leg.cosines(view, reader.columns, query, seqs[missing])

@@ -71,6 +71,9 @@ def checkpoint(connection: apsw.Connection, mode: str) -> tuple[int, int]:
         "truncate": apsw.SQLITE_CHECKPOINT_TRUNCATE,
     }
     try:
+        if mode != "passive":
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            sync_point("writer.mid_checkpoint")
         return connection.wal_checkpoint(mode=modes[mode])
     except apsw.BusyError:
         return (-1, -1)

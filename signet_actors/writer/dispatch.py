@@ -8,11 +8,14 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     AdvanceHighWaterMark,
+    CompleteJob,
+    FailJob,
     ForgetMany,
     ForgetMemory,
     ForgetTarget,
     Forgotten,
     Idempotency,
+    LeaseJobs,
     ManyForgotten,
     ManyModified,
     MemoryPatch,
@@ -24,9 +27,10 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
     Remember,
     RememberChunks,
+    RenewLease,
     WriterReply,
 )
-from signet_actors.writer.commands import chunks, jobs, memories, purge
+from signet_actors.writer.commands import chunks, jobs, leases, memories, purge
 from signet_actors.writer.session import Session
 
 Effect = (
@@ -38,6 +42,10 @@ Effect = (
     | ForgetMany
     | RecoverMemory
     | PurgeStep
+    | LeaseJobs
+    | RenewLease
+    | CompleteJob
+    | FailJob
     | ReapLeases
     | AdvanceHighWaterMark
 )
@@ -83,6 +91,14 @@ def execute(session: Session, command: Effect) -> WriterReply:
             return memories.recover(session, command)
         case PurgeStep():
             return purge.step(session, command)
+        case LeaseJobs():
+            return leases.lease(session, command)
+        case RenewLease():
+            return leases.renew(session, command)
+        case CompleteJob():
+            return leases.complete(session, command)
+        case FailJob():
+            return leases.fail(session, command)
         case ReapLeases():
             return jobs.reap(session, command)
         case AdvanceHighWaterMark():

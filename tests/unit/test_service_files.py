@@ -42,3 +42,16 @@ def test_the_launch_agent_runs_the_supervisor_and_restarts_only_failures() -> No
     assert agent["ProgramArguments"][-2:] == ["-m", "supervisor"]
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
     assert agent["Umask"] == 0o077
+
+
+def test_the_container_file_installs_what_the_lock_says_and_runs_the_supervisor_as_nobody_special() -> None:
+    lines = (OPS / "container" / "Containerfile").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        if line.startswith("COPY "):
+            for source in line.split()[1:-1]:
+                assert (OPS.parent / source).exists(), source
+    assert any("--require-hashes -r requirements.lock" in line for line in lines)
+    assert "USER signet" in lines
+    assert lines[-1] == 'CMD ["python", "-P", "-m", "supervisor", "--console"]'
+    ignored = (OPS.parent / ".dockerignore").read_text(encoding="utf-8").split()
+    assert {".git", ".venv"} <= set(ignored)

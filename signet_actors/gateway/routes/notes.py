@@ -29,6 +29,7 @@ from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.protocol.http.notes import NoteReply, NoteRequest
 from signet_actors.protocol.http.problem import Problem
+from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
@@ -136,6 +137,7 @@ def _place(folder: int, name: str, content: bytes, *, retry: bool) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        sync_point("fs.note_tmp_written")
         try:
             os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
@@ -148,6 +150,7 @@ def _place(folder: int, name: str, content: bytes, *, retry: bool) -> None:
             os.unlink(aside, dir_fd=folder)
         raise
     try:
+        sync_point("fs.note_renamed")
         os.unlink(aside, dir_fd=folder)
         os.fsync(folder)
     except OSError as error:

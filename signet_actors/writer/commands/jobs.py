@@ -5,6 +5,7 @@ Source: memory-system.txt "Job Queue"; decisions.md 11-13.
 
 from __future__ import annotations
 
+from signet_actors.domain.jobs import JobState, advance, lost_attempt
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
 from signet_actors.writer.session import Session
 
@@ -41,17 +42,11 @@ def reap(session: Session, command: ReapLeases) -> LeasesReaped:
     )
     dead = 0
     for seq, attempts, max_attempts in expired:
-        if attempts >= max_attempts:
-            dead += 1
-            session.tx.execute(
-                "UPDATE memory_jobs SET status = 'dead', error = ?, failed_at = ?, updated_at = ?, lease_id = NULL,"
-                " lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?",
-                (LAST_ATTEMPT_LOST, session.now, session.now, seq),
-            )
-        else:
-            session.tx.execute(
-                "UPDATE memory_jobs SET status = 'pending', error = ?, failed_at = ?, updated_at = ?, lease_id = NULL,"
-                " lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
-                (WORKER_LOST, session.now, session.now, seq),
-            )
+        state = advance(JobState.LEASED, lost_attempt(attempts, max_attempts))
+        dead += state is JobState.DEAD
+        session.tx.execute(
+            "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, lease_id = NULL,"
+            " lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
+            (state, LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST, session.now, session.now, seq),
+        )
     return LeasesReaped(requeued=len(expired) - dead, dead=dead)

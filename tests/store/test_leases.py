@@ -1,0 +1,131 @@
+"""Leases: a job is in one pair of hands, its end is told once, and a lost lease changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.writer import (
+    CompleteJob,
+    FailJob,
+    JobsLeased,
+    LeasedJob,
+    LeaseJobs,
+    ReapLeases,
+    RenewLease,
+)
+from tests.support.store_room import StoreRoom
+
+LEASE_MS = 60_000
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[StoreRoom]:
+    room = StoreRoom(tmp_path)
+    yield room
+    room.close()
+
+
+def leased(room: StoreRoom, limit: int = 1) -> list[LeasedJob]:
+    answer = room.ask(LeaseJobs(kinds=("extract",), limit=limit, lease_ms=LEASE_MS))
+    assert isinstance(answer, JobsLeased)
+    return answer.jobs
+
+
+def state(room: StoreRoom, job: LeasedJob) -> Any:
+    return room.value("SELECT status FROM memory_jobs WHERE id = ?", job.id)
+
+
+def assert_lost(answer: Any) -> None:
+    assert isinstance(answer, Failure)
+    assert answer.code is ErrorCode.LEASE_LOST
+
+
+def test_jobs_are_leased_oldest_first_and_to_one_asker_only(room: StoreRoom) -> None:
+    memories = [room.remember(f"Memory number {number}") for number in range(3)]
+    first = leased(room, 2)
+    assert [job.memory_id for job in first] == [memory.id for memory in memories[:2]]
+    assert [(job.attempt, job.max_attempts) for job in first] == [(1, 3), (1, 3)]
+    assert [job.memory_id for job in leased(room, 2)] == [memories[2].id]
+    assert leased(room, 2) == []
+
+
+def test_a_repeated_request_for_jobs_gets_the_same_jobs_again(room: StoreRoom) -> None:
+    for number in range(2):
+        room.remember(f"Memory number {number}")
+    command = LeaseJobs(kinds=("extract",), limit=1, lease_ms=LEASE_MS)
+    once = room.ask(command, message_id="the-request")
+    assert room.ask(command, message_id="the-request") == once
+    assert room.value("SELECT count(*) FROM memory_jobs WHERE status = 'leased'") == 1
+
+
+def test_other_kinds_are_left_alone(room: StoreRoom) -> None:
+    room.remember("A memory")
+    assert room.ask(LeaseJobs(kinds=("summarize",), limit=5, lease_ms=LEASE_MS)).jobs == []
+
+
+def test_a_completed_job_keeps_its_result_and_is_never_leased_again(room: StoreRoom) -> None:
+    room.remember("A memory")
+    (job,) = leased(room)
+    assert room.ask(CompleteJob(job.id, job.lease_id, '{"facts":[]}')).state == "completed"
+    assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == '{"facts":[]}'
+    assert_lost(room.ask(CompleteJob(job.id, job.lease_id)))
+    room.clock.advance(10 * LEASE_MS)
+    room.ask(ReapLeases())
+    assert leased(room) == []
+
+
+def test_a_failed_attempt_waits_before_the_next_and_the_last_one_is_the_end(room: StoreRoom) -> None:
+    room.remember("A memory")
+    for attempt in (1, 2, 3):
+        (job,) = leased(room)
+        assert job.attempt == attempt
+        ended = room.ask(FailJob(job.id, job.lease_id, "the model said nothing"))
+        assert ended.state == ("dead" if attempt == 3 else "pending")
+        assert leased(room) == [], "it was tried again at once"
+        room.clock.advance(31_000)
+    assert leased(room) == []
+    assert room.value("SELECT error FROM memory_jobs WHERE id = ?", job.id) == "the model said nothing"
+
+
+def test_a_worker_that_comes_back_late_finds_its_lease_lost_and_changes_nothing(room: StoreRoom) -> None:
+    room.remember("A memory")
+    (job,) = leased(room)
+    room.clock.advance(LEASE_MS + 1)
+    assert room.ask(ReapLeases()).requeued == 1
+    (again,) = leased(room)
+    assert again.id == job.id
+    assert again.lease_id != job.lease_id
+    for late in (
+        RenewLease(job.id, job.lease_id, LEASE_MS),
+        CompleteJob(job.id, job.lease_id, "late"),
+        FailJob(job.id, job.lease_id, "late"),
+    ):
+        assert_lost(room.ask(late))
+    assert state(room, again) == "leased"
+    assert room.ask(CompleteJob(again.id, again.lease_id, "in time")).state == "completed"
+    assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == "in time"
+
+
+def test_a_lease_past_its_time_changes_nothing_even_before_it_is_taken_back(room: StoreRoom) -> None:
+    room.remember("A memory")
+    (job,) = leased(room)
+    room.clock.advance(LEASE_MS)
+    assert_lost(room.ask(CompleteJob(job.id, job.lease_id, "late")))
+    assert state(room, job) == "leased"
+
+
+def test_a_renewed_lease_is_not_taken_back(room: StoreRoom) -> None:
+    room.remember("A memory")
+    (job,) = leased(room)
+    room.clock.advance(LEASE_MS - 1)
+    renewed = room.ask(RenewLease(job.id, job.lease_id, LEASE_MS))
+    assert renewed.expires_ns == room.clock.monotonic_ns() + LEASE_MS * 1_000_000
+    room.clock.advance(LEASE_MS - 1)
+    assert room.ask(ReapLeases()).requeued == 0
+    assert state(room, job) == "leased"
