@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install install-dev run demo test test-fast check format lock bench bench-recall clean
+.PHONY: help install install-dev run demo test test-fast check format lock sim bench bench-recall clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ lock: install-dev ## resolve the dependencies anew into the hashed locks
 		pyproject.toml --extra build --output-file requirements.lock --upgrade
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url \
 		pyproject.toml --extra build --extra dev --output-file requirements-dev.lock --upgrade
+
+sim: install-dev ## writer, queue, leases and supervisor in virtual time: SEEDS=2000 runs from seed FIRST=1 on
+	$(BIN)/python -m tests.sim.run --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),1)
 
 bench: install ## write and recall figures at 1 k and 10 k memories against a live daemon
 	$(BIN)/python -m bench.load

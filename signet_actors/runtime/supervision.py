@@ -34,6 +34,7 @@ from signet_actors.protocol.control import (
     Reload,
     SnapshotsEnded,
     Starting,
+    TreeChanged,
 )
 from signet_actors.runtime.boot import Boot, encode_boot
 from signet_actors.runtime.child_process import ChildProcess
@@ -116,14 +117,18 @@ class Supervisor:
         """Why the tree came down, in words; empty when it was asked to."""
         return self._exit_reason
 
+    def states(self) -> TreeChanged:
+        """The tree as it is now."""
+        return self._children.states()
+
     def run(self, signals: int) -> int:
         """The daemon's exit code; no child is left when this returns. ``signals`` is the end of a ``signal_pipe``."""
         self._control.wake_on(signals)
         self._last_turn = self._clock.monotonic_ns()
         try:
-            while not self._finished():
+            while not self.finished:
                 self.turn(signals)
-                if not self._finished():
+                if not self.finished:
                     self._control.wait(self.wait_ms())
         finally:
             # Also when this loop itself failed.
@@ -464,5 +469,7 @@ class Supervisor:
         self._drain.begin()
         self._changed = True
 
-    def _finished(self) -> bool:
+    @property
+    def finished(self) -> bool:
+        """The tree has come down, and no child is left."""
         return self._drain is not None and not any(child.process.exists for child in self._children)

@@ -1,0 +1,259 @@
+"""The daemon of the simulation: the real supervisor over simulated processes, and the ways between them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
+from signet_actors.protocol.control import UP
+from signet_actors.runtime import sync_points
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.children import ChildSpec
+from signet_actors.runtime.control_socket import ControlSocket, Said
+from signet_actors.runtime.envelope import new_counters
+from signet_actors.runtime.sd_notify import Notifier
+from signet_actors.runtime.supervision import Supervisor
+from tests.sim.faults import Fault, Weather
+from tests.sim.processes import LIVES, SILENT_LOG, AskingLife, Killed, Life, SimProcess, WriterLife
+from tests.sim.world import NS, Timer, World
+
+TREE = (
+    ChildSpec("writer", "writer", core=True),
+    ChildSpec("retention", "retention", core=False),
+    ChildSpec("gateway", "gateway", core=True),
+    ChildSpec("extractor", "extractor", core=False, count=lambda _: 2, pool=True),
+)
+SPAWNS_A_MINUTE = 15
+SERVICE_MANAGER_S = 2.0
+
+
+class Network:
+    """Carries frames between the askers and the writer, late, and at times not at all or twice."""
+
+    def __init__(self, daemon: SimDaemon) -> None:
+        self._daemon = daemon
+        self._world = daemon.world
+
+    def to_writer(self, life: Life, parts: list[bytes]) -> bool:
+        writer = self._daemon.life("writer")
+        if not isinstance(writer, WriterLife) or not writer.reachable:
+            return False
+        self._carry(lambda: writer.arrived(life.name, list(parts)), writer)
+        return True
+
+    def from_writer(self, name: str, parts: list[bytes]) -> bool:
+        asker = self._daemon.life(name)
+        if not isinstance(asker, AskingLife):
+            return False
+        self._carry(lambda: asker.answered(list(parts)), asker)
+        return True
+
+    def _carry(self, deliver: Callable[[], None], to: Life) -> None:
+        weather, rng = self._daemon.weather, self._world.rng
+        faulty = self._daemon.faulty
+        if faulty and rng.random() < weather.lost:
+            return
+        to.after(rng.uniform(*weather.delay_s), deliver)
+        if faulty and rng.random() < weather.doubled:
+            to.after(rng.uniform(*weather.delay_s), deliver)
+
+
+class SimControl(ControlSocket):
+    """The supervisor's socket; what children say arrives late but always, unless they die first."""
+
+    def __init__(self, daemon: SimDaemon) -> None:
+        self._daemon = daemon
+        self._inbox: list[Said] = []
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def heard(self, life: Life, body: Any) -> None:
+        header = life.speaker.read_header(life.speaker.tell(body)[0])
+
+        def arrive() -> None:
+            self._inbox.append(Said(life.name, header, body))
+            self._daemon.poke()
+
+        self._daemon.world.later(self._daemon.world.rng.uniform(0.0001, 0.002), arrive)
+
+    def hears_within(self, longest_ms: int) -> bool:
+        return bool(self._inbox)
+
+    def read(self, lives: Mapping[str, int]) -> Iterator[Said]:
+        inbox, self._inbox = self._inbox, []
+        boot_id = self._daemon.boot_id
+        yield from (
+            said for said in inbox if said.header.boot_id == boot_id and said.header.incarnation == lives[said.name]
+        )
+
+    def tell(self, name: str, body: msgspec.Struct) -> bool:
+        life = self._daemon.life(name)
+        if life is None or not life.alive:
+            return False
+        life.after(self._daemon.world.rng.uniform(0.0001, 0.002), lambda: life.told(body))
+        return True
+
+    def broadcast(self, names: Iterable[str], body: msgspec.Struct) -> None:
+        for name in names:
+            self.tell(name, body)
+
+    def answer(self, asked: Said, body: msgspec.Struct) -> bool:
+        return self.tell(asked.name, body)
+
+
+class SimDaemon:
+    """Starts with the world's time and is started again by its service manager when it gives up."""
+
+    def __init__(self, world: World, weather: Weather, workspace: Path, template: Path | None) -> None:
+        self.world = world
+        self.weather = weather
+        self.faulty = True
+        self.running: Life | None = None
+        self.workspace = Workspace(workspace)
+        self.workspace.ensure()
+        self.workspace.database.parent.mkdir(mode=0o700, exist_ok=True)
+        if template is not None:
+            shutil.copyfile(template, self.workspace.database)
+        self.network = Network(self)
+        self.control = SimControl(self)
+        self.config = Config()
+        self.processes: dict[str, SimProcess] = {}
+        self.spawned: dict[str, list[int]] = {}
+        self.starts = 0
+        self._armed: dict[str, list[tuple[int, str]]] = {}
+        self._signals, self._signals_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._next_turn: Timer | None = None
+        self._poked = False
+        self._down = False
+        self._begin()
+
+    @property
+    def boot_id(self) -> str:
+        return f"boot-{self.starts}"
+
+    def close(self) -> None:
+        """Every life is over and every file closed."""
+        for process in self.processes.values():
+            process.kill()
+        os.close(self._signals)
+        os.close(self._signals_in)
+
+    def life(self, name: str) -> Life | None:
+        process = self.processes.get(name)
+        return process.life if process is not None and process.life is not None and process.life.alive else None
+
+    def not_up(self) -> list[str]:
+        """The children that do not serve."""
+        return [child.name for child in self.supervisor.states().children if child.state != UP]
+
+    def life_of(self, boot: Boot) -> Life:
+        self.spawned.setdefault(boot.name, []).append(self.world.now_ns)
+        self.world.note("spawn", boot.name, boot.incarnation)
+        return LIVES[boot.role](self, boot)
+
+    def exited(self, life: Life, code: int) -> None:
+        process = self.processes[life.name]
+        if process.life is life:
+            process.ended(code)
+            self.poke()
+
+    def poke(self) -> None:
+        """The supervisor has something to do."""
+        if not self._poked:
+            self._poked = True
+            self.world.later(0.0001, self._turn)
+
+    def busiest_minute(self) -> int:
+        """The most lives that one child began within a minute."""
+        most = 0
+        for times in self.spawned.values():
+            for index, begun in enumerate(times):
+                most = max(most, sum(1 for other in times[index:] if other < begun + 60 * NS))
+        return most
+
+    # faults
+
+    def suffer(self, fault: Fault) -> None:
+        self.world.note("fault", fault)
+        if fault.kind in {"point", "eio"}:
+            self._armed.setdefault(fault.target, []).append((int(fault.amount), fault.kind))
+            return
+        life = self.life(fault.target)
+        if life is None:
+            return
+        if fault.kind == "kill":
+            life.exit(-9)
+        else:
+            life.stop()
+            self.world.later(fault.amount, life.go_on)
+
+    def passing(self, point: str) -> None:
+        """The running process is at the sync point: perhaps its last."""
+        waiting = self._armed.get(point)
+        if not waiting or not self.faulty:
+            return
+        self._armed[point] = left = [(count - 1, kind) for count, kind in waiting]
+        for entry in left:
+            if entry[0] <= 0:
+                left.remove(entry)
+                self.world.note("point", point, entry[1])
+                if entry[1] == "eio":
+                    raise OSError(5, f"sync point {point}")
+                raise Killed
+
+    # the supervisor
+
+    def _begin(self) -> None:
+        self.starts += 1
+        self._down = False
+        boot = Boot("supervisor", "supervisor", 1, self.boot_id, 1, str(self.workspace.root), "", self.config)
+        counters = new_counters()
+
+        def process_of(_spec: ChildSpec, name: str) -> SimProcess:
+            process = self.processes[name] = SimProcess(self, name)
+            return process
+
+        self.supervisor = Supervisor(
+            TREE,
+            self.config,
+            boot,
+            control=self.control,
+            counters=counters,
+            clock=self.world,
+            rng=self.world.rng,
+            log=SILENT_LOG,
+            listen_fds=(),
+            load=lambda: self.config,
+            notifier=Notifier({}),
+            retry_failed_ms=10_000,
+            process_of=process_of,
+        )
+        self._turn()
+
+    def _turn(self) -> None:
+        self._poked = False
+        if self._next_turn is not None:
+            self._next_turn.cancel()
+            self._next_turn = None
+        if self._down:
+            return
+        self.supervisor.turn(self._signals)
+        if self.supervisor.finished:
+            self._down = True
+            self.world.note("gave up", self.supervisor.exit_reason)
+            self.world.later(SERVICE_MANAGER_S, self._begin)
+            return
+        self._next_turn = self.world.later(max(1, self.supervisor.wait_ms()) / 1000, self._turn)
+
+
+def watched(daemon: SimDaemon | None) -> None:
+    """Sync points are told to ``daemon`` from now on, or to nobody."""
+    sync_points.watch(None if daemon is None else daemon.passing)

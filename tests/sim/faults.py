@@ -1,0 +1,67 @@
+"""What goes wrong in a run, as data: the same list replays the same run, and a shorter list is a smaller case."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+ROLES = ("writer", "retention", "gateway", "extractor-1", "extractor-2")
+POINTS = (
+    "writer.after_begin",
+    "writer.mid_batch",
+    "writer.before_commit",
+    "writer.after_commit",
+    "writer.after_first_reply",
+    "writer.before_checkpoint",
+)
+EIO_POINTS = POINTS[:4]
+"""Where the disk can fail: after an answer there is no disk to fail."""
+SAFE_AFTER_S = 14.0
+"""Faults begin and end before this; then everything must come right by itself."""
+
+
+@dataclass(frozen=True, order=True)
+class Fault:
+    """``kind``: kill (process ``target``), stop (``target`` for ``amount`` s), point (die the ``amount``-th time that
+    the writer passes ``target``), eio (the same, but the disk fails)."""
+
+    at_s: float
+    kind: str
+    target: str
+    amount: float = 0.0
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How messages travel in this run: seconds, and shares of them that are lost or come twice."""
+
+    delay_s: tuple[float, float]
+    lost: float
+    doubled: float
+    work_s: tuple[float, float]
+
+
+def weather_of(rng: random.Random) -> Weather:
+    """Each seed has its own; half of them lose or double nothing."""
+    return Weather(
+        delay_s=(0.0001, rng.choice((0.0005, 0.005, 0.05))),
+        lost=rng.choice((0.0, 0.0, 0.01, 0.05)),
+        doubled=rng.choice((0.0, 0.0, 0.01, 0.05)),
+        work_s=(0.0002, rng.choice((0.001, 0.02, 0.2))),
+    )
+
+
+def faults_of(rng: random.Random) -> list[Fault]:
+    """A random half of the kinds, up to a dozen of them."""
+    kinds = rng.sample(("kill", "stop", "point", "eio"), rng.randint(1, 4))
+    faults = []
+    for _ in range(rng.randint(2, 12)):
+        at_s, kind = round(rng.uniform(1.0, SAFE_AFTER_S - 4), 4), rng.choice(kinds)
+        if kind == "kill":
+            faults.append(Fault(at_s, kind, rng.choice(ROLES)))
+        elif kind == "stop":
+            faults.append(Fault(at_s, kind, rng.choice(ROLES), round(rng.uniform(0.1, 4.0), 4)))
+        else:
+            points = EIO_POINTS if kind == "eio" else POINTS
+            faults.append(Fault(at_s, kind, rng.choice(points), rng.randint(1, 30)))
+    return sorted(faults)

@@ -1,0 +1,323 @@
+"""Processes that exist only in the simulation: the real supervisor launches and kills them, real actors live in them.
+
+A process that is dead hears nothing, says nothing and has forgotten everything; what was on its way to it is lost. What
+the writer had committed is in its database file, which is a real one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+import zmq
+
+from signet_actors.errors import ActorExit
+from signet_actors.protocol.control import UP, Drain, Heartbeat, Ready, Starting, TreeChanged
+from signet_actors.protocol.message import Request
+from signet_actors.protocol.writer import ReapLeases, WriterCommand, WriterReply
+from signet_actors.runtime.actor_loop import ActorLoop
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.child_process import ChildProcess
+from signet_actors.runtime.envelope import Speaker, encode_body, new_counters
+from signet_actors.runtime.mailbox import Mailbox
+from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.writer.actor import Writer
+from tests.sim.world import NS, Promise, Timer
+
+if TYPE_CHECKING:
+    from tests.sim.daemon import SimDaemon
+
+SILENT_LOG = structlog.wrap_logger(None, processors=[lambda *_: (_ for _ in ()).throw(structlog.DropEvent())])
+WRITER_CREDITS = 64
+ASK_TIMEOUT_MS = 5_000
+
+
+class Killed(BaseException):
+    """The process dies at this very instruction."""
+
+
+class Life:
+    """One life of a child; ``alive`` until it is killed or leaves, ``stopped`` while SIGSTOP holds it."""
+
+    def __init__(self, daemon: SimDaemon, boot: Boot) -> None:
+        self.daemon = daemon
+        self.world = daemon.world
+        self.boot = boot
+        self.name = boot.name
+        self.alive = True
+        self.stopped = False
+        self.speaker = Speaker(boot)
+        self.counters = new_counters()
+        self._deferred: list[Callable[[], None]] = []
+
+    def begin(self) -> None:
+        self.say(Starting(""))
+        self.after(self.world.rng.uniform(0.05, 0.4), self.ready)
+
+    def ready(self) -> None:
+        self.say(Ready())
+        self.beat()
+
+    def beat(self) -> None:
+        self.say(Heartbeat({}))
+        self.after(self.boot.config.supervision.heartbeat_ms / 1000, self.beat)
+
+    def say(self, body: Any) -> None:
+        """To the supervisor."""
+        self.daemon.control.heard(self, body)
+
+    def told(self, body: Any) -> None:
+        """By the supervisor."""
+        if isinstance(body, Drain):
+            self.exit(0)
+
+    def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        return self.world.later(delay_s, lambda: self.run(call))
+
+    def run(self, call: Callable[[], None]) -> None:
+        """``call`` happens in this process: never once it is dead, and only afterwards while it is stopped."""
+        if not self.alive:
+            return
+        if self.stopped:
+            self._deferred.append(call)
+            return
+        self.daemon.running = self
+        try:
+            call()
+        except Killed:
+            self.exit(-9)
+        except ActorExit as leaving:
+            self.exit(leaving.exit_code)
+        finally:
+            self.daemon.running = None
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def go_on(self) -> None:
+        self.stopped = False
+        deferred, self._deferred = self._deferred, []
+        for call in deferred:
+            self.run(call)
+
+    def exit(self, code: int) -> None:
+        """The process is gone; the kernel tells the supervisor."""
+        if not self.alive:
+            return
+        self.alive = False
+        self.forget()
+        self.world.note("exit", self.name, self.boot.incarnation, code)
+        self.daemon.exited(self, code)
+
+    def forget(self) -> None:
+        """What only this process knew is gone."""
+
+
+class AskingLife(Life):
+    """A process that asks the writer, through the gateway's own bookkeeping of asks."""
+
+    def __init__(self, daemon: SimDaemon, boot: Boot) -> None:
+        super().__init__(daemon, boot)
+        self._decode = msgspec.msgpack.Decoder(WriterReply).decode
+        self.asks = PeerAsks(
+            self.world,  # type: ignore[arg-type]
+            self.world,
+            self.speaker,
+            self._send,
+            self.counters,
+            peer="writer",
+            max_items=WRITER_CREDITS,
+            max_bytes=1 << 20,
+            resend=True,
+        )
+
+    def ask(self, request: Request[Any], timeout_ms: int = ASK_TIMEOUT_MS) -> Promise:
+        """Raises Busy like the real one."""
+        promise: Promise = self.asks.submit("trace", timeout_ms, encode_body(request), [])  # type: ignore[assignment]
+        return promise
+
+    def told(self, body: Any) -> None:
+        if isinstance(body, TreeChanged):
+            for child in body.children:
+                if child.name == "writer" and child.state == UP:
+                    self.asks.peer_is_up(child.incarnation)
+        super().told(body)
+
+    def answered(self, parts: list[bytes]) -> None:
+        header = self.speaker.read_header(parts[0])
+        self.asks.answered(header.message_id, self._decode(parts[1]))
+
+    def forget(self) -> None:
+        self.asks.close()
+
+    def _send(self, parts: list[bytes]) -> bool:
+        return self.daemon.network.to_writer(self, parts)
+
+
+class Reaper(AskingLife):
+    """Retention, as far as leases go."""
+
+    def ready(self) -> None:
+        super().ready()
+        self.after(5.0, self._reap)
+
+    def _reap(self) -> None:
+        try:
+            self.ask(ReapLeases())
+        finally:
+            self.after(5.0, self._reap)
+
+
+class WriterLife(Life):
+    """The real writer, its real mailbox, a real database."""
+
+    def __init__(self, daemon: SimDaemon, boot: Boot) -> None:
+        super().__init__(daemon, boot)
+        self._inbox: deque[list[bytes]] = deque()
+        self._busy_until_ns = 0
+        self._waking: Timer | None = None
+        self._open = False
+        self.actor = Writer(boot, _Loop(self), self.world, random.Random(boot.incarnation), SILENT_LOG)
+        limits = boot.config.writer
+        self._box: Mailbox[Any] = Mailbox(
+            self,  # type: ignore[arg-type]
+            msgspec.msgpack.Decoder(WriterCommand),
+            self.speaker,
+            self.world,
+            SILENT_LOG,
+            self.counters,
+            max_items=limits.queue_limit,
+            max_bytes=limits.queue_bytes,
+        )
+
+    def ready(self) -> None:
+        self.actor.start()
+        self._open = True
+        super().ready()
+        self._work()
+
+    @property
+    def reachable(self) -> bool:
+        """Its socket is bound."""
+        return self.alive and self._open
+
+    def arrived(self, identity: str, parts: list[bytes]) -> None:
+        self._inbox.append([identity.encode(), *parts])
+        self._wake(0)
+
+    # the socket's side that the mailbox uses
+
+    def recv_multipart(self, _flags: int) -> list[bytes]:
+        if not self._inbox:
+            raise zmq.Again
+        return self._inbox.popleft()
+
+    def send_multipart(self, parts: list[bytes], _flags: int) -> None:
+        if not self.daemon.network.from_writer(parts[0].decode(), parts[1:]):
+            raise zmq.ZMQError(errno.EHOSTUNREACH)
+
+    def _wake(self, delay_s: float) -> None:
+        due_ns = max(self.world.now_ns + int(delay_s * NS), self._busy_until_ns)
+        if self._waking is not None:
+            if self._waking.due_ns <= due_ns:
+                return
+            self._waking.cancel()
+        self._waking = self.after((due_ns - self.world.now_ns) / NS, self._work)
+
+    def _work(self) -> None:
+        self._waking = None
+        batch = self._box.take()
+        assert len(batch) <= self.boot.config.writer.queue_limit, "the mailbox is beyond its bound"
+        if batch:
+            self._busy_until_ns = self.world.now_ns + int(self.world.rng.uniform(*self.daemon.weather.work_s) * NS)
+            self.actor.handle(batch)
+        wish = self.actor.tick()
+        if self._inbox:
+            self._wake(0)
+        elif wish is not None:
+            self._wake(wish)
+
+    def forget(self) -> None:
+        self._inbox.clear()
+        if self.actor.connection is not None:
+            self.actor.connection.close()
+        if self.actor._lock_fd is not None:
+            os.close(self.actor._lock_fd)
+
+
+class _Loop(ActorLoop):
+    """What the writer wants of its loop."""
+
+    def __init__(self, life: WriterLife) -> None:
+        self.life = life
+
+    def starting(self, detail: str) -> None:
+        self.life.say(Starting(detail))
+
+    def beat(self) -> None:
+        """The life beats by itself."""
+
+    def tell_supervisor(self, body: msgspec.Struct) -> None:
+        self.life.say(body)
+
+
+class SimProcess(ChildProcess):
+    """What the supervisor holds in its hands."""
+
+    def __init__(self, daemon: SimDaemon, name: str) -> None:
+        self.inherited = ()
+        self._daemon = daemon
+        self._name = name
+        self.life: Life | None = None
+        self._code: int | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.life is not None
+
+    @property
+    def pid(self) -> int | None:
+        return 1000 + self.life.boot.incarnation if self.life is not None else None
+
+    def launch(self, document: bytes) -> None:
+        boot = msgspec.json.decode(document, type=Boot)
+        self._code = None
+        self.life = self._daemon.life_of(boot)
+        self.life.after(self._daemon.world.rng.uniform(0.01, 0.1), self.life.begin)
+
+    def prepare(self) -> None:
+        """Interpreters that stand by are not simulated."""
+
+    def dismiss(self) -> None:
+        """See ``prepare``."""
+
+    def kill(self) -> None:
+        if self.life is not None:
+            self.life.exit(-9)
+
+    def ended(self, code: int) -> None:
+        self._code = code
+
+    def reap(self) -> int | None:
+        return self._code
+
+    def bury(self) -> None:
+        self.life = None
+        self._code = None
+
+    def end(self) -> None:
+        self.kill()
+
+
+LIVES: dict[str, type[Life]] = {
+    "writer": WriterLife,
+    "retention": Reaper,
+    "gateway": AskingLife,
+    "extractor": AskingLife,
+}

@@ -1,0 +1,223 @@
+"""One simulated run, its verdict, and the search for the smallest list of faults that still fails.
+
+``python -m tests.sim.run --seed 17`` replays a run; ``--seeds 5000`` tries so many, ``--first`` from another number on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import apsw
+
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.store.connect import open_reader, open_writer
+from signet_actors.store.migrate import migrate
+from tests.sim.daemon import SPAWNS_A_MINUTE, SimDaemon, watched
+from tests.sim.faults import SAFE_AFTER_S, Fault, faults_of, weather_of
+from tests.sim.workload import Ledger, client, safe_until_ns, worker
+from tests.sim.world import NS, World
+from tests.support.store_room import broken_invariants
+
+CLIENTS = 3
+LIVENESS_S = 180.0
+"""So long after the last fault everything may take to come right, and it stops as soon as it has."""
+
+
+@dataclass
+class Run:
+    """What came of a seed; ``wrong`` is empty when every promise was kept."""
+
+    seed: int
+    faults: list[Fault]
+    trace: str = ""
+    wrong: list[str] = field(default_factory=list)
+    answers: Counter[str] = field(default_factory=Counter)
+    virtual_s: float = 0.0
+    lives: int = 0
+
+
+def faults_for(seed: int) -> list[Fault]:
+    """The faults of this seed."""
+    return faults_of(random.Random(f"faults {seed}"))
+
+
+def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
+    """The run of ``seed``, with its own faults or with those."""
+    faults = faults_for(seed) if faults is None else faults
+    run = Run(seed, faults)
+    world = World(seed)
+    with _directory() as directory:
+        daemon = SimDaemon(world, weather_of(world.rng), directory, _template())
+        onlooker = open_reader(daemon.workspace.database)  # keeps the log alive when the writer dies
+        watched(daemon)
+        ledger = Ledger()
+        try:
+            for fault in faults:
+                world.later(fault.at_s, lambda fault=fault: daemon.suffer(fault))  # type: ignore[misc]
+            for number in range(CLIENTS):
+                rng = random.Random(f"client {seed} {number}")
+                world.play(client(daemon, ledger, f"client-{number}", rng, safe_until_ns(SAFE_AFTER_S)))
+            for name in ("extractor-1", "extractor-2"):
+                world.play(worker(daemon, ledger, name, random.Random(f"{name} {seed}")))
+            workers = 2
+            world.run_until(safe_until_ns(SAFE_AFTER_S))
+            daemon.faulty = False
+
+            def settled() -> bool:
+                return world.running_scripts == workers and not daemon.not_up() and _jobs_left(onlooker) == 0
+
+            world.run_until(world.now_ns + int(LIVENESS_S * NS), _every_second(world, settled))
+            if not settled():
+                run.wrong.append(
+                    f"it never came right: {world.running_scripts - workers} clients wait,"
+                    f" {_jobs_left(onlooker)} jobs left, not up: {daemon.not_up()}"
+                )
+            run.wrong += ledger.wrong
+            run.wrong += _broken_promises(ledger, onlooker)
+            if daemon.busiest_minute() > SPAWNS_A_MINUTE:
+                run.wrong.append(f"a restart storm: {daemon.busiest_minute()} lives of one child within a minute")
+        finally:
+            watched(None)
+            daemon.close()
+            onlooker.close()
+        last = open_writer(daemon.workspace.database, busy=lambda _: False)
+        run.wrong += broken_invariants(last)
+        last.close()
+        run.answers = ledger.answers
+        run.lives = sum(map(len, daemon.spawned.values()))
+    world.note(sorted(ledger.answers.items()), sorted(ledger.completed.items()))
+    run.trace = world.trace
+    run.virtual_s = world.now_ns / NS
+    return run
+
+
+def shrink(run: Run) -> list[Fault]:
+    """The faults of a failing run without those that it also fails without."""
+    faults = list(run.faults)
+    step = max(1, len(faults) // 2)
+    while step:
+        start = 0
+        while start < len(faults):
+            fewer = faults[:start] + faults[start + step :]
+            if simulate(run.seed, fewer).wrong:
+                faults = fewer
+            else:
+                start += step
+        step //= 2
+    return faults
+
+
+def story(run: Run) -> str:
+    """What failed, and how to see it again."""
+    lines = [f"seed {run.seed}: {len(run.wrong)} broken promises", *(f"  {text[:300]}" for text in run.wrong[:8])]
+    lines += ["smallest list of faults:", *(f"  {fault}" for fault in shrink(run))]
+    return "\n".join([*lines, f"replay: python -m tests.sim.run --seed {run.seed}"])
+
+
+def _broken_promises(ledger: Ledger, connection: apsw.Connection) -> Iterator[str]:
+    rows = {row[0]: row[1:] for row in connection.execute("SELECT id, content, version, is_deleted FROM memories")}
+    stored = Counter(str(content).split(" [")[0] for content, _, _ in rows.values())
+    for known in ledger.known.values():
+        row = rows.get(known.id)
+        if row is None:
+            yield f"answered and lost: {known}"
+        elif not known.unsure and row != (known.content, known.version, int(known.deleted)):
+            yield f"answered {known} but stored {row}"
+    for content, count in stored.items():
+        if count > 1:
+            yield f"stored {count} times: {content}"
+    for content in ledger.refused:
+        if stored[content]:
+            yield f"refused as not applied, and stored: {content}"
+    for job_id, count in ledger.completed.items():
+        if count > 1:
+            yield f"job {job_id} was completed {count} times"
+    kept = dict(connection.execute("SELECT id, result FROM memory_jobs WHERE status = 'completed'"))
+    for job_id, result in ledger.results.items():
+        if kept.get(job_id) != result:
+            yield f"job {job_id} was completed with {result!r} and has {kept.get(job_id)!r}"
+    missing = connection.execute(
+        "SELECT count(*) FROM memories WHERE id NOT IN (SELECT memory_id FROM memory_jobs WHERE memory_id IS NOT NULL)"
+    ).fetchone()
+    if missing and missing[0]:
+        yield f"{missing[0]} memories without a job"
+
+
+def _jobs_left(connection: apsw.Connection) -> int:
+    row = connection.execute("SELECT count(*) FROM memory_jobs WHERE status IN ('pending', 'leased')").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _every_second(world: World, check: Callable[[], bool]) -> Callable[[], bool]:
+    """``check`` asked once in a virtual second, since it costs a query."""
+    asked_ns = 0
+
+    def asked() -> bool:
+        nonlocal asked_ns
+        if world.now_ns - asked_ns < NS:
+            return False
+        asked_ns = world.now_ns
+        return check()
+
+    return asked
+
+
+@cache
+def _template() -> Path:
+    """An empty, migrated database, made once in a process."""
+    path = Path(tempfile.mkdtemp(prefix="signet-sim-")) / "memories.db"
+    connection = open_writer(path, busy=lambda _: False)
+    migrate(connection, path, SystemClock())
+    connection.close()
+    return path
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """A directory in memory where there is one: syncing to a disk proves nothing here and takes time."""
+    memory = Path("/dev/shm")
+    directory = tempfile.mkdtemp(prefix="signet-sim-", dir=memory if memory.is_dir() else None)
+    try:
+        yield Path(directory) / "workspace"
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def main() -> int:
+    """Exit code 1 when a seed fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--first", type=int, default=1)
+    options = parser.parse_args()
+    seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.seeds)
+    began = time.perf_counter()
+    virtual_s = 0.0
+    answers: Counter[str] = Counter()
+    for seed in seeds:
+        run = simulate(seed)
+        virtual_s += run.virtual_s
+        answers += run.answers
+        if run.wrong:
+            sys.stdout.write(story(run) + "\n")
+            return 1
+    took = time.perf_counter() - began
+    sys.stdout.write(
+        f"{len(seeds)} seeds kept every promise: {virtual_s:.0f} virtual seconds in {took:.1f} s, {dict(answers)}\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

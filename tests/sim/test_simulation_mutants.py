@@ -1,0 +1,109 @@
+"""The simulation finds what it is for: each of these broken daemons is caught within a few seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.message import Failure
+from signet_actors.runtime import supervision
+from signet_actors.runtime.restart_policy import Record, Restart
+from signet_actors.writer import group_commit, idempotency
+from signet_actors.writer.commands import jobs, leases
+from signet_actors.writer.group_commit import GroupCommit
+from tests.sim.faults import Fault
+from tests.sim.run import simulate
+
+BUDGET = 25
+Patch = pytest.MonkeyPatch
+
+
+def no_fencing(patch: Patch) -> str:
+    """A report counts whatever lease it comes with."""
+
+    def held(session: Any, job_id: str, _lease_id: str) -> tuple[int, int, int]:
+        row = session.tx.one("SELECT seq, attempts, max_attempts FROM memory_jobs WHERE id = ?", (job_id,))
+        return int(row[0]), int(row[1]), int(row[2])
+
+    patch.setattr(leases, "_held", held)
+    return "was completed"
+
+
+def no_kept_replies(patch: Patch) -> str:
+    """A retry acts a second time."""
+    patch.setattr(idempotency, "earlier_reply", lambda *_: None)
+    patch.setattr(idempotency, "keep_reply", lambda *_: None)
+    return "answered"
+
+
+def answer_before_commit(patch: Patch) -> str:
+    """Callers are answered when their command has run, not when it is on disk."""
+    run = GroupCommit._run
+
+    def hasty(self: GroupCommit, session: Any, waiting: Any) -> Any:
+        answer = run(self, session, waiting)
+        waiting.reply(answer)
+        return answer
+
+    patch.setattr(GroupCommit, "_run", hasty)
+    return "answered"
+
+
+def refusal_after_commit(patch: Patch) -> str:
+    """A disk that fails inside COMMIT is called certainly not applied."""
+
+    def failed(self: GroupCommit, batch: Any, *, committing: bool, error: BaseException) -> None:
+        for waiting in batch:
+            waiting.reply(Failure(ErrorCode.NOT_APPLIED, "nothing was applied"))
+        raise group_commit.StoreIOError("the disk failed") from error
+
+    patch.setattr(GroupCommit, "_disk_failed", failed)
+    return "refused as not applied, and stored"
+
+
+def reaper_without_end(patch: Patch) -> str:
+    """An expired lease always goes back to pending, also after the last attempt."""
+    patch.setattr(jobs, "lost_attempt", lambda *_: jobs_retry())
+    return "limbo"
+
+
+def jobs_retry() -> Any:
+    from signet_actors.domain.jobs import JobEvent
+
+    return JobEvent.RETRY
+
+
+def no_backoff(patch: Patch) -> str:
+    """Whatever dies is started again at once, for ever."""
+    patch.setattr(supervision, "after_death", lambda *_a, **_k: Restart(Record(), 0))
+    return "a restart storm"
+
+
+STORM = [Fault(1.0 + number / 8, "kill", "retention") for number in range(80)]
+MUTANTS: list[tuple[Callable[[Patch], str], list[Fault] | None]] = [
+    (no_fencing, None),
+    (no_kept_replies, None),
+    (answer_before_commit, None),
+    (refusal_after_commit, [Fault(1.0 + number / 4, "eio", "writer.after_commit", 1) for number in range(20)]),
+    (reaper_without_end, None),
+    (no_backoff, STORM),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mutant", "faults"), MUTANTS, ids=[mutant.__name__ for mutant, _ in MUTANTS])
+def test_a_broken_daemon_is_caught(
+    mutant: Callable[[Patch], str], faults: list[Fault] | None, monkeypatch: Patch
+) -> None:
+    sound = simulate(1, faults)
+    assert not sound.wrong, "the daemon as it is fails the same check"
+    symptom = mutant(monkeypatch)
+    seen: list[str] = []
+    for seed in range(1, BUDGET + 1):
+        seen = simulate(seed, faults).wrong
+        if any(symptom in text for text in seen):
+            return
+    pytest.fail(f"{mutant.__name__} was not caught in {BUDGET} seeds; last seen: {seen[:3]}")

@@ -1,0 +1,263 @@
+"""Clients and workers of the simulated daemon, and a ledger of everything that was promised to them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
+from signet_actors.protocol.message import Failure, Principal, Request
+from signet_actors.protocol.writer import (
+    CompleteJob,
+    FailJob,
+    ForgetMemory,
+    Idempotency,
+    JobsLeased,
+    LeasedJob,
+    LeaseJobs,
+    LeaseRenewed,
+    MemoryPatch,
+    ModifyMemory,
+    NewMemory,
+    RecoverMemory,
+    Remember,
+    Remembered,
+    RenewLease,
+)
+from tests.sim.daemon import SimDaemon
+from tests.sim.processes import AskingLife
+from tests.sim.world import NS, Promise, Script
+
+PRINCIPAL = Principal(changed_by="sim")
+TRIES = 12
+LEASE_MS = 4_000
+REFUSED = frozenset({ErrorCode.BUSY, ErrorCode.NOT_APPLIED, ErrorCode.UNAVAILABLE, ErrorCode.STORAGE_FULL})
+
+
+class Refused(Exception):
+    """Certainly not applied."""
+
+
+class Unknown(Exception):
+    """Perhaps applied."""
+
+
+@dataclass
+class Known:
+    """A memory as its client knows it. ``unsure``: a change of it has an unknown outcome."""
+
+    id: str
+    content: str
+    version: int = 1
+    deleted: bool = False
+    unsure: bool = False
+
+
+@dataclass
+class Grant:
+    """A lease in somebody's hands."""
+
+    job: LeasedJob
+    worker: str
+    granted_ns: int
+    expires_ns: int
+    over: bool = False
+
+
+@dataclass
+class Ledger:
+    """What was answered, refused and left open; ``wrong`` are violations seen on the way."""
+
+    known: dict[str, Known] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
+    grants: dict[str, list[Grant]] = field(default_factory=dict)
+    completed: Counter[str] = field(default_factory=Counter)
+    results: dict[str, str] = field(default_factory=dict)
+    answers: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+    def granted(self, worker: str, leased: JobsLeased) -> list[Grant]:
+        """Each of these jobs is in nobody else's hands."""
+        grants = []
+        for job in leased.jobs:
+            granted_ns = leased.expires_ns - LEASE_MS * 1_000_000
+            for other in self.grants.get(job.id, []):
+                if not other.over and other.job.lease_id != job.lease_id and other.expires_ns > granted_ns:
+                    self.wrong.append(f"job {job.id} is leased twice: {other.worker} and {worker}")
+            if job.attempt > job.max_attempts:
+                self.wrong.append(f"job {job.id} has attempt {job.attempt} of {job.max_attempts}")
+            grant = Grant(job, worker, granted_ns, leased.expires_ns)
+            self.grants.setdefault(job.id, []).append(grant)
+            grants.append(grant)
+        return grants
+
+
+def answer_of(daemon: SimDaemon, name: str, request: Request[Any]) -> Generator[Promise | float, Any, Any]:
+    """The writer's answer by way of ``name``; raises Refused or Unknown."""
+    life = daemon.life(name)
+    if not isinstance(life, AskingLife):
+        raise Refused
+    try:
+        answer = yield life.ask(request)
+    except (Busy, Unavailable):
+        raise Refused from None
+    except OutcomeUnknown:
+        raise Unknown from None
+    if isinstance(answer, Failure):
+        if answer.code in REFUSED:
+            raise Refused
+        if answer.code is ErrorCode.OUTCOME_UNKNOWN:
+            raise Unknown
+    return answer
+
+
+def insisting(daemon: SimDaemon, ledger: Ledger, request: Request[Any]) -> Generator[Promise | float, Any, Any]:
+    """The same, asked again with the same key until it is answered; raises Refused or Unknown after many tries."""
+    unknown = False
+    for attempt in range(TRIES):
+        try:
+            answer = yield from answer_of(daemon, "gateway", request)
+        except Refused:
+            ledger.answers["refused"] += 1
+        except Unknown:
+            ledger.answers["unknown"] += 1
+            unknown = True
+        else:
+            return answer
+        yield 0.05 * 1.6**attempt
+    raise Unknown if unknown else Refused
+
+
+def client(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, until_ns: int) -> Script:
+    """Remembers, changes, forgets and recovers memories of its own, one thing after the other."""
+    mine: list[Known] = []
+    number = 0
+    while daemon.world.now_ns < until_ns:
+        number += 1
+        sure = [known for known in mine if not known.unsure]
+        if not sure or rng.random() < 0.55:
+            known = yield from _remember(daemon, ledger, f"{name} says number {number}", keyed=rng.random() < 0.7)
+            if known is not None:
+                mine.append(known)
+        else:
+            yield from _change(daemon, ledger, rng.choice(sure), number, rng)
+        yield rng.uniform(0.0, 0.4)
+
+
+def _remember(
+    daemon: SimDaemon, ledger: Ledger, content: str, *, keyed: bool
+) -> Generator[Promise | float, Any, Known | None]:
+    memory = NewMemory(content=content, type="fact", importance=0.5)
+    key = Idempotency(content, "digest") if keyed else None
+    request = Remember(memory, PRINCIPAL, key)
+    try:
+        if keyed:
+            answer = yield from insisting(daemon, ledger, request)
+        else:
+            answer = yield from answer_of(daemon, "gateway", request)
+    except Refused:
+        ledger.refused.add(content)
+        return None
+    except Unknown:
+        ledger.open.add(content)
+        return None
+    ledger.answers["remembered"] += 1
+    if not isinstance(answer, Remembered) or answer.content != content or answer.deduped:
+        ledger.wrong.append(f"a new memory was answered {answer}")
+        return None
+    if answer.id in ledger.known:
+        ledger.wrong.append(f"two memories have the id {answer.id}")
+    known = ledger.known[answer.id] = Known(answer.id, content)
+    return known
+
+
+def _change(
+    daemon: SimDaemon, ledger: Ledger, known: Known, number: int, rng: random.Random
+) -> Generator[Promise | float, Any, None]:
+    key = Idempotency(f"{known.id} {number}", "digest")
+    content = known.content
+    request: Request[Any]
+    if known.deleted:
+        request = RecoverMemory(known.id, "sim", PRINCIPAL, idempotency=key)
+    elif rng.random() < 0.3:
+        request = ForgetMemory(known.id, "sim", PRINCIPAL, idempotency=key)
+    else:
+        content = f"{known.content.split(' [')[0]} [changed {number}]"
+        patch = MemoryPatch(id=known.id, reason="sim", content=content)
+        request = ModifyMemory(patch, PRINCIPAL, idempotency=key)
+    try:
+        answer = yield from insisting(daemon, ledger, request)
+    except Refused:
+        return
+    except Unknown:
+        known.unsure = True
+        return
+    version = getattr(answer, "version", None) or getattr(answer, "new_version", None)
+    ledger.answers[type(request).__name__] += 1
+    if version != known.version + 1:
+        ledger.wrong.append(f"{request} on version {known.version} was answered {answer}")
+        known.unsure = True
+        return
+    known.version += 1
+    known.content = content
+    if not isinstance(request, ModifyMemory):
+        known.deleted = isinstance(request, ForgetMemory)
+
+
+def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random) -> Script:
+    """Leases jobs as an extractor does, works shorter or longer than the lease lasts, and reports."""
+    while True:
+        life = daemon.life(name)
+        try:
+            leased = yield from answer_of(daemon, name, LeaseJobs(("extract",), rng.randint(1, 6), LEASE_MS))
+        except (Refused, Unknown):
+            leased = None
+        if not isinstance(leased, JobsLeased) or not leased.jobs:
+            yield rng.uniform(0.3, 0.8)
+            continue
+        for grant in ledger.granted(name, leased):
+            yield from _work(daemon, ledger, grant, rng)
+            if life is None or not life.alive:
+                break  # a new life knows nothing of the other jobs
+
+
+def _work(daemon: SimDaemon, ledger: Ledger, grant: Grant, rng: random.Random) -> Generator[Promise | float, Any, None]:
+    life = daemon.life(grant.worker)
+    job = grant.job
+    slow = daemon.faulty and rng.random() < 0.15
+    yield rng.uniform(3.0, 7.0) if slow else rng.uniform(0.01, 0.1)
+    if life is None or not life.alive:
+        return
+    if rng.random() < 0.3:
+        try:
+            renewed = yield from answer_of(daemon, grant.worker, RenewLease(job.id, job.lease_id, LEASE_MS))
+        except (Refused, Unknown):
+            renewed = None
+        if isinstance(renewed, LeaseRenewed):
+            grant.expires_ns = renewed.expires_ns
+    failing = rng.random() < 0.1
+    result = f"{grant.worker} {job.attempt} {job.lease_id}"
+    report: Request[Any] = (
+        FailJob(job.id, job.lease_id, "sim") if failing else CompleteJob(job.id, job.lease_id, result)
+    )
+    grant.over = True
+    try:
+        answer = yield from answer_of(daemon, grant.worker, report)
+    except (Refused, Unknown):
+        return
+    if isinstance(answer, Failure):
+        if answer.code is not ErrorCode.LEASE_LOST:
+            ledger.wrong.append(f"{report} was answered {answer}")
+        ledger.answers["fenced"] += 1
+    elif not failing:
+        ledger.completed[job.id] += 1
+        ledger.results[job.id] = result
+
+
+def safe_until_ns(safe_s: float) -> int:
+    """When the clients stop asking for new things."""
+    return NS + int(safe_s * NS)

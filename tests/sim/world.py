@@ -1,0 +1,149 @@
+"""Virtual time: one thread, one heap of events, one source of chance. One seed is one run, to the last event."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import itertools
+import random
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
+
+NS = 1_000_000_000
+BEGIN_WALL_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
+
+
+@dataclass(order=True)
+class Timer:
+    """An event to come; ``cancel`` makes it none. Has the shape of asyncio's handle."""
+
+    due_ns: int
+    number: int
+    call: Callable[[], None] = field(compare=False)
+    cancelled: bool = field(default=False, compare=False)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class Promise:
+    """The part of an asyncio future that asks need; whoever waits is called in a later event."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._waiting: list[Callable[[Promise], None]] = []
+        self._outcome: tuple[Any, BaseException | None] | None = None
+
+    def done(self) -> bool:
+        return self._outcome is not None
+
+    def set_result(self, value: Any) -> None:
+        self._settle(value, None)
+
+    def set_exception(self, error: BaseException) -> None:
+        self._settle(None, error)
+
+    def result(self) -> Any:
+        assert self._outcome is not None
+        value, error = self._outcome
+        if error is not None:
+            raise error
+        return value
+
+    def then(self, call: Callable[[Promise], None]) -> None:
+        if self.done():
+            self._world.later(0, lambda: call(self))
+        else:
+            self._waiting.append(call)
+
+    def _settle(self, value: Any, error: BaseException | None) -> None:
+        assert self._outcome is None, "two outcomes of one ask"
+        self._outcome = value, error
+        for call in self._waiting:
+            self._world.later(0, lambda call=call: call(self))  # type: ignore[misc]
+
+
+Script = Generator[Promise | float, Any, None]
+"""What a client does: it yields an ask to wait for, or seconds to let pass."""
+
+
+class World:
+    """Owns the time. Implements ``Clock``, and of an asyncio loop what asks and pools use."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.now_ns = NS
+        self._wall_skew_ms = 0
+        self._events: list[Timer] = []
+        self._numbers = itertools.count()
+        self._trace = hashlib.sha256()
+        self.running_scripts = 0
+
+    # the clock
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def wall_ms(self) -> int:
+        return BEGIN_WALL_MS + self.now_ns // 1_000_000 + self._wall_skew_ms
+
+    # the loop
+
+    def call_later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> Timer:
+        timer = Timer(self.now_ns + int(delay_s * NS), next(self._numbers), lambda: call(*arguments))
+        heapq.heappush(self._events, timer)
+        return timer
+
+    def later(self, delay_s: float, call: Callable[[], None]) -> Timer:
+        return self.call_later(delay_s, call)
+
+    def create_future(self) -> Promise:
+        return Promise(self)
+
+    def run_until(self, end_ns: int, enough: Callable[[], bool] = lambda: False) -> None:
+        """Every event until then has happened, or it is enough."""
+        while self._events and self._events[0].due_ns <= end_ns:
+            if enough():
+                return
+            timer = heapq.heappop(self._events)
+            if timer.cancelled:
+                continue
+            self.now_ns = max(self.now_ns, timer.due_ns)
+            timer.call()
+        self.now_ns = max(self.now_ns, end_ns)
+
+    # scripts and the trace
+
+    def play(self, script: Script) -> None:
+        """``script`` runs from now on, beside all others."""
+        self.running_scripts += 1
+        self.later(0, lambda: self._step(script, lambda: next(script)))
+
+    def note(self, *facts: object) -> None:
+        """An event of the run, in its trace."""
+        self._trace.update(repr((self.now_ns, *facts)).encode())
+
+    @property
+    def trace(self) -> str:
+        """A digest of all that was noted: two runs of one seed have the same."""
+        return self._trace.hexdigest()[:16]
+
+    def _step(self, script: Script, advance: Callable[[], Promise | float]) -> None:
+        try:
+            wanted = advance()
+        except StopIteration:
+            self.running_scripts -= 1
+            return
+        if isinstance(wanted, Promise):
+            wanted.then(lambda promise: self._step(script, lambda: _resume(script, promise)))
+        else:
+            self.later(wanted, lambda: self._step(script, lambda: next(script)))
+
+
+def _resume(script: Script, promise: Promise) -> Promise | float:
+    try:
+        value = promise.result()
+    except BaseException as error:  # noqa: BLE001 - handed on to who waits
+        return script.throw(error)
+    return script.send(value)
