@@ -15,6 +15,7 @@ from signet_actors.runtime import sync_points
 from signet_actors.store.connect import APPLICATION_ID, open_reader, open_writer
 from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
 from signet_actors.store.online_backup import backup
+from tests.support.stopping_vfs import StoppingVFS
 from tests.support.store_room import SetClock, StoreRoom
 
 ADDED = Migration(len(load_migrations()) + 1, "added", "CREATE TABLE added (x);\nINSERT INTO added VALUES (1);\n")
@@ -144,40 +145,6 @@ def test_a_reader_can_neither_write_nor_checkpoint(tmp_path: Path) -> None:
     reader.close()
     assert log.stat().st_size == size
     room.close()
-
-
-class StoppingVFS(apsw.VFS):
-    """Lets the first ``left`` writes and syncs through and then fails every one, as if the process had been killed."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-        super().__init__("stopping", "")
-
-    def xOpen(self, name: object, flags: list[int]) -> StoppingFile:  # noqa: N802 - SQLite's name
-        return StoppingFile(self, name, flags)
-
-    def spend(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise apsw.IOError("stopped")
-
-
-class StoppingFile(apsw.VFSFile):
-    def __init__(self, vfs: StoppingVFS, name: object, flags: list[int]) -> None:
-        self.vfs = vfs
-        super().__init__("", name, flags)  # type: ignore[arg-type]
-
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        self.vfs.spend()
-        super().xWrite(data, offset)
-
-    def xSync(self, flags: int) -> None:  # noqa: N802
-        self.vfs.spend()
-        super().xSync(flags)
-
-    def xTruncate(self, size: int) -> None:  # noqa: N802
-        self.vfs.spend()
-        super().xTruncate(size)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

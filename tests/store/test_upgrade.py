@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
@@ -19,6 +20,7 @@ from signet_actors.store.migrate import Migration, load_migrations, migrate, sch
 from signet_actors.store.online_backup import verify_copy
 from signet_actors.writer.check import check_database
 from tests.golden.make import rows
+from tests.support.stopping_vfs import StoppingVFS
 from tests.support.store_room import SetClock
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("schema-*.sqlite"))
@@ -131,6 +133,41 @@ def test_an_upgrade_stopped_before_any_statement_was_never_there(golden: Path, s
     assert rows(connection) == written
     connection.close()
     assert state(golden) == "new"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path) -> None:
+    seen = {"old": 0, "new": 0}
+    written = None
+    stops = 0
+    finished = False
+    while not finished:
+        path = tmp_path / str(stops) / "memories.db"
+        path.parent.mkdir()
+        shutil.copyfile(GOLDEN[-1], path)
+        written = written or expected(path)
+        vfs = StoppingVFS(stops)
+        connection = None
+        try:
+            connection = open_writer(path, busy=lambda calls: False, vfs="stopping")
+            migrate(connection, path, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
+            finished = True
+        except (apsw.Error, OSError, StoreIOError):
+            pass
+        vfs.left = 1 << 30 if finished else 0
+        if connection is not None:
+            with contextlib.suppress(apsw.Error):
+                connection.close()
+        vfs.unregister()
+        seen[state(path)] += 1
+        again = opened(path)
+        assert rows(again) == written, stops
+        again.close()
+        if not finished:
+            shutil.rmtree(path.parent)
+        stops += 1
+    assert seen["old"] > 10
+    assert seen["new"] >= 1
 
 
 @pytest.mark.parametrize(

@@ -224,3 +224,23 @@ def test_what_was_forgotten_and_purged_is_in_no_file_of_the_workspace(daemon: Li
     assert not any(CANARY.encode() in path.read_bytes() for path in daemon.workspace.rglob("*") if path.is_file())
     assert daemon.stop() == 0
     assert holders(daemon) == []
+
+
+def test_a_writer_that_dies_in_the_middle_of_a_backup_makes_it_in_its_next_life() -> None:
+    with live_daemon(environ={"SIGNET_SYNC_POINTS": "writer.mid_backup=kill@3/1"}) as daemon:
+        ids = [daemon.api.remember(f"memory number {number}")["id"] for number in range(20)]
+        code, told, said = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
+        assert (code, told["memories"]) == (0, 20), said
+        assert daemon.actors()["writer"]["restarts"] == 1
+        assert {row["id"] for row in daemon.api.listed()} == set(ids)
+        names = [path.name for path in (daemon.workspace / "memory" / "backups").iterdir()]
+        assert names == [told["name"]]
+
+
+def test_a_check_that_dies_before_the_copy_has_its_name_leaves_no_backup() -> None:
+    with live_daemon(environ={"SIGNET_SYNC_POINTS": "backup.before_rename=kill"}) as daemon:
+        daemon.api.remember("kept")
+        code, _, said = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
+        assert (code, "the check of the copy broke" in said or said) == (1, True)
+        assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
+        assert daemon.api.get("/api/status").ok()["retention"]["backupProblem"]
