@@ -54,7 +54,9 @@ def check_ownership(path: Path) -> bool:
         return False
     way_out = "choose another workspace with SIGNET_WORKSPACE, or move the file away and import it"
     if len(header) < _HEADER_BYTES or not header.startswith(_SQLITE_MAGIC):
-        raise ForeignDatabase(f"{path} is not a SQLite database; {way_out}")
+        raise ForeignDatabase(
+            f"{path} is not a SQLite database; {way_out}; if it was Signet's and is damaged, `signet restore latest`"
+        )
     (application_id,) = struct.unpack_from(">I", header, _APPLICATION_ID_OFFSET)
     if application_id != APPLICATION_ID:
         raise ForeignDatabase(

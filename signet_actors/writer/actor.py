@@ -343,12 +343,13 @@ class Writer:
                 return
 
     def _quick_check(self, connection: Connection, path: Path) -> None:
-        if path.stat().st_size > _QUICK_CHECK_BYTES and not self.workspace.suspect_file.exists():
+        suspect = self.workspace.suspect_file.exists()
+        if path.stat().st_size > _QUICK_CHECK_BYTES and not suspect:
             return
         self.loop.starting("checking the database")
         connection.set_progress_handler(self._beat, 100_000)
         try:
-            verdict = connection.pragma("quick_check", 1)
+            verdict = connection.pragma("integrity_check" if suspect else "quick_check", 1)
         finally:
             connection.set_progress_handler(None)
         if verdict != "ok":

@@ -87,8 +87,12 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[Told, in
     for left in (incoming, *(_beside(incoming, suffix) for suffix in ("-wal", "-shm", "-journal"))):
         left.unlink(missing_ok=True)
     descriptor = os.open(incoming, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-    with path.open("rb") as old, os.fdopen(descriptor, "wb") as new:
-        shutil.copyfileobj(old, new, 1 << 20)
+    try:
+        with path.open("rb") as old, os.fdopen(descriptor, "wb") as new:
+            shutil.copyfileobj(old, new, 1 << 20)
+    except OSError:
+        incoming.unlink(missing_ok=True)
+        raise
     sync_point("restore.copied")
     name = parse_backup_name(path.name)
     findings, memories = verify_backup(incoming, name)

@@ -170,9 +170,28 @@ def test_one_damaged_memory_is_reported_and_the_daemon_goes_on(daemon: LiveDaemo
     eventually(lambda: health(daemon)["status"] == "degraded", within_s=30, what="degraded")
     assert any(memory_id in text for text in daemon.api.get("/api/status").ok()["retention"]["scrubFindings"])
     daemon.api.remember("writes go on")
-    code, _, said = signet(daemon, "backup")
-    assert (code, "No backup was made" in said or code) == (1, 1)
+    code, told, _ = signet(daemon, "backup")
+    assert (code, told["success"]) == (1, False)
     assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
+
+
+def test_damage_that_a_start_does_not_see_is_found_by_the_scrub_and_stops_the_writes(daemon: LiveDaemon) -> None:
+    daemon.api.remember("whose source is a kestrel", sourceId="kestrel-source")
+    assert daemon.stop() == 0
+    (root,) = _root_pages(daemon.database, "idx_memories_source_id")
+    raw = bytearray(daemon.database.read_bytes())
+    raw[raw.index(b"kestrel-source", (root - 1) * 4096, root * 4096)] ^= 1
+    daemon.database.write_bytes(raw)
+    daemon.start()
+    code, told, _ = signet(daemon, "doctor", "--deep")
+    assert code == 1
+    assert any("signet restore latest" in finding["remedy"] for finding in told["findings"])
+    daemon.api.post("/api/memory/remember", {"content": "not now"}).refused(503, code="not_applied")
+    assert len(daemon.api.listed()) == 1
+    assert daemon.stop() == 0
+    daemon.launch()
+    eventually(lambda: health(daemon).get("status") == "degraded", within_s=60, what="degraded again")
+    assert "damaged" in health(daemon)["detail"]
 
 
 def test_damaged_indexes_are_built_anew_on_demand(daemon: LiveDaemon) -> None:
@@ -240,7 +259,7 @@ def test_a_writer_that_dies_in_the_middle_of_a_backup_makes_it_in_its_next_life(
 def test_a_check_that_dies_before_the_copy_has_its_name_leaves_no_backup() -> None:
     with live_daemon(environ={"SIGNET_SYNC_POINTS": "backup.before_rename=kill"}) as daemon:
         daemon.api.remember("kept")
-        code, _, said = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
-        assert (code, "the check of the copy broke" in said or said) == (1, True)
+        code, told, _ = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
+        assert (code, "the check of the copy broke" in told["message"]) == (1, True)
         assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
         assert daemon.api.get("/api/status").ok()["retention"]["backupProblem"]

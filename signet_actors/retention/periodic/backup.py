@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.backups import backup_name, newest_first, surplus
+from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
 from signet_actors.protocol.writer import AdvanceBackup, BackupProgress, GetWriterStatus, ReportDamage
@@ -37,6 +38,7 @@ LONGEST_MS: Final = 60 * 60_000
 """A copy or a check that takes longer is given up."""
 NEVER_NS: Final = 1 << 62
 STRUCTURE: Final = "structure"
+_AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN})
 PARTIAL: Final = ".partial"
 
 
@@ -138,7 +140,7 @@ class Backup:
     def _copy(self, name: str) -> None:
         answer = self._writer.ask(AdvanceBackup(name), timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(answer, Failure):
-            if answer.retry_after_ms is None:
+            if answer.code not in _AWAY:
                 self._failed(name, answer.detail)
             return  # a writer that is away begins the copy anew when it is back
         self._progress = answer
