@@ -1,0 +1,62 @@
+"""The write-ahead log stays bounded beside a reader that neither ends its snapshot nor dies.
+
+Source: reliability.md R14.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import Answer, LiveDaemon, live_daemon
+from tests.support.load import load_on
+
+pytestmark = pytest.mark.system
+
+LOG_BOUND_BYTES = 64 << 20
+STUCK_IN_A_SNAPSHOT = {"SIGNET_SYNC_POINTS": "searcher.fts_done=sleep:120000@2/1"}
+PATIENT = "searcher:\n  processes: 2\n  readTimeoutMs: 60000\nsupervision:\n  heartbeatMs: 20000\n"
+"""Nobody but the log's bound may end the stuck reader: neither a deadline nor a missing heartbeat."""
+
+
+@pytest.fixture
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon(config=PATIENT, environ=STUCK_IN_A_SNAPSHOT) as daemon:
+        yield daemon
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+@pytest.mark.timeout(240)
+def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_has_grown_too_long(daemon: LiveDaemon) -> None:
+    log = daemon.database.with_name("memories.db-wal")
+    daemon.api.remember("The first memory is asked for by everybody")
+    answers: list[Answer] = []
+
+    def ask() -> None:
+        answers.append(daemon.api.request("POST", "/api/memory/recall", {"query": "first memory"}, timeout=120))
+
+    readers = [threading.Thread(target=ask) for _ in range(6)]  # enough that a searcher gets its second question
+    for reader in readers:
+        reader.start()
+    largest = 0
+    with load_on(daemon, writers=8, readers=0) as load:
+
+        def killed() -> bool:
+            nonlocal largest
+            largest = max(largest, log.stat().st_size)
+            return any(line["event"] == "reader killed" for line in daemon.log())
+
+        eventually(killed, within_s=150, what="the stuck reader is killed")
+        for reader in readers:
+            reader.join(60)
+        load.progress()
+        load.stop()
+        load.check()
+    assert largest > 40 << 20, "the log was never long: the reader was not in the way"
+    assert max(largest, log.stat().st_size) <= LOG_BOUND_BYTES
+    assert [answer.status for answer in answers] == [200] * len(readers), "its question went to another searcher"
+    assert daemon.actors()["writer"]["restarts"] == 0
