@@ -156,6 +156,10 @@ class NewerSchema(SignetError):
     """The database was written by a newer release of this program."""
 
 
+class UpgradeRefused(SignetError):
+    """The database was not brought to this release's schema and is as it was."""
+
+
 class WorkspaceLocked(SignetError):
     """Another daemon runs on this workspace."""
 

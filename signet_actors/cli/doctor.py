@@ -1,7 +1,8 @@
 """The command doctor: everything that could be wrong with an installation, each finding with its remedy.
 
-It works with and without a running daemon and changes nothing. The database is examined by the writer's own
-check, started as a process of its own, because the command line never opens the database.
+It works with and without a running daemon and, without ``--repair``, changes nothing. The database is examined by the
+writer's own check, started as a process of its own, because the command line never opens the database; while a daemon
+runs, ``--deep`` has it make a backup, because the check of a backup is the check of the database.
 
 Source: house.md section 3 rule 5; reliability.md R18; decisions.md 28 and 45.
 """
@@ -17,6 +18,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +30,11 @@ from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import in_colour, one_line, print_json
 from signet_actors.cli.running import lock_held, supervisor_pid
+from signet_actors.cli.upkeep import back_up
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ConfigError, ExitCode, SignetError
+from signet_actors.domain.backups import newest_first
+from signet_actors.errors import ConfigError, ExitCode, SignetError, WorkspaceLocked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,16 +72,26 @@ class Patient:
     config: Config | None
     running: bool
     client: DaemonClient | None
+    deep: bool = False
+    repair: bool = False
 
 
 @click.command()
+@click.option("--deep", is_flag=True, help="Also check every vector and every row against the others.")
+@click.option("--repair", is_flag=True, help="Build anew what is derived from rows: indexes, tag rows, vector tables.")
+@click.option("--yes", is_flag=True, help="Do not ask before a repair.")
 @shared_options
 @click.pass_obj
-def doctor(invocation: Invocation) -> None:
+def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     """Look for everything that could be wrong, with the remedy.
 
-    Exit code 1 if anything fails. Works with and without a running daemon; changes nothing.
+    Exit code 1 if anything fails. Works with and without a running daemon. Changes nothing, except with --repair, which
+    needs the daemon stopped, and with --deep beside a running daemon, which makes a backup.
     """
+    if repair and lock_held(invocation.workspace):
+        raise WorkspaceLocked("a daemon runs on the workspace; stop it with `signet stop`, then repair")
+    if repair and not yes and not click.confirm("Build damaged indexes anew (a copy of the database is kept)?"):
+        repair = False
     workspace, environment = invocation.workspace, invocation.environment
     findings: list[Finding] = []
 
@@ -107,7 +121,7 @@ def doctor(invocation: Invocation) -> None:
     client = DaemonClient(address, timeout_s=10, patience_s=2) if address else None
     if client is not None:
         click.get_current_context().call_on_close(client.close)
-    patient = Patient(workspace, environment, config, running, client)
+    patient = Patient(workspace, environment, config, running, client, deep or repair, repair)
     for check in CHECKS:
         for finding in check(patient):
             tell(finding)
@@ -263,13 +277,15 @@ def database_findings(patient: Patient) -> Iterator[Finding]:
         yield Finding("database", OK, f"{database} is not there yet; the first start makes it")
         return
     if patient.running:
-        yield Finding(
-            "database", OK, "in use by the daemon, whose writer checked it at start; for a full check, stop it first"
-        )
+        if patient.deep and patient.client is not None:
+            yield from _live_check(patient.client)
+            return
+        yield Finding("database", OK, "in use by the daemon, whose writer checked it at start; --deep checks it whole")
         return
+    more = [*(["--deep"] if patient.deep else []), *(["--repair"] if patient.repair else [])]
     try:
         checked = subprocess.run(
-            [sys.executable, "-P", "-m", "signet_actors.writer", "--check"],
+            [sys.executable, "-P", "-m", "signet_actors.writer", "--check", *more],
             env=patient.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -286,23 +302,82 @@ def database_findings(patient: Patient) -> Iterator[Finding]:
     yield from database_verdict(checked.returncode, checked.stdout, checked.stderr)
 
 
+def _live_check(client: DaemonClient) -> Iterator[Finding]:
+    try:
+        end, _ = back_up(client, CHECK_TIMEOUT_S)
+    except SignetError as error:
+        yield Finding("database", WARN, f"not checked: {error.detail}", "signet logs --actor retention")
+        return
+    if end.get("success"):
+        yield Finding("database", OK, f"whole; {end.get('memories')} memories; backed up as {end.get('name')}")
+        return
+    found = [(str(finding.get("kind")), str(finding.get("text"))) for finding in end.get("findings") or []]
+    if not found:
+        yield Finding("database", WARN, f"not checked: {end.get('message')}", "signet logs --actor retention")
+    yield from _damage(found)
+
+
+def backup_findings(patient: Patient) -> Iterator[Finding]:
+    """There is a verified backup that is not old."""
+    places = Workspace(patient.workspace)
+    if not places.database.exists():
+        return
+    try:
+        names = newest_first(os.listdir(places.backup_dir))
+    except OSError:
+        names = []
+    every_ms = patient.config.backup.interval_ms if patient.config else 0
+    if not names:
+        state = WARN if every_ms == 0 else OK
+        yield Finding("backup", state, "there is none yet", "`signet backup` makes one" if state == WARN else "")
+        return
+    age_ms = int(time.time() * 1000) - names[0].made_ms
+    detail = f"{len(names)}, the newest {age_ms / 3_600_000:.1f} h old ({names[0].name})"
+    late = every_ms and age_ms > 3 * every_ms and patient.running
+    yield Finding("backup", WARN if late else OK, detail, "`signet status` says why none is made" if late else "")
+
+
+_REMEDIES = {
+    "structure": "`signet restore latest` (the present file is kept)",
+    "index": "`signet doctor --repair` with the daemon stopped",
+    "content": "compare it with a backup; `signet restore latest` brings all back, `signet edit` this one",
+    "rows": "`signet restore latest`, or report this",
+}
+
+
+def _damage(found: list[tuple[str, str]]) -> Iterator[Finding]:
+    said: set[str] = set()
+    for kind, text in found[:SHOWN_FINDINGS]:
+        yield Finding("database", FAIL, text, "" if kind in said else _REMEDIES.get(kind, _REMEDIES["structure"]))
+        said.add(kind)
+    if len(found) > SHOWN_FINDINGS:
+        yield Finding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
+
+
 def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[Finding]:
     """The findings of the writer's check: one JSON object, or the last words of a check that broke."""
     try:
         verdict: dict[str, Any] = json.loads(output)
         found: list[str] = verdict["findings"]
         memories: int = verdict["memories"]
+        kinds: list[str] = verdict.get("kinds") or ["structure"] * len(found)
+        repaired: list[str] = verdict.get("repaired") or []
     except (ValueError, KeyError, TypeError):
         last = errors.strip().splitlines()[-1:] or ["nothing said"]
         yield Finding("database", FAIL, f"the check broke (exit code {exit_code}): {last[0]}", "report this")
         return
+    for text in repaired:
+        yield Finding("database", OK, f"repaired: {text}")
     if exit_code == 0 and not found:
         yield Finding("database", OK, f"whole; {memories} memories")
         return
     remedy = {
         ExitCode.CONFIG: "set SIGNET_WORKSPACE to a folder of its own; the file was not touched",
         ExitCode.IN_USE: "wait for the other check or daemon to end",
-    }.get(exit_code, "keep the file, and put a backup of memory/memories.db in its place")
+    }.get(exit_code)
+    if remedy is None:
+        yield from _damage(list(zip(kinds, found, strict=False)))
+        return
     for text in found[:SHOWN_FINDINGS]:
         yield Finding("database", FAIL, text, remedy)
         remedy = ""
@@ -344,5 +419,6 @@ CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     disk_findings,
     descriptor_findings,
     database_findings,
+    backup_findings,
     provider_findings,
 )

@@ -39,6 +39,8 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "configuration", "config", "Show or check the configuration."),
     ("retention", "retention", "retention", "Run the periodic clean-up now."),
+    ("backup", "upkeep", "backup", "Back the database up, while the daemon goes on."),
+    ("restore", "upkeep", "restore", "Put a backup in the database's place."),
     ("doctor", "doctor", "doctor", "Look for everything that could be wrong, with the remedy."),
     ("bench", "bench", "bench", "Measure how fast the daemon is on this machine."),
     ("completion", "completion", "completion", "Print the completion script for a shell."),

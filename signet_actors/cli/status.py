@@ -75,6 +75,7 @@ def _stored(said: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         wal = (said.get("writer") or {}).get("walBytes")
         log = f" and {_size(wal)} of log not yet merged" if wal else ""
         yield "database", f"{_size(stored.get('bytes'))}{log}, schema {stored.get('schemaVersion')}"
+    yield "newest backup", day((said.get("retention") or {}).get("lastBackupAt"))
     embedding: dict[str, Any] = said.get("embedding") or {}
     yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name))
     jobs: dict[str, Any] | None = said.get("jobs")
@@ -89,6 +90,14 @@ def _remarks(said: dict[str, Any]) -> Iterator[str]:
         yield "frozen: changes are refused (memory.pipelineV2.mutationsFrozen)"
     if (said.get("writer") or {}).get("storageFull"):
         yield "full: the disk is full; changes are refused until there is room, recall goes on"
+    damage = (said.get("writer") or {}).get("damage")
+    if damage:
+        yield f"damaged: {one_line(damage)}"
+    retention: dict[str, Any] = said.get("retention") or {}
+    if retention.get("backupProblem"):
+        yield f"backup: {one_line(retention['backupProblem'])}"
+    for finding in retention.get("scrubFindings") or []:
+        yield f"damaged: {one_line(finding)}"
     suspended = (said.get("retention") or {}).get("suspendedReason")
     if suspended:
         yield f"retention: {one_line(suspended)}"

@@ -140,6 +140,16 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
     )
 
 
+class BackupConfig(Struct, frozen=True, rename="camel"):
+    """Verified copies of the database. Source: reliability.md R17, R18 and R23."""
+
+    interval_ms: Annotated[
+        int,
+        _within(0, 90 * _DAY_MS, "Time between two backups, each a full check of the database; 0 makes none by itself"),
+    ] = _DAY_MS
+    keep: Annotated[int, _within(1, 1000, "Backups that are kept; a forgotten memory is in them until they go")] = 7
+
+
 class GatewayConfig(Struct, frozen=True, rename="camel"):
     """The HTTP edge: where it listens and what it refuses. Source: decisions.md 24, 25, 42-44; reliability.md R13."""
 
@@ -539,6 +549,7 @@ class Config(Struct, frozen=True, rename="camel"):
     embedding: EmbeddingConfig = EmbeddingConfig()
     search: SearchConfig = SearchConfig()
     retention: RetentionConfig = RetentionConfig()
+    backup: BackupConfig = BackupConfig()
     gateway: GatewayConfig = GatewayConfig()
     redaction: RedactionConfig = RedactionConfig()
     memory: MemoryConfig = MemoryConfig()

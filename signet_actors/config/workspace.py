@@ -102,6 +102,11 @@ class Workspace:
         return self.memory_dir / "memories.db"
 
     @property
+    def backup_dir(self) -> Path:
+        """Verified backups, named by time and schema; made with the first one."""
+        return self.memory_dir / "backups"
+
+    @property
     def daemon_dir(self) -> Path:
         """What only the daemon reads and writes."""
         return self.root / ".daemon"
@@ -125,6 +130,16 @@ class Workspace:
     def ballast_file(self) -> Path:
         """Space that is given up when the disk is full."""
         return self.daemon_dir / "ballast"
+
+    @property
+    def restore_file(self) -> Path:
+        """There while a restore has been decided and is not finished; see ``writer.restore``."""
+        return self.daemon_dir / "restore"
+
+    @property
+    def suspect_file(self) -> Path:
+        """There when the database was found damaged while it was in use: the next start checks it whole."""
+        return self.daemon_dir / "suspect"
 
     @property
     def log_dir(self) -> Path:

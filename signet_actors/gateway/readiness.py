@@ -22,7 +22,8 @@ class Readiness:
     """``not_up`` names every process but the gateway that does not serve; ``missing`` the work that nobody does now.
 
     ``status``: healthy when everything is up; unhealthy when memories cannot be written or cannot be read; degraded
-    in between. ``ready`` is true when both can be done, be it by fewer processes, and we can know it.
+    in between, and while the database is damaged but can be read. ``ready`` is true when both can be
+    done, be it by fewer processes, and we can know it.
     """
 
     status: str
@@ -47,20 +48,26 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
         missing.append("searcher")
     silent = [] if silent_ms is None else ["supervisor"]
     told = [*silent, *(child.name for child in down)]
+    damaged = any(child.counters.get("damaged") for child in others if child.role == "writer" and child.state == UP)
+    scrubbed = any(child.counters.get("scrub_findings") for child in others)
     unknown = [role for role in missing if not any(child.role == role for child in others)]
     sentences = [f"the supervisor has been silent for {silent_ms} ms"] if silent else []
     sentences += [_sentence(child) for child in down] + [f"{role} has not reported yet" for role in unknown]
+    if damaged:
+        sentences.append("the database is damaged and is only read (see `signet doctor --deep`)")
+    elif scrubbed:
+        sentences.append("the last check of the database found damage (see `signet doctor --deep`)")
     if draining:
         sentences.append("the daemon is shutting down")
     if missing:
         status = UNHEALTHY
-    elif down or draining or silent:
+    elif down or draining or silent or damaged or scrubbed:
         status = DEGRADED
     else:
         status = HEALTHY
     return Readiness(
         status=status,
-        ready=not missing and not draining and not silent,
+        ready=not missing and not draining and not silent and not damaged,
         not_up=(*told, *unknown),
         missing=tuple(missing),
         detail="; ".join(sentences),

@@ -5,6 +5,8 @@ Source: memory-pipeline.txt "Retention Worker"; architecture.txt "/api/repair/re
 
 from __future__ import annotations
 
+import msgspec
+
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.writer import Purged
 
@@ -35,18 +37,66 @@ class SweepNow(Request[Swept], frozen=True, tag="retention.sweep_now"):
 class RetentionStatus(Message, frozen=True, tag="retention.status"):
     """Times are ISO text and milliseconds; ``last_counts`` maps step to rows removed by the last finished sweep.
 
-    ``suspended_reason`` is set while purging waits, for the clock or for the writer.
+    ``suspended_reason`` is set while purging waits, for the clock or for the writer. ``last_backup_at`` is when the
+    newest verified backup was made; ``scrub_findings`` is what the last check found wrong with the database.
     """
 
     last_sweep_at: str | None
     next_sweep_in_ms: int
     last_counts: dict[str, int]
     suspended_reason: str | None
+    last_backup_at: str | None = None
+    backup_problem: str | None = None
+    scrub_findings: list[str] = []
 
 
 class GetRetentionStatus(Request[RetentionStatus], frozen=True, tag="retention.get_status"):
     """Ask how the last sweep went and when the next one comes."""
 
 
-RetentionRequest = SweepNow | GetRetentionStatus
-RetentionReply = Swept | RetentionStatus | Failure
+class BackupFile(msgspec.Struct, frozen=True):
+    """A verified backup on disk. ``made_ms``: wall clock, milliseconds since the epoch."""
+
+    name: str
+    made_ms: int
+    schema: int
+    size_bytes: int
+
+
+class BackupOutcome(msgspec.Struct, frozen=True):
+    """How the backup ``name`` ended. ``ok`` when it was verified and is kept; ``detail`` says why not.
+
+    ``findings`` are what the check of the copy found wrong, each ``(kind, text)``: the copy holds the database's pages
+    as they are, so they are true of the database as well.
+    """
+
+    name: str
+    ok: bool
+    detail: str | None
+    findings: list[tuple[str, str]]
+    memories: int
+    ended_ms: int
+
+
+class BackupState(Message, frozen=True, tag="retention.backup_state"):
+    """``running`` names the backup in progress, ``phase`` says copying or verifying; ``backups`` newest first."""
+
+    running: str | None
+    phase: str | None
+    pages: int
+    remaining: int
+    last: BackupOutcome | None
+    backups: list[BackupFile]
+    directory: str
+
+
+class BackUpNow(Request[BackupState], frozen=True, tag="retention.back_up_now"):
+    """Begin a backup, unless one is in progress; answered at once, ``running`` names the one to wait for."""
+
+
+class GetBackups(Request[BackupState], frozen=True, tag="retention.get_backups"):
+    """Ask which backups there are, and how far the one in progress is."""
+
+
+RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups
+RetentionReply = Swept | RetentionStatus | BackupState | Failure

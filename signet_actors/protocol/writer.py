@@ -366,7 +366,10 @@ class AdvanceHighWaterMark(Request[HighWaterMark], frozen=True, tag="writer.adva
 
 
 class WriterStatus(Message, frozen=True, tag="writer.status"):
-    """The writer's own figures since it started; bytes of the WAL are of its file now."""
+    """The writer's own figures since it started; bytes of the WAL are of its file now.
+
+    ``damage`` says why every write is refused until the database is restored; None while it is whole.
+    """
 
     commits: int
     rows: int
@@ -375,10 +378,47 @@ class WriterStatus(Message, frozen=True, tag="writer.status"):
     storage_full: bool
     schema_version: int
     sqlite_version: str
+    damage: str | None = None
 
 
 class GetWriterStatus(Request[WriterStatus], frozen=True, tag="writer.get_status"):
     """Ask for the figures; also serves as a liveness probe."""
+
+
+class BackupProgress(Message, frozen=True, tag="writer.backup_progress"):
+    """How far the copy ``name`` is. ``state``: copying, copied (complete, not verified), failed (``detail`` says why).
+
+    ``last_seq`` is the highest ``memories.seq`` when the copy was complete: a true copy has the same.
+    """
+
+    name: str
+    state: str
+    pages: int
+    remaining: int
+    detail: str | None = None
+    last_seq: int = 0
+
+
+class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_backup"):
+    """Begin the copy ``name`` (a backup's name) between commits, or say how far it is.
+
+    Safe to repeat; a copy that nobody asks about for a minute is given up.
+    """
+
+    name: str
+
+
+class DamageNoted(Message, frozen=True, tag="writer.damage_noted"):
+    """Writes are refused from now on."""
+
+
+class ReportDamage(Request[DamageNoted], frozen=True, tag="writer.report_damage"):
+    """The database's structure is damaged: refuse every write, so that the damage does not spread.
+
+    Ended by a restore, or by a start at which the database is found whole.
+    """
+
+    detail: str
 
 
 WriterCommand = (
@@ -398,6 +438,8 @@ WriterCommand = (
     | ReapLeases
     | AdvanceHighWaterMark
     | GetWriterStatus
+    | AdvanceBackup
+    | ReportDamage
 )
 WriterReply = (
     Remembered
@@ -414,5 +456,7 @@ WriterReply = (
     | LeasesReaped
     | HighWaterMark
     | WriterStatus
+    | BackupProgress
+    | DamageNoted
     | Failure
 )

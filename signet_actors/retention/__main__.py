@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import msgspec
 
+from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.retention import RetentionRequest
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.retention.actor import Retention
+from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.verification import Verification
 from signet_actors.runtime.actor_loop import ActorLoop
 from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
@@ -28,7 +32,9 @@ def main() -> int:
     replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
     loop.bind_mailbox("retention", requests, max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES)
     writer = loop.connect_ask("writer", replies)
-    return loop.run(Retention(writer, clock, log, boot.config))
+    backup_dir = Workspace(Path(boot.workspace)).backup_dir
+    backup = Backup(writer, clock, log, boot.config, backup_dir, Verification)
+    return loop.run(Retention(writer, clock, log, boot.config, backup))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, assert_never
 from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.retention import GetRetentionStatus, RetentionRequest, RetentionStatus, SweepNow, Swept
+from signet_actors.protocol.retention import (
+    BackUpNow,
+    GetBackups,
+    GetRetentionStatus,
+    RetentionRequest,
+    RetentionStatus,
+    SweepNow,
+    Swept,
+)
+from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.writer_ref import WriterRef
@@ -27,11 +36,14 @@ _ANSWER_BEFORE_DEADLINE_NS = 250_000_000
 class Retention:
     """Runs the duties when they are due, and a sweep when it is asked for one."""
 
-    def __init__(self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger, config: Config) -> None:
+    def __init__(
+        self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger, config: Config, backup: Backup
+    ) -> None:
         self._clock = clock
         self._log = log
         self._reaper = LeaseReaper(writer, clock, log)
         self._purge = Purge(writer, clock, log, config)
+        self._backup = backup
         self._asked: list[Incoming[RetentionRequest]] = []
         """Who waits for a sweep that has not begun."""
         self._waiting: list[Incoming[RetentionRequest]] = []
@@ -49,6 +61,11 @@ class Retention:
                     self._asked.append(incoming)
                 case GetRetentionStatus():
                     incoming.reply(self._status())
+                case BackUpNow():
+                    self._backup.begin()
+                    incoming.reply(self._backup.state())
+                case GetBackups():
+                    incoming.reply(self._backup.state())
                 case _:
                     assert_never(incoming.body)
 
@@ -64,8 +81,10 @@ class Retention:
             self._waiting = []
             if self._asked:
                 return 0.0
+        if self._backup.due_ns <= self._clock.monotonic_ns():
+            self._backup.step()
         self._answer_the_impatient()
-        wanted_ns = min(self._reaper.due_ns, self._purge.due_ns) - self._clock.monotonic_ns()
+        wanted_ns = min(self._reaper.due_ns, self._purge.due_ns, self._backup.due_ns) - self._clock.monotonic_ns()
         return max(0.0, wanted_ns / 1e9)
 
     def counters(self) -> dict[str, float]:
@@ -75,11 +94,14 @@ class Retention:
             "purged_rows": self._purge.rows,
             "leases_requeued": self._reaper.requeued,
             "jobs_dead": self._reaper.dead,
+            "backups": self._backup.made,
+            "scrub_findings": len(self._backup.findings),
             "purge_suspended": float(self._purge.suspended_reason is not None),
         }
 
     def drain(self) -> None:
-        """A sweep ends between two batches, and whoever waits hears how far it came."""
+        """A sweep ends between two batches, and whoever waits hears how far it came; a backup is given up."""
+        self._backup.stop()
         self._purge.stop()
         self._answer(self._waiting)
         for incoming in self._asked:
@@ -89,6 +111,7 @@ class Retention:
     def reload(self, config: Config) -> None:
         """The new windows and interval hold."""
         self._purge.reload(config)
+        self._backup.reload(config)
 
     def _begin_asked(self) -> None:
         """Leases are reaped and a sweep is begun, on behalf of all who asked."""
@@ -121,4 +144,7 @@ class Retention:
             next_sweep_in_ms=0 if self._purge.running else max(0, until_ns // 1_000_000),
             last_counts=dict(self._purge.last_counts),
             suspended_reason=self._purge.suspended_reason,
+            last_backup_at=self._backup.newest_at(),
+            backup_problem=self._backup.problem,
+            scrub_findings=list(self._backup.findings),
         )

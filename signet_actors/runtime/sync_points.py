@@ -59,6 +59,13 @@ NAMES = (
     "retention.dequeued",
     "maintenance.between_steps",
     "maintenance.mid_step",
+    "backup.before_rename",
+    "restore.copied",
+    "restore.before_decision",
+    "restore.decided",
+    "restore.moved_aside",
+    "restore.installed",
+    "restore.before_end",
     "fs.note_tmp_written",
     "fs.note_renamed",
 )

@@ -54,7 +54,9 @@ def check_ownership(path: Path) -> bool:
         return False
     way_out = "choose another workspace with SIGNET_WORKSPACE, or move the file away and import it"
     if len(header) < _HEADER_BYTES or not header.startswith(_SQLITE_MAGIC):
-        raise ForeignDatabase(f"{path} is not a SQLite database; {way_out}")
+        raise ForeignDatabase(
+            f"{path} is not a SQLite database; {way_out}; if it was Signet's and is damaged, `signet restore latest`"
+        )
     (application_id,) = struct.unpack_from(">I", header, _APPLICATION_ID_OFFSET)
     if application_id != APPLICATION_ID:
         raise ForeignDatabase(
@@ -101,6 +103,30 @@ def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = No
     connection.execute("PRAGMA cache_size = -16384")
     connection.execute(f"PRAGMA journal_size_limit = {16 << 20}")
     connection.wal_autocheckpoint(0)
+    return connection
+
+
+def close_without_checkpoint(connection: apsw.Connection) -> None:
+    """The connection is closed; file and write-ahead log are as they were."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
+
+
+def open_copy(path: Path) -> apsw.Connection:
+    """A connection to a database that is nobody's but the caller's (a backup being verified); it may write.
+
+    Raises apsw errors.
+    """
+    connection = apsw.Connection(
+        str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, statementcachesize=256
+    )
+    try:
+        _load_vec(connection)
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA cache_size = -16384")
+    except apsw.Error:
+        connection.close()
+        raise
     return connection
 
 

@@ -19,6 +19,9 @@ DiskFull = apsw.FullError
 QueryRefused = apsw.SQLError
 """The statement, or a caller's FTS5 expression, is not valid."""
 
+DAMAGED = (apsw.CorruptError, apsw.NotADBError)
+"""The file is not what SQLite wrote."""
+
 BROKEN_DISK: tuple[type[Exception], ...] = (
     apsw.IOError,
     apsw.CorruptError,

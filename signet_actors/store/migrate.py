@@ -1,8 +1,9 @@
-"""Brings the schema up to date: numbered, checksummed migrations, each all or nothing.
+"""Brings the schema up to date: numbered, checksummed migrations, an upgrade all or nothing.
 
-A migration's statements, the row in ``schema_migrations`` and ``PRAGMA user_version`` commit in one transaction, so a
-kill at any point leaves the old schema or the new one. Before the first change to a database that already
-holds data, a verified copy is made with ``VACUUM INTO`` (a copied file would miss what is still in the WAL). A
+The statements of all pending migrations, their rows in ``schema_migrations``, ``PRAGMA user_version`` and a canary that
+reads and writes what was there before are one transaction, so a kill at any point leaves the old schema or the new one,
+and an upgrade that does not pass its canary was never there. Before it begins, the database that holds data is checked,
+there is room for it twice, and a verified backup has been made (a copied file would miss what is still in the WAL). A
 schema newer than this code is refused with the file unchanged.
 
 Source: reliability.md R17; architecture.txt "schema_migrations".
@@ -11,17 +12,28 @@ Source: reliability.md R17; architecture.txt "schema_migrations".
 from __future__ import annotations
 
 import hashlib
-import os
+import re
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import apsw
 
-from signet_actors.errors import NewerSchema, StoreIOError
+from signet_actors.domain.backups import backup_name
+from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.online_backup import backup
+from signet_actors.store.vectors import nearest
+
+ROOM_FACTOR = 2.2
+"""Free disk that an upgrade asks for, as a multiple of the database: the backup, and pages rewritten in the log."""
+
+_WHOLE_WORD = re.compile(r"(?:^|(?<=\s))[A-Za-z]{3,}(?=[\s.,;]|$)")
+"""A word whose bounds every tokenizer sees alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +73,12 @@ def migrate(
     *,
     migrations: Sequence[Migration] | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    free_bytes: Callable[[Path], int] = lambda directory: shutil.disk_usage(directory).free,
 ) -> int:
     """The schema is current; returns the number of migrations applied.
 
-    Raises ``NewerSchema`` (nothing touched), ``StoreIOError`` when an applied migration's text changed or the backup
-    does not verify, apsw errors (the migration in progress rolled back).
+    Raises ``NewerSchema`` (nothing touched), ``UpgradeRefused`` (the database is as before), ``StoreIOError`` when an
+    applied migration's text changed or the database or its backup does not verify, apsw errors (all rolled back).
     """
     known = tuple(migrations) if migrations is not None else load_migrations()
     current = schema_version(connection)
@@ -85,41 +98,57 @@ def migrate(
     if not pending:
         return 0
     if current:
-        progress(f"backing up schema {current} before migrating")
-        backup(connection, path.with_name(f"{path.stem}.schema-{current}.backup.db"))
-    for migration in pending:
-        progress(f"applying migration {migration.version} ({migration.name})")
-        _apply(connection, migration, clock)
+        _preflight(connection, path, clock, current, progress, free_bytes)
+    _upgrade(connection, pending, clock, progress, canary=current > 0)
     return len(pending)
 
 
-def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> None:
-    started_ns = clock.monotonic_ns()
+def _preflight(
+    connection: apsw.Connection,
+    path: Path,
+    clock: Clock,
+    current: int,
+    progress: Callable[[str], None],
+    free_bytes: Callable[[Path], int],
+) -> None:
+    log = path.with_name(path.name + "-wal")
+    size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
+    needed, free = int(ROOM_FACTOR * size), free_bytes(path.parent)
+    if free < needed:
+        raise UpgradeRefused(
+            f"the upgrade of {path} needs {needed / 1e6:.0f} MB of free disk and there are {free / 1e6:.0f} MB;"
+            " make room and start again; nothing was changed"
+        )
+    progress(f"checking schema {current} before migrating")
+    verdict = connection.pragma("quick_check", 1)
+    if verdict != "ok":
+        raise StoreIOError(f"{path} is damaged ({verdict})")
+    progress(f"backing up schema {current} before migrating")
+    backup(
+        connection,
+        path.parent / "backups" / backup_name(clock.wall_ms(), current),
+        clock,
+        beat=lambda: progress(f"backing up schema {current} before migrating"),
+    )
+
+
+def _upgrade(
+    connection: apsw.Connection,
+    pending: Sequence[Migration],
+    clock: Clock,
+    progress: Callable[[str], None],
+    *,
+    canary: bool,
+) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS schema_migrations ("
-            " version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT"
-        )
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS schema_migrations_audit ("
-            " id INTEGER PRIMARY KEY, version INTEGER NOT NULL, started_at TEXT NOT NULL, duration_ms REAL NOT NULL,"
-            " sqlite_version TEXT NOT NULL) STRICT"
-        )
-        for _ in connection.execute(migration.sql):
-            pass
-        sync_point("writer.mid_migration")
-        now = iso(clock.wall_ms())
-        connection.execute(
-            "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)",
-            (migration.version, migration.name, migration.checksum, now),
-        )
-        connection.execute(
-            "INSERT INTO schema_migrations_audit (version, started_at, duration_ms, sqlite_version)"
-            " VALUES (?, ?, ?, ?)",
-            (migration.version, now, (clock.monotonic_ns() - started_ns) / 1e6, apsw.sqlite_lib_version()),
-        )
-        connection.execute(f"PRAGMA user_version = {migration.version}")
+        memories = _count(connection) if canary else 0
+        for migration in pending:
+            progress(f"applying migration {migration.version} ({migration.name})")
+            _apply(connection, migration, clock)
+        if canary:
+            progress("looking after the migration")
+            _sing(connection, memories)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -127,28 +156,91 @@ def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> N
         raise
 
 
-def backup(connection: apsw.Connection, target: Path) -> None:
-    """``target`` is a consistent, verified copy of the database, readable by its owner only.
+def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> None:
+    started_ns = clock.monotonic_ns()
+    for statement in (
+        (
+            "CREATE TABLE IF NOT EXISTS schema_migrations ("
+            " version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT"
+        ),
+        (
+            "CREATE TABLE IF NOT EXISTS schema_migrations_audit ("
+            " id INTEGER PRIMARY KEY, version INTEGER NOT NULL, started_at TEXT NOT NULL, duration_ms REAL NOT NULL,"
+            " sqlite_version TEXT NOT NULL) STRICT"
+        ),
+    ):
+        connection.execute(statement)
+    cursor = connection.cursor()
+    cursor.exec_trace = _before_statement
+    for _ in cursor.execute(migration.sql):
+        pass
+    now = iso(clock.wall_ms())
+    cursor.execute(
+        "INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)",
+        (migration.version, migration.name, migration.checksum, now),
+    )
+    cursor.execute(
+        "INSERT INTO schema_migrations_audit (version, started_at, duration_ms, sqlite_version) VALUES (?, ?, ?, ?)",
+        (migration.version, now, (clock.monotonic_ns() - started_ns) / 1e6, apsw.sqlite_lib_version()),
+    )
+    cursor.execute(f"PRAGMA user_version = {migration.version}")
 
-    An older file of that name is replaced only after the new one has passed its integrity check.
-    Raises ``StoreIOError`` when the copy does not verify.
-    """
-    partial = target.with_name(target.name + ".partial")
-    partial.unlink(missing_ok=True)
-    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    sync_point("writer.mid_backup")
-    connection.execute("VACUUM INTO ?", (str(partial),))
-    copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READONLY)
+
+def _before_statement(_cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
+    sync_point("writer.mid_migration")
+    return True
+
+
+def _count(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM memories").get)
+
+
+def _sing(connection: apsw.Connection, memories: int) -> None:
+    """What was there can still be read, searched by word and by vector, and written; raises ``UpgradeRefused``."""
     try:
-        verdict = copy.pragma("integrity_check")
-    finally:
-        copy.close()
-    if verdict != "ok":
-        partial.unlink(missing_ok=True)
-        raise StoreIOError(f"the backup {target} did not pass its integrity check: {verdict}")
-    descriptor = os.open(partial, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    partial.replace(target)
+        trouble = _trouble(connection, memories)
+    except (apsw.Error, UnicodeDecodeError) as error:
+        trouble = f"{type(error).__name__}: {error}"
+    if trouble:
+        raise UpgradeRefused(
+            f"the upgrade was undone, because afterwards {trouble}; the database is as it was: use the earlier release,"
+            " and report this"
+        )
+
+
+def _trouble(connection: apsw.Connection, memories: int) -> str | None:
+    """What the canary died of, in words."""
+    if _count(connection) != memories:
+        return f"there were {_count(connection)} memories instead of {memories}"
+    rows: list[tuple[Any, ...]] = connection.execute(
+        "SELECT seq, content, CAST(content AS BLOB), content_sha256, embedding_seq FROM memories WHERE is_deleted = 0"
+        " ORDER BY seq DESC LIMIT 5"
+    ).fetchall()
+    for seq, content, raw, checksum, _ in rows:
+        if hashlib.sha256(raw).digest() != checksum:
+            return f"memory number {seq} was another"
+        word = _WHOLE_WORD.search(content)
+        if (
+            word
+            and not connection.execute(
+                "SELECT 1 FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?", (f'"{word[0]}"', seq)
+            ).fetchall()
+        ):
+            return f"memory number {seq} was not found by its word"
+    for seq, *_, embedding_seq in rows:
+        found = connection.execute(
+            "SELECT e.vector, x.id FROM embeddings e JOIN embedding_models x"
+            " ON x.model = e.model AND x.dimensions = e.dimensions WHERE e.seq = ?",
+            (embedding_seq,),
+        ).fetchone()
+        if found is not None and not nearest(connection, f"vec_embeddings_{found[1]}", found[0], 1):
+            return f"memory number {seq} was not found by its vector"
+    connection.execute("SAVEPOINT canary")
+    connection.execute(
+        "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, importance,"
+        " created_at, updated_at) VALUES ('canary', 'fact', 'canary', 'canary', 'canary', x'00', 0.5, '', '')"
+    )
+    sung = connection.execute("SELECT 1 FROM memories_fts WHERE memories_fts MATCH 'canary'").fetchall()
+    connection.execute("ROLLBACK TO canary")
+    connection.execute("RELEASE canary")
+    return None if sung else "a new memory was not found by its word"

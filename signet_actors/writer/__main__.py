@@ -1,7 +1,12 @@
-"""``python -m signet_actors.writer``: the writer process; with ``--check``, an integrity check."""
+"""``python -m signet_actors.writer``: the writer process; with an option, one of its tools.
+
+``--check [--deep] [--repair]`` and ``--restore FILE`` are for when the daemon is down; ``--verify NAME`` turns a copy
+that a running writer made into a backup.
+"""
 
 from __future__ import annotations
 
+import argparse
 import random
 import sys
 
@@ -14,14 +19,16 @@ from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logs import configure_logging
 from signet_actors.runtime.network_refusal import refuse_network_sockets
 from signet_actors.writer.actor import Writer
+from signet_actors.writer.backup import verify_command
 from signet_actors.writer.check import check_command
+from signet_actors.writer.restore import restore_command
 
 
 def main() -> int:
     """The exit code of the writer."""
     refuse_network_sockets()
-    if "--check" in sys.argv[1:]:
-        return check_command()
+    if len(sys.argv) > 1:
+        return _tool(sys.argv[1:])
     boot = read_boot()
     log = configure_logging(boot)
     clock = SystemClock()
@@ -30,6 +37,24 @@ def main() -> int:
     limits = boot.config.writer
     loop.bind_mailbox("writer", decoder, max_items=limits.queue_limit, max_bytes=limits.queue_bytes)
     return loop.run(Writer(boot, loop, clock, random.Random(), log))
+
+
+def _tool(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m signet_actors.writer")
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("--check", action="store_true", help="is the database whole?")
+    wanted.add_argument("--restore", metavar="FILE", help="put a backup (a path, or 'latest') in the database's place")
+    wanted.add_argument("--verify", metavar="NAME", help="make a backup of a complete copy")
+    parser.add_argument("--deep", action="store_true")
+    parser.add_argument("--repair", action="store_true")
+    parser.add_argument("--last-seq", type=int, default=0)
+    parser.add_argument("--parent", type=int, default=0)
+    given = parser.parse_args(arguments)
+    if given.restore is not None:
+        return restore_command(given.restore)
+    if given.verify is not None:
+        return verify_command(given.verify, given.last_seq, given.parent)
+    return check_command(deep=given.deep or given.repair, repair=given.repair)
 
 
 if __name__ == "__main__":

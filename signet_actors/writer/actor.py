@@ -5,6 +5,7 @@ Source: house.md section 2; reliability.md appendices A and B; decisions.md 2, 4
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
@@ -16,23 +17,46 @@ from typing import Any
 
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ActorExit, ConfigError, ErrorCode, ExitCode, ForeignDatabase, NewerSchema, StoreIOError
+from signet_actors.errors import (
+    ActorExit,
+    ConfigError,
+    ErrorCode,
+    ExitCode,
+    ForeignDatabase,
+    NewerSchema,
+    SignetError,
+    StoreIOError,
+    UpgradeRefused,
+)
 from signet_actors.protocol.control import LogPressure
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import GetWriterStatus, TouchMemories, WriterCommand, WriterStatus
+from signet_actors.protocol.writer import (
+    AdvanceBackup,
+    BackupProgress,
+    DamageNoted,
+    ForgetMany,
+    GetWriterStatus,
+    PurgeStep,
+    ReportDamage,
+    TouchMemories,
+    WriterCommand,
+    WriterStatus,
+)
 from signet_actors.runtime.actor_loop import ActorLoop
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.store import checkpoint
 from signet_actors.store.checkpoint import Pressure
-from signet_actors.store.connect import check_sqlite_version, open_writer
-from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
+from signet_actors.store.connect import check_sqlite_version, close_without_checkpoint, open_reader, open_writer
+from signet_actors.store.failures import BROKEN_DISK, DAMAGED, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
+from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.ballast import Ballast
 from signet_actors.writer.commands import agents
 from signet_actors.writer.group_commit import GroupCommit
+from signet_actors.writer.restore import finish_restore
 from signet_actors.writer.session import KnownRows, Session
 
 _NS = 1_000_000_000
@@ -41,6 +65,10 @@ _ANSWER_NS = _NS // 2
 """A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
 _QUICK_CHECK_BYTES = 64 << 20
 """A larger file is not read whole at start; `signet doctor` checks it on demand."""
+
+
+class Damaged(SignetError):
+    """The structure of the database is damaged."""
 
 
 class LockWait:
@@ -103,6 +131,10 @@ class Writer:
         self.waiting = LockWait(clock, loop, boot.config.supervision.start_timeout_ms)
         self.connection: Connection | None = None
         self.group: GroupCommit | None = None
+        self.backup: BackupWork | None = None
+        self.damage: str | None = None
+        """Why every write is refused: what was found wrong with the structure of the database."""
+        self._erased = False
         self._lock_fd: int | None = None
         self._wal_frames = 0
         self._tried_frames = 0
@@ -113,13 +145,21 @@ class Writer:
         self._probed_ns = 0
 
     def start(self) -> None:
-        """The database is open, sound, of the current schema, and one commit has reached the disk."""
+        """The database is open, sound, of the current schema, and one commit has reached the disk.
+
+        A damaged database is not opened for writing: this process stands, refuses every write, and says why; that ends
+        no process, so that there is nothing to restart again and again. Reads are served as far as they can be.
+        """
         self._take_lock()
         path = self.workspace.database
         try:
+            finish_restore(self.workspace)
             connection = open_writer(path, busy=self.waiting)
         except (ForeignDatabase, ConfigError) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
+        except DAMAGED as error:
+            self._stand_damaged(str(error))
+            return
         except StoreError as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
         self.connection = connection
@@ -134,8 +174,15 @@ class Writer:
             )
             self._first_commit()
             ballast.take_in()
-        except NewerSchema as error:
+            self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
+        except (NewerSchema, UpgradeRefused) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
+        except Damaged as error:
+            self._stand_damaged(error.detail)
+            return
+        except DAMAGED as error:
+            self._stand_damaged(str(error))
+            return
         except StoreIOError as error:
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         except DiskFull:
@@ -146,21 +193,35 @@ class Writer:
             raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
+        self.workspace.suspect_file.unlink(missing_ok=True)
         self.waiting.starting = False
         self.waiting.limit_ms = self.config.writer.busy_timeout_ms
         self.log.info("store_open", schema=schema_version(connection), migrations=applied)
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
         """Every command is answered; the process leaves with 74 when the disk failed under a commit."""
+        if self.damage is not None:
+            self._refuse_damaged(batch)
+            return
         group = self._group
         effects: list[Incoming[WriterCommand]] = []
         for incoming in batch:
-            if isinstance(incoming.body, TouchMemories):
-                group.touches.add(incoming.body)
-            elif isinstance(incoming.body, GetWriterStatus):
+            body = incoming.body
+            if isinstance(body, TouchMemories):
+                group.touches.add(body)
+            elif isinstance(body, GetWriterStatus):
                 incoming.reply(self._status())
+            elif isinstance(body, AdvanceBackup):
+                incoming.reply(self._advance_backup(body))
+            elif isinstance(body, ReportDamage):
+                self._note_damage(body.detail)
+                incoming.reply(DamageNoted())
             else:
                 effects.append(incoming)
+                # What was erased is still in the write-ahead log, until that is emptied.
+                self._erased = (
+                    self._erased or isinstance(body, PurgeStep) or (isinstance(body, ForgetMany) and body.hard)
+                )
         limit = self.config.writer.batch_limit
         start = 0
         try:
@@ -175,11 +236,14 @@ class Writer:
                 incoming.reply(
                     Failure(ErrorCode.NOT_APPLIED, "the writer had to stop; nothing was applied", None, 1000)
                 )
+            self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         self._checkpoint()
 
     def tick(self) -> float | None:
-        """Touches are flushed, old replies pruned, the log folded back, a full disk probed."""
+        """Touches are flushed, old replies pruned, the log folded back, a full disk probed, a backup goes on."""
+        if self.damage is not None:
+            return None
         group = self._group
         now_ns = self.clock.monotonic_ns()
         self._sync_roster()
@@ -200,6 +264,11 @@ class Writer:
         except StoreIOError as error:
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         self._checkpoint()
+        if self.backup is not None and self.backup.running:
+            self.backup.step()
+            return 0.0
+        if self._erased:
+            return self._empty_log()
         if group.storage_full:
             return 1.0
         if more:
@@ -208,6 +277,8 @@ class Writer:
 
     def counters(self) -> dict[str, float]:
         """Figures for the heartbeat."""
+        if self.damage is not None:
+            return {"damaged": 1.0}
         if self.group is None:
             return {}
         figures = self.group.figures
@@ -227,6 +298,8 @@ class Writer:
         """Pending touches are written, the log is folded back and emptied, the database is closed."""
         if self.connection is None:
             return
+        if self.backup is not None:
+            self.backup.abandon()
         try:
             if self.group is not None:
                 while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
@@ -241,7 +314,9 @@ class Writer:
     def reload(self, config: Config) -> None:
         """New limits and the agents' roster hold from the next commit on."""
         self.config = config
-        self._group.config = config
+        if self.group is None:
+            return
+        self.group.config = config
         self.waiting.limit_ms = config.writer.busy_timeout_ms
         self._roster_pending = True
         self._sync_roster()
@@ -268,11 +343,93 @@ class Writer:
                 return
 
     def _quick_check(self, connection: Connection, path: Path) -> None:
-        if path.stat().st_size > _QUICK_CHECK_BYTES:
+        suspect = self.workspace.suspect_file.exists()
+        if path.stat().st_size > _QUICK_CHECK_BYTES and not suspect:
             return
-        verdict = connection.pragma("quick_check", 1)
+        self.loop.starting("checking the database")
+        connection.set_progress_handler(self._beat, 100_000)
+        try:
+            verdict = connection.pragma("integrity_check" if suspect else "quick_check", 1)
+        finally:
+            connection.set_progress_handler(None)
         if verdict != "ok":
-            raise StoreIOError(f"{path} is damaged ({verdict}); run `signet doctor`, or restore a backup")
+            raise Damaged(str(verdict))
+
+    def _beat(self) -> bool:
+        self.loop.beat()
+        return False
+
+    def _stand_damaged(self, found: str) -> None:
+        """Nothing writes the database any more; what it holds stays as it is until a restore sets it aside.
+
+        Raises ``ActorExit`` where not even reading is possible: then there is nothing to stand for.
+        """
+        path = self.workspace.database
+        way_out = "see `signet doctor --deep`; `signet restore latest` puts the newest backup in its place"
+        self._close_untouched()
+        try:
+            reader = open_reader(path)
+            try:
+                reader.execute("SELECT count(*) FROM memories").fetchall()
+            finally:
+                reader.close()
+        except (StoreError, UnicodeDecodeError) as error:
+            raise ActorExit(ExitCode.CONFIG, f"{path} is damaged and cannot be read ({error}); {way_out}") from error
+        self._note_damage(found)
+
+    def _note_damage(self, found: str) -> None:
+        if self.damage is None:
+            self.damage = (
+                f"the database is damaged ({found}); `signet restore latest` puts the newest backup in its place"
+            )
+            self.log.critical("database_damaged", found=found, remedy="signet doctor --deep; signet restore latest")
+        self._close_untouched()
+        with contextlib.suppress(OSError):
+            self.workspace.suspect_file.touch(mode=0o600)
+
+    def _close_untouched(self) -> None:
+        """The database is closed without folding the log back: a damaged file is evidence, and is not written."""
+        if self.backup is not None:
+            self.backup.abandon()
+            self.backup = None
+        if self.connection is not None:
+            close_without_checkpoint(self.connection)
+        self.connection = self.group = None
+
+    def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:
+        for incoming in batch:
+            if isinstance(incoming.body, GetWriterStatus):
+                incoming.reply(WriterStatus(0, 0, 0, 0, False, 0, check_sqlite_version(), self.damage))
+            elif not isinstance(incoming.body, TouchMemories):
+                incoming.reply(Failure(ErrorCode.NOT_APPLIED, f"{self.damage}; nothing was applied"))
+
+    def _advance_backup(self, command: AdvanceBackup) -> BackupProgress | Failure:
+        if self.backup is None:
+            return Failure(ErrorCode.STORAGE_FULL, "the disk was full at start; no backup is made")
+        try:
+            return self.backup.advance(command.name)
+        except SignetError as error:
+            return Failure(error.code, error.detail, field=error.field)
+
+    def _empty_log(self) -> float | None:
+        """The log holds nothing of what was erased; while a reader is in the way, the next tick tries again."""
+        assert self.connection is not None
+        try:
+            with self.waiting.at_most(0):
+                frames, _ = checkpoint.checkpoint(self.connection, "truncate")
+        except DiskFull:
+            return 1.0
+        except BROKEN_DISK as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
+        self._erased = frames < 0
+        self._wal_frames = self._tried_frames = 0 if frames == 0 else self._wal_frames
+        return 0.05
+
+    def _suspect(self, error: StoreIOError) -> None:
+        """When pages were found damaged, the next start checks the whole file before it writes another one."""
+        if isinstance(error.__cause__, DAMAGED):
+            with contextlib.suppress(OSError):
+                self.workspace.suspect_file.touch(mode=0o600)
 
     def _first_commit(self) -> None:
         group = self._group

@@ -1,18 +1,23 @@
 """``python -m signet_actors.writer --check``: is the database whole? For when the daemon is down.
 
-Takes the workspace lock, so that it cannot run beside a daemon. Prints one JSON object: ``ok``, ``findings`` (one text
-each), ``memories``. Exit code 0 when whole, 74 when damaged, 73 when a daemon runs, 78 when the file is not ours.
+Takes the workspace lock, so that it cannot run beside a daemon. Prints one JSON object: ``ok``, ``findings`` (a text
+each), ``kinds`` (of each finding, see ``store.checks``), ``memories``, ``repaired`` (what was mended). Exit code 0
+when whole, 74 when damaged, 73 when a daemon runs, 78 when the file is not ours. Without ``--repair`` nothing is
+written: not even the write-ahead log is folded back.
+
+``--deep`` adds what takes longer: vectors against their search index, rows against each other.
 
 Source: house.md section 3 rule 5; reliability.md R18.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,41 +25,87 @@ from signet_actors.config.load import workspace_from
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.workspace_lock import WorkspaceLock
-from signet_actors.store.connect import open_writer
-from signet_actors.store.failures import Connection, StoreError
+from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub
+from signet_actors.store.connect import close_without_checkpoint, open_writer
+from signet_actors.store.failures import DAMAGED, Connection, StoreError
+from signet_actors.store.repairs import repair_indexes
+from signet_actors.writer.restore import finish_restore
 
 _LOCK_TRIES = 500
 
 
-def check_command() -> int:
-    """Checks the database of ``SIGNET_WORKSPACE`` and prints the verdict."""
+class Checked(NamedTuple):
+    """``memories``: live ones; ``repaired``: what was built anew."""
+
+    findings: list[Finding]
+    memories: int
+    repaired: tuple[str, ...] = ()
+
+
+def check_command(*, deep: bool, repair: bool) -> int:
+    """Checks (and with ``repair`` mends) the database of ``SIGNET_WORKSPACE`` and prints the verdict."""
     workspace = Workspace(workspace_from(os.environ))
     if not workspace.daemon_dir.is_dir():
-        return _say([f"{workspace.root} holds no workspace yet"], 0, ExitCode.OK)
+        return _say(Checked([Finding(STRUCTURE, f"{workspace.root} holds no workspace yet")], 0), ExitCode.OK)
     lock = WorkspaceLock(workspace.lock_file)
     try:
         lock.acquire()
-        findings, memories = check_database(workspace.database)
+        finish_restore(workspace)
+        checked = check_database(workspace.database, deep=deep)
+        if repair and any(finding.kind == INDEX for finding in checked.findings):
+            checked = _repair(workspace, checked)
     except WorkspaceLocked as error:
-        return _say([error.detail], 0, ExitCode.IN_USE)
+        return _say(Checked([Finding(STRUCTURE, error.detail)], 0), ExitCode.IN_USE)
     except ForeignDatabase as error:
-        return _say([error.detail], 0, ExitCode.CONFIG)
-    except StoreError as error:
-        return _say([str(error)], 0, ExitCode.IO_ERROR)
+        return _say(Checked([Finding(STRUCTURE, error.detail)], 0), ExitCode.CONFIG)
+    except (StoreError, OSError) as error:
+        return _say(Checked([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
     finally:
         lock.release()
-    return _say(findings, memories, ExitCode.IO_ERROR if findings else ExitCode.OK)
+    return _say(checked, ExitCode.IO_ERROR if checked.findings else ExitCode.OK)
 
 
-def check_database(path: Path) -> tuple[list[str], int]:
-    """``(findings, live memories)``: structure, foreign keys, the text index against its rows, every row's checksum."""
+def check_database(path: Path, *, deep: bool = False) -> Checked:
+    """What is wrong with the database, which nobody else has open. Raises ``ForeignDatabase``, apsw errors."""
     if not path.exists():
-        return [f"{path} does not exist yet"], 0
-    connection = open_writer(path, busy=_wait_for_lock)
+        return Checked([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
-        return list(_findings(connection)), int(connection.execute("SELECT count(*) FROM memories_live").get)
+        connection = open_writer(path, busy=_wait_for_lock)
+    except DAMAGED as error:
+        return Checked([Finding(STRUCTURE, f"it cannot be opened: {error}")], 0)
+    try:
+        findings = scrub(connection, deep=deep)
+        return Checked(findings, _memories(connection))
+    finally:
+        close_without_checkpoint(connection)
+
+
+def _memories(connection: Connection) -> int:
+    try:
+        return int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
+    except StoreError:
+        return 0
+
+
+def _repair(workspace: Workspace, checked: Checked) -> Checked:
+    """Every index is built anew from its rows; a copy of the database as it was is kept beside it."""
+    if is_structural(checked.findings):
+        return checked
+    aside = workspace.memory_dir / f"aside-{int(time.time() * 1000)}"
+    aside.mkdir(mode=0o700)
+    for suffix in ("", "-wal"):
+        present = workspace.database.with_name(workspace.database.name + suffix)
+        if present.exists():
+            shutil.copy2(present, aside)
+    connection = open_writer(workspace.database, busy=_wait_for_lock)
+    try:
+        repaired = repair_indexes(connection)
     finally:
         connection.close()
+    for cache in workspace.index_dir.glob("*"):
+        cache.unlink(missing_ok=True)
+    again = check_database(workspace.database, deep=True)
+    return Checked(again.findings, again.memories, (*repaired, f"the database as it was is in {aside}"))
 
 
 def _wait_for_lock(calls: int) -> bool:
@@ -62,23 +113,13 @@ def _wait_for_lock(calls: int) -> bool:
     return calls < _LOCK_TRIES
 
 
-def _findings(connection: Connection) -> list[str]:
-    findings = [str(row[0]) for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-    findings += [f"foreign key of {row[0]} row {row[1]}" for row in connection.execute("PRAGMA foreign_key_check")]
-    try:
-        connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
-    except StoreError as error:
-        findings.append(f"the text index does not match its rows: {error}")
-    for memory_id, content, checksum in connection.execute(
-        "SELECT id, CAST(content AS BLOB), content_sha256 FROM memories"
-    ):
-        if hashlib.sha256(content).digest() != checksum:
-            findings.append(f"memory {memory_id}: the content does not match its checksum")
-    return findings
-
-
-def _say(findings: list[str], memories: int, code: int) -> int:
-    sys.stdout.buffer.write(
-        msgspec.json.encode({"ok": not findings, "findings": findings, "memories": memories}) + b"\n"
-    )
+def _say(checked: Checked, code: int) -> int:
+    told = {
+        "ok": not checked.findings,
+        "findings": [finding.text for finding in checked.findings],
+        "kinds": [finding.kind for finding in checked.findings],
+        "memories": checked.memories,
+        "repaired": list(checked.repaired),
+    }
+    sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
     return code

@@ -4,8 +4,8 @@ A retry, by the client with its ``Idempotency-Key`` or by the gateway after the 
 reply and acts no second time; the primary key decides between twins.
 
 Source: decisions.md 3; reliability.md section 2 rule 8.
-Departs: the content in a repeated ``Remembered`` is the row's as it is now (empty once the memory is erased), because a
-kept copy would outlive the memory (reliability.md R23).
+Departs: content and tags in a repeated ``Remembered`` are the row's as it is now (empty once the memory is erased),
+because a kept copy would outlive the memory (reliability.md R23).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from signet_actors.writer.session import Session
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
+_tags: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
 
 
 def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, str | None]:
@@ -33,8 +34,8 @@ def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, s
 def earlier_reply(connection: Connection, key: str, digest: str | None) -> WriterReply | None:
     """The reply that was given before, a conflict when the same key came with another body, or None.
 
-    A reply is kept without the memory's content, so that forgetting a memory for good leaves none behind; the content
-    is read from the row again.
+    A reply is kept without the memory's content and tags, so that forgetting a memory for good leaves none behind; they
+    are read from the row again.
     """
     row = connection.execute("SELECT body_digest, reply FROM request_replies WHERE request_id = ?", (key,)).fetchone()
     if row is None:
@@ -47,15 +48,16 @@ def earlier_reply(connection: Connection, key: str, digest: str | None) -> Write
         )
     reply = _decoder.decode(row[1])
     if isinstance(reply, Remembered):
-        content = connection.execute("SELECT content FROM memories WHERE id = ?", (reply.id,)).fetchone()
-        return msgspec.structs.replace(reply, content="" if content is None else content[0])
+        found = connection.execute("SELECT content, tags FROM memories WHERE id = ?", (reply.id,)).fetchone()
+        content, tags = ("", "[]") if found is None else found
+        return msgspec.structs.replace(reply, content=content, tags=_tags.decode(tags))
     return reply
 
 
 def keep_reply(session: Session, key: str, digest: str | None, reply: WriterReply) -> None:
     """The reply is stored in the open transaction."""
     if isinstance(reply, Remembered):
-        reply = msgspec.structs.replace(reply, content="")
+        reply = msgspec.structs.replace(reply, content="", tags=[])
     session.tx.execute(
         "INSERT INTO request_replies (request_id, body_digest, reply, created_ms) VALUES (?, ?, ?, ?)",
         (key, digest, _encoder.encode(reply), session.now_ms),

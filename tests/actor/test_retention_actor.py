@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
 import structlog
 
-from signet_actors.config.schema import Config, RetentionConfig
+from signet_actors.config.schema import BackupConfig, Config, RetentionConfig
+from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.retention import (
+    BackUpNow,
+    BackupState,
+    GetBackups,
     GetRetentionStatus,
     RetentionReply,
     RetentionRequest,
@@ -22,21 +27,30 @@ from signet_actors.protocol.retention import (
     Swept,
 )
 from signet_actors.protocol.writer import (
+    AdvanceBackup,
     AdvanceHighWaterMark,
+    BackupProgress,
+    DamageNoted,
+    GetWriterStatus,
     HighWaterMark,
     LeasesReaped,
     Purged,
     PurgeStep,
     ReapLeases,
+    ReportDamage,
+    WriterStatus,
 )
 from signet_actors.retention.actor import Retention
-from signet_actors.retention.periodic import purge
+from signet_actors.retention.periodic import backup, purge
+from signet_actors.retention.periodic.backup import Backup
+from signet_actors.retention.verification import Verdict
 from signet_actors.runtime.clock import iso
 from signet_actors.runtime.mailbox import Incoming, Mailbox
 
 R = TypeVar("R")
 
 DAY = 24 * HOUR_MS
+NO_BACKUPS = BackupConfig(interval_ms=0)
 START = 1_771_668_000_000
 ORDER = [*(step.name for step in STEPS), "request_replies"]
 
@@ -71,6 +85,9 @@ class ScriptedWriter:
         self.rows: dict[str, int] = {}
         self.leases = (0, 0)
         self.asked: list[Request[Any]] = []
+        self.damage: str | None = None
+        self.copies: list[str] = []
+        self.copy_state = "copying"
         self.refuse: Callable[[Request[Any]], Failure | None] = lambda request: None
 
     def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
@@ -93,6 +110,14 @@ class ScriptedWriter:
                 if request.accept:
                     self.mark = request.now
                 return known
+            case GetWriterStatus():
+                return WriterStatus(0, 0, 0, 0, False, 1, "3", self.damage)
+            case AdvanceBackup():
+                self.copies.append(request.name)
+                return BackupProgress(request.name, self.copy_state, 10, 5, None, 7)
+            case ReportDamage():
+                self.damage = request.detail
+                return DamageNoted()
         raise AssertionError(f"unexpected {request}")
 
     def steps(self) -> list[str]:
@@ -110,6 +135,22 @@ class Replies:
         self.sent.append(body)
 
 
+class ScriptedCheck:
+    """A check of a copy that ends when the test says how."""
+
+    def __init__(self, name: str, last_seq: int) -> None:
+        self.name = name
+        self.last_seq = last_seq
+        self.verdict: Verdict | None = None
+        self.stopped = False
+
+    def poll(self) -> Verdict | None:
+        return self.verdict
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
 class Room:
     """The actor, its writer and its clock."""
 
@@ -118,11 +159,18 @@ class Room:
         self.writer = ScriptedWriter()
         self.replies = Replies()
         self.log = structlog.wrap_logger(structlog.ReturnLogger())
-        self.config = config or Config()
+        self.config = config or Config(backup=NO_BACKUPS)
+        self.backup_dir = Path("there are no backups")
+        self.checks: list[ScriptedCheck] = []
         self.actor = self.born()
 
     def born(self) -> Retention:
-        return Retention(self.writer, self.clock, self.log, self.config)
+        duty = Backup(self.writer, self.clock, self.log, self.config, self.backup_dir, self.verify)
+        return Retention(self.writer, self.clock, self.log, self.config, duty)
+
+    def verify(self, name: str, last_seq: int) -> ScriptedCheck:
+        self.checks.append(ScriptedCheck(name, last_seq))
+        return self.checks[-1]
 
     def say(self, body: RetentionRequest, *, deadline_in_ms: int = 0) -> None:
         deadline = self.clock.mono_ns + deadline_in_ms * 1_000_000 if deadline_in_ms else 0
@@ -209,7 +257,7 @@ def test_the_batches_of_a_sweep_are_bounded_and_tombstones_wait_for_what_refers_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(purge, "MAX_BATCHES", 3)
-    room = Room(Config(retention=RetentionConfig(batch_limit=10)))
+    room = Room(Config(retention=RetentionConfig(batch_limit=10), backup=NO_BACKUPS))
     room.writer.rows = {"graph_links": 45, "tombstones": 5, "history": 5}
     room.run_for(61_000)
     assert room.writer.steps().count("graph_links") == 3
@@ -280,7 +328,7 @@ def test_the_suspicion_survives_a_restart_of_the_actor(room: Room) -> None:
 
 
 def test_an_interval_longer_than_two_days_is_no_leap() -> None:
-    room = Room(Config(retention=RetentionConfig(interval_ms=7 * DAY)))
+    room = Room(Config(retention=RetentionConfig(interval_ms=7 * DAY), backup=NO_BACKUPS))
     room.run_for(61_000)
     room.run_for(7 * DAY)
     assert room.writer.steps() == ORDER * 2
@@ -419,7 +467,154 @@ def test_a_refused_reaping_is_tried_again_a_minute_later(room: Room) -> None:
 def test_a_shorter_interval_holds_at_once_and_new_windows_from_the_next_sweep(room: Room) -> None:
     room.run_for(61_000)
     room.writer.asked.clear()
-    room.actor.reload(Config(retention=RetentionConfig(interval_ms=10_000, history_retention_ms=DAY)))
+    room.actor.reload(
+        Config(retention=RetentionConfig(interval_ms=10_000, history_retention_ms=DAY), backup=NO_BACKUPS)
+    )
     room.run_for(11_000)
     history = [request for request in room.writer.asked if isinstance(request, PurgeStep) and request.step == "history"]
     assert [request.cutoff[:10] for request in history] == [iso(START - DAY)[:10]]
+
+
+# backups
+
+
+DAILY = Config(backup=BackupConfig(interval_ms=DAY, keep=2))
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> Room:
+    """A room whose backups are kept in a directory, one a day."""
+    room = Room(DAILY)
+    room.backup_dir = tmp_path
+    room.actor = room.born()
+    return room
+
+
+def keep(room: Room, name: str) -> None:
+    """What the check of a copy does when the copy passes."""
+    (room.backup_dir / name).write_bytes(b"a database")
+
+
+def one_backup(room: Room, verdict: Verdict) -> str:
+    """The backup that is in progress has been copied and checked, with this verdict; its name."""
+    room.run_for(200)
+    room.writer.copy_state = "copied"
+    room.run_for(200)
+    check = room.checks[-1]
+    if verdict.ok:
+        keep(room, check.name)
+    check.verdict = verdict
+    room.run_for(200)
+    room.writer.copy_state = "copying"
+    return check.name
+
+
+def backups(room: Room) -> BackupState:
+    room.say(GetBackups())
+    answer = room.replies.sent.pop()
+    assert isinstance(answer, BackupState)
+    return answer
+
+
+FINE = Verdict(True, [], 3)
+TORN = Verdict(False, [("structure", "page 7 is torn")], 0)
+FLIPPED = Verdict(False, [("content", "memory x: the content does not match its checksum")], 3)
+
+
+def test_the_first_backup_comes_when_the_daemon_has_settled_and_the_next_a_day_later(vault: Room) -> None:
+    vault.run_for(backup.FIRST_AFTER_MS - 1000)
+    assert vault.writer.copies == []
+    vault.run_for(2000)
+    first = one_backup(vault, FINE)
+    assert [entry.name for entry in backups(vault).backups] == [first]
+    assert vault.status().last_backup_at is not None
+    assert vault.checks[-1].last_seq == 7
+    vault.run_for(DAY - 10_000)
+    assert set(vault.writer.copies) == {first}
+    vault.run_for(20_000)
+    assert set(vault.writer.copies) > {first}
+
+
+def test_a_daemon_that_is_restarted_often_does_not_back_up_each_time(vault: Room) -> None:
+    keep(vault, backup_name(START - 3 * HOUR_MS, 1))
+    vault.actor = vault.born()
+    vault.run_for(20 * HOUR_MS)
+    assert vault.writer.copies == []
+    vault.run_for(2 * HOUR_MS)
+    assert vault.writer.copies != []
+
+
+def test_only_the_newest_backups_are_kept_and_other_files_left_alone(vault: Room) -> None:
+    old = [backup_name(START - days * DAY, 1) for days in (1, 2, 3)]
+    for name in (*old, "notes.txt"):
+        keep(vault, name)
+    vault.say(BackUpNow())
+    new = one_backup(vault, FINE)
+    assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, old[0], "notes.txt"])
+
+
+def test_a_backup_that_is_asked_for_twice_is_made_once(vault: Room) -> None:
+    vault.say(BackUpNow())
+    vault.say(BackUpNow())
+    first, second = vault.replies.sent
+    assert isinstance(first, BackupState)
+    assert isinstance(second, BackupState)
+    assert first.running == second.running is not None
+    one_backup(vault, FINE)
+    assert len(vault.checks) == 1
+
+
+def test_damage_of_the_structure_is_looked_at_twice_before_writes_are_refused(vault: Room) -> None:
+    vault.say(BackUpNow())
+    one_backup(vault, TORN)
+    assert vault.writer.damage is None
+    one_backup(vault, TORN)
+    assert vault.writer.damage == "page 7 is torn"
+    assert vault.status().scrub_findings == ["page 7 is torn"]
+    assert vault.actor.counters()["scrub_findings"] == 1
+    last = backups(vault).last
+    assert last is not None
+    assert (last.ok, last.findings) == (False, [("structure", "page 7 is torn")])
+
+
+def test_a_copy_that_the_disk_spoiled_does_no_harm(vault: Room) -> None:
+    vault.say(BackUpNow())
+    one_backup(vault, TORN)
+    one_backup(vault, FINE)
+    assert vault.writer.damage is None
+    assert vault.status().scrub_findings == []
+
+
+def test_one_damaged_row_is_reported_and_writes_go_on(vault: Room) -> None:
+    vault.say(BackUpNow())
+    one_backup(vault, FLIPPED)
+    assert vault.writer.damage is None
+    assert vault.status().scrub_findings == [FLIPPED.findings[0][1]]
+    vault.say(BackUpNow())
+    one_backup(vault, FINE)
+    assert vault.status().scrub_findings == []
+
+
+def test_a_damaged_database_is_not_backed_up(vault: Room) -> None:
+    vault.writer.damage = "torn"
+    vault.say(BackUpNow())
+    assert vault.writer.copies == []
+    assert vault.status().backup_problem == "torn"
+
+
+def test_a_writer_that_is_away_gets_the_same_backup_again(vault: Room) -> None:
+    vault.say(BackUpNow())
+    vault.run_for(200)
+    vault.writer.refuse = lambda request: Failure(ErrorCode.UNAVAILABLE, "away", retry_after_ms=1000)
+    vault.run_for(1000)
+    vault.writer.refuse = lambda request: None
+    one_backup(vault, FINE)
+    assert len(set(vault.writer.copies)) == 1
+
+
+def test_a_daemon_that_stops_leaves_no_check_behind(vault: Room) -> None:
+    vault.say(BackUpNow())
+    vault.writer.copy_state = "copied"
+    vault.run_for(200)
+    vault.actor.drain()
+    assert vault.checks[-1].stopped

@@ -9,10 +9,13 @@ from pathlib import Path
 import apsw
 import pytest
 
+from signet_actors.domain.backups import parse_backup_name
 from signet_actors.errors import ForeignDatabase, NewerSchema, StoreIOError
 from signet_actors.runtime import sync_points
 from signet_actors.store.connect import APPLICATION_ID, open_reader, open_writer
-from signet_actors.store.migrate import Migration, backup, load_migrations, migrate, schema_version
+from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
+from signet_actors.store.online_backup import backup
+from tests.support.stopping_vfs import StoppingVFS
 from tests.support.store_room import SetClock, StoreRoom
 
 ADDED = Migration(len(load_migrations()) + 1, "added", "CREATE TABLE added (x);\nINSERT INTO added VALUES (1);\n")
@@ -85,7 +88,9 @@ def test_an_upgrade_makes_a_verified_backup_first(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     memory = room.remember("from the old release")
     assert migrate(room.connection, room.path, room.clock, migrations=(*load_migrations(), ADDED)) == 1
-    copy = tmp_path / f"memories.schema-{len(load_migrations())}.backup.db"
+    (copy,) = (tmp_path / "backups").iterdir()
+    assert parse_backup_name(copy.name) == (room.clock.wall, len(load_migrations()), copy.name)
+    assert stat.S_IMODE(os.stat(copy.parent).st_mode) == 0o700
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     reader = open_reader(copy)
     assert reader.execute("SELECT id FROM memories").fetchall() == [(memory.id,)]
@@ -120,7 +125,7 @@ def test_a_backup_holds_what_is_still_in_the_log(tmp_path: Path) -> None:
     for index in range(50):
         room.remember(f"memory {index}")
     target = tmp_path / "copy.db"
-    backup(room.connection, target)
+    backup(room.connection, target, room.clock)
     reader = open_reader(target)
     assert reader.execute("SELECT count(*) FROM memories").get == 50
     reader.close()
@@ -140,40 +145,6 @@ def test_a_reader_can_neither_write_nor_checkpoint(tmp_path: Path) -> None:
     reader.close()
     assert log.stat().st_size == size
     room.close()
-
-
-class StoppingVFS(apsw.VFS):
-    """Lets the first ``left`` writes and syncs through and then fails every one, as if the process had been killed."""
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-        super().__init__("stopping", "")
-
-    def xOpen(self, name: object, flags: list[int]) -> StoppingFile:  # noqa: N802 - SQLite's name
-        return StoppingFile(self, name, flags)
-
-    def spend(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise apsw.IOError("stopped")
-
-
-class StoppingFile(apsw.VFSFile):
-    def __init__(self, vfs: StoppingVFS, name: object, flags: list[int]) -> None:
-        self.vfs = vfs
-        super().__init__("", name, flags)  # type: ignore[arg-type]
-
-    def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
-        self.vfs.spend()
-        super().xWrite(data, offset)
-
-    def xSync(self, flags: int) -> None:  # noqa: N802
-        self.vfs.spend()
-        super().xSync(flags)
-
-    def xTruncate(self, size: int) -> None:  # noqa: N802
-        self.vfs.spend()
-        super().xTruncate(size)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

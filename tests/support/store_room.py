@@ -18,6 +18,7 @@ from signet_actors.protocol.searcher import Recall, Recalled
 from signet_actors.protocol.writer import Idempotency, NewMemory, Remember, Remembered, Vector
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
+from signet_actors.store.checks import scrub
 from signet_actors.store.connect import open_writer
 from signet_actors.store.migrate import migrate
 from signet_actors.writer.group_commit import GroupCommit
@@ -141,80 +142,5 @@ def remembering(
 
 
 def broken_invariants(connection: Any) -> list[str]:
-    """What may never be true of the store, whatever happened before. Source: reliability.md appendix D."""
-    broken = [str(row[0]) for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
-    broken += [f"foreign key {row}" for row in connection.execute("PRAGMA foreign_key_check")]
-    connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
-    for name, sql in INVARIANTS:
-        broken += [f"{name}: {row}" for row in connection.execute(sql)]
-    return broken
-
-
-INVARIANTS = (
-    (
-        "a live content twice in one scope",
-        (
-            "SELECT agent_id, visibility, project, scope, content_hash FROM memories WHERE is_deleted = 0"
-            " GROUP BY 1, 2, coalesce(project, ''), coalesce(scope, ''), 5 HAVING count(*) > 1"
-        ),
-    ),
-    (
-        "a memory without a created event",
-        (
-            "SELECT m.id FROM memories m WHERE NOT EXISTS"
-            " (SELECT 1 FROM memory_history h WHERE h.memory_id = m.id AND h.event = 'created')"
-        ),
-    ),
-    (
-        "a version that history does not explain",
-        (
-            "SELECT m.id FROM memories m WHERE m.version <> 1 + (SELECT count(*) FROM memory_history h"
-            " WHERE h.memory_id = m.id AND h.event IN ('updated', 'deleted', 'recovered', 'merged'))"
-        ),
-    ),
-    (
-        "an idempotency key twice",
-        (
-            "SELECT idempotency_key FROM memories WHERE idempotency_key IS NOT NULL"
-            " GROUP BY agent_id, visibility, coalesce(project, ''), coalesce(scope, ''), idempotency_key"
-            " HAVING count(*) > 1"
-        ),
-    ),
-    ("a job in limbo", "SELECT id FROM memory_jobs WHERE status = 'pending' AND attempts >= max_attempts"),
-    (
-        "a mention of nothing",
-        (
-            "SELECT x.memory_id FROM memory_entity_mentions x LEFT JOIN memories m ON m.id = x.memory_id"
-            " WHERE m.id IS NULL"
-        ),
-    ),
-    (
-        "a miscounted entity",
-        (
-            "SELECT e.id FROM entities e WHERE e.mentions <>"
-            " (SELECT count(*) FROM memory_entity_mentions x WHERE x.entity_id = e.id)"
-        ),
-    ),
-    (
-        "an embedding of nothing",
-        "SELECT e.seq FROM embeddings e LEFT JOIN memories m ON m.id = e.source_id WHERE m.id IS NULL",
-    ),
-    (
-        "a vector that the row does not name",
-        (
-            "SELECT m.id FROM memories m LEFT JOIN embeddings e ON e.seq = m.embedding_seq"
-            " WHERE m.embedding_seq IS NOT NULL AND (e.seq IS NULL OR e.source_id <> m.id)"
-        ),
-    ),
-    (
-        "tags that differ from their rows",
-        (
-            "SELECT m.id FROM memories m WHERE (SELECT count(DISTINCT value) FROM json_each(m.tags))"
-            " <> (SELECT count(*) FROM memory_tags t WHERE t.memory_seq = m.seq)"
-        ),
-    ),
-    (
-        "a tag row of nothing",
-        "SELECT t.tag FROM memory_tags t LEFT JOIN memories m ON m.seq = t.memory_seq WHERE m.seq IS NULL",
-    ),
-)
+    """What may never be true of the store, whatever happened before, in words. Source: reliability.md appendix D."""
+    return [finding.text for finding in scrub(connection)]

@@ -6,6 +6,7 @@ from signet_actors.gateway.route import Route
 from signet_actors.gateway.routes import (
     api_page,
     auth,
+    backup,
     changes,
     config_files,
     embeddings,
@@ -37,6 +38,7 @@ ROUTES: tuple[Route, ...] = (
     *metrics.ROUTES,
     *config_files.ROUTES,
     *repair.ROUTES,
+    *backup.ROUTES,
     *auth.ROUTES,
     *api_page.ROUTES,
 )

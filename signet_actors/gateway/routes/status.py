@@ -178,6 +178,7 @@ def _writer(writer: WriterStatus | None) -> WriterReport | None:
         storage_full=writer.storage_full,
         schema_version=writer.schema_version,
         sqlite_version=writer.sqlite_version,
+        damage=writer.damage,
     )
 
 
@@ -189,6 +190,9 @@ def _retention(retention: RetentionStatus | None) -> RetentionReport | None:
         next_sweep_in_ms=retention.next_sweep_in_ms,
         last_counts=retention.last_counts,
         suspended_reason=retention.suspended_reason,
+        last_backup_at=retention.last_backup_at,
+        backup_problem=retention.backup_problem,
+        scrub_findings=retention.scrub_findings,
     )
 
 

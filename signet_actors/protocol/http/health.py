@@ -85,15 +85,19 @@ class WriterReport(msgspec.Struct, frozen=True, rename="camel"):
     storage_full: bool
     schema_version: int
     sqlite_version: str
+    damage: str | None = None
 
 
 class RetentionReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The last sweep, and why purging waits if it does."""
+    """The last sweep, and why purging waits if it does; the newest verified backup, and what its check found wrong."""
 
     last_sweep_at: str | None
     next_sweep_in_ms: int
     last_counts: dict[str, int]
     suspended_reason: str | None
+    last_backup_at: str | None = None
+    backup_problem: str | None = None
+    scrub_findings: list[str] = []
 
 
 class HealthScore(msgspec.Struct, frozen=True):

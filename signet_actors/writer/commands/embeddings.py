@@ -6,10 +6,8 @@ Source: architecture.txt "embeddings"; decisions.md 5, 36.
 from __future__ import annotations
 
 from signet_actors.protocol.writer import Vector
-from signet_actors.store.vectors import vec_table
+from signet_actors.store.vectors import create_vec_table, vec_table
 from signet_actors.writer.session import Session
-
-_CHUNK_ROWS = 256  # vec0 allocates vectors in blocks; a small block keeps the write-ahead log of one insert small
 
 
 def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -> int | None:
@@ -75,9 +73,5 @@ def _ensure_table(session: Session, model: str, dimensions: int) -> str:
         "INSERT INTO embedding_models (model, dimensions, created_at) VALUES (?, ?, ?)",
         (model, dimensions, session.now),
     )
-    table = f"vec_embeddings_{session.tx.connection.last_insert_rowid()}"
-    session.tx.execute(
-        f"CREATE VIRTUAL TABLE {table} USING vec0("
-        f"embedding float[{dimensions}] distance_metric=cosine, chunk_size={_CHUNK_ROWS})"
-    )
-    return table
+    connection = session.tx.connection
+    return create_vec_table(connection, connection.last_insert_rowid(), dimensions)

@@ -1,0 +1,77 @@
+"""Backups: begin one, and see how far it is and which there are.
+
+No path comes from a caller: backups are made in the workspace, and whoever wants one elsewhere copies it.
+
+Source: reliability.md R17, R18.
+"""
+
+from __future__ import annotations
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.protocol.http.backup import BackupEnd, BackupEntry, BackupFinding, BackupReply
+from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups
+from signet_actors.runtime.clock import iso
+
+ASK_MS = 5000
+
+
+async def back_up(call: Call) -> Reply:
+    """A backup is in progress; answered at once, because a large database takes a while."""
+    call.json_object(required=False)
+    return Reply(_body(await call.state.bus.ask_retention(BackUpNow(), trace_id=call.trace_id, timeout_ms=ASK_MS)))
+
+
+async def backups(call: Call) -> Reply:
+    """Which backups there are, and how far the one in progress is."""
+    return Reply(_body(await call.state.bus.ask_retention(GetBackups(), trace_id=call.trace_id, timeout_ms=ASK_MS)))
+
+
+def _body(state: BackupState) -> BackupReply:
+    last = state.last
+    return BackupReply(
+        running=state.running,
+        phase=state.phase,
+        pages=state.pages,
+        pages_left=state.remaining,
+        last=None
+        if last is None
+        else BackupEnd(
+            name=last.name,
+            success=last.ok,
+            message=last.detail or "verified",
+            findings=[BackupFinding(kind, text) for kind, text in last.findings],
+            memories=last.memories,
+            ended_at=iso(last.ended_ms),
+        ),
+        backups=[
+            BackupEntry(name=file.name, made_at=iso(file.made_ms), schema_version=file.schema, bytes=file.size_bytes)
+            for file in state.backups
+        ],
+        directory=state.directory,
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "POST",
+        "/api/repair/backup",
+        back_up,
+        Permission.ADMIN,
+        "Back the database up and check it",
+        "repair",
+        replies={200: BackupReply},
+        limit="admin",
+        mutates=True,
+        description="Begins a backup beside the running daemon, or joins the one in progress; GET tells how it ends.",
+    ),
+    Route(
+        "GET",
+        "/api/repair/backup",
+        backups,
+        Permission.DIAGNOSTICS,
+        "Backups, and how far the one in progress is",
+        "repair",
+        replies={200: BackupReply},
+    ),
+)

@@ -1,0 +1,226 @@
+"""A verified backup a day, of which the newest few are kept; and with each, a full check of the database.
+
+The writer copies pages between commits, a process of its own checks the copy, and only a copy that passes gets a
+backup's name. The copy holds the database's pages as they are, so its check is the idle scrub of the database: it pins
+no snapshot and takes no time from writer or searchers. When a second copy shows damage of the structure as well, the
+writer is told to refuse writes; damaged rows or indexes are reported and nothing else.
+
+Source: reliability.md R17, R18, R23.
+Departs: there is no scrub that reads the database in place; with ``backup.intervalMs`` 0 nothing is scrubbed by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.backups import backup_name, newest_first, surplus
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
+from signet_actors.protocol.writer import AdvanceBackup, BackupProgress, GetWriterStatus, ReportDamage
+from signet_actors.retention.verification import Verifying
+from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
+from signet_actors.runtime.clock import Clock, iso
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+FIRST_AFTER_MS: Final = 5 * 60_000
+"""The first backup waits until the daemon has settled."""
+POLL_MS: Final = 100
+RETRY_MS: Final = 60 * 60_000
+"""After a backup that failed."""
+LONGEST_MS: Final = 60 * 60_000
+"""A copy or a check that takes longer is given up."""
+NEVER_NS: Final = 1 << 62
+STRUCTURE: Final = "structure"
+_AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN})
+PARTIAL: Final = ".partial"
+
+
+class Backup:
+    """The duty and its schedule. ``findings`` are what the last completed check found, ``problem`` why the last backup
+    failed; both are empty while all is well."""
+
+    def __init__(
+        self,
+        writer: WriterRef,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        config: Config,
+        directory: Path,
+        verify: Callable[[str, int], Verifying],
+    ) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._log = log
+        self._config = config
+        self._directory = directory
+        self._verify = verify
+        self._name: str | None = None
+        self._progress: BackupProgress | None = None
+        self._checking: Verifying | None = None
+        self._begun_ns = 0
+        self._second_look = False
+        self._last: BackupOutcome | None = None
+        self.findings: tuple[str, ...] = ()
+        self.problem: str | None = None
+        self.made = 0
+        self.due_ns = self._next_ns(at_least_ms=FIRST_AFTER_MS)
+
+    @property
+    def running(self) -> bool:
+        """Whether a backup is in progress."""
+        return self._name is not None
+
+    def reload(self, config: Config) -> None:
+        """The new interval and number hold."""
+        self._config = config
+        if not self.running:
+            self.due_ns = self._next_ns(at_least_ms=0)
+
+    def begin(self) -> None:
+        """A backup is in progress: a new one unless there was one."""
+        if not self.running:
+            self._second_look = False
+            self._start()
+
+    def step(self) -> None:
+        """One question has been asked: of the writer how far the copy is, or of the check whether it is done."""
+        if self._name is None:
+            self.begin()
+            return
+        self.due_ns = self._clock.monotonic_ns() + POLL_MS * 1_000_000
+        if self._clock.monotonic_ns() - self._begun_ns > LONGEST_MS * 1_000_000:
+            self.stop()
+            self._failed(self._name, "it took too long")
+        elif self._checking is None:
+            self._copy(self._name)
+        else:
+            self._check(self._name, self._checking)
+
+    def stop(self) -> None:
+        """No check runs; a copy in progress is given up by the writer when nobody asks about it."""
+        if self._checking is not None:
+            self._checking.stop()
+            self._checking = None
+
+    def state(self) -> BackupState:
+        """Which backups there are, and how far the one in progress is."""
+        return BackupState(
+            running=self._name,
+            phase=None if self._name is None else "copying" if self._checking is None else "verifying",
+            pages=self._progress.pages if self._progress else 0,
+            remaining=self._progress.remaining if self._progress else 0,
+            last=self._last,
+            backups=self._backups(),
+            directory=str(self._directory),
+        )
+
+    def newest_at(self) -> str | None:
+        """When the newest backup was made, ISO."""
+        names = newest_first(self._names())
+        return iso(names[0].made_ms) if names else None
+
+    def _start(self) -> None:
+        now_ns = self._clock.monotonic_ns()
+        self._begun_ns = self.due_ns = now_ns
+        status = self._writer.ask(GetWriterStatus(), timeout_ms=ASK_TIMEOUT_MS)
+        if isinstance(status, Failure) or status.damage is not None:
+            why = status.detail if isinstance(status, Failure) else status.damage
+            self._failed(backup_name(self._clock.wall_ms(), 0), why or "the writer did not answer")
+            return
+        self._name = backup_name(self._clock.wall_ms(), status.schema_version)
+        self._progress = None
+
+    def _copy(self, name: str) -> None:
+        answer = self._writer.ask(AdvanceBackup(name), timeout_ms=ASK_TIMEOUT_MS)
+        if isinstance(answer, Failure):
+            if answer.code not in _AWAY:
+                self._failed(name, answer.detail)
+            return  # a writer that is away begins the copy anew when it is back
+        self._progress = answer
+        if answer.state == "failed":
+            self._failed(name, answer.detail or "the copy failed")
+        elif answer.state == "copied":
+            try:
+                self._checking = self._verify(name, answer.last_seq)
+            except OSError as error:
+                self._failed(name, f"the check of the copy could not be started: {error}")
+
+    def _check(self, name: str, checking: Verifying) -> None:
+        verdict = checking.poll()
+        if verdict is None:
+            return
+        self._checking = None
+        if verdict.ok:
+            self._done(name, verdict.memories)
+            return
+        if not verdict.findings:
+            self._failed(name, verdict.detail or "the check of the copy broke")
+            return
+        self._log.error("scrub_found_damage", findings=[text for _, text in verdict.findings])
+        if any(kind == STRUCTURE for kind, _ in verdict.findings):
+            if not self._second_look:
+                self._second_look = True  # the disk may have failed the copy, not the database
+                self._start()
+                return
+            self._writer.ask(ReportDamage(verdict.findings[0][1]), timeout_ms=ASK_TIMEOUT_MS)
+        self.findings = tuple(text for _, text in verdict.findings)
+        self._failed(name, "the database did not pass its check: run `signet doctor --deep`", verdict.findings)
+
+    def _done(self, name: str, memories: int) -> None:
+        self.made += 1
+        self.findings, self.problem = (), None
+        for old in surplus(self._names(), self._config.backup.keep):
+            (self._directory / old).unlink(missing_ok=True)
+        self._sweep_partials()
+        self._log.info("backup_made", name=name, memories=memories)
+        self._end(BackupOutcome(name, True, None, [], memories, self._clock.wall_ms()))
+        self.due_ns = self._next_ns(at_least_ms=POLL_MS)
+
+    def _failed(self, name: str, why: str, findings: list[tuple[str, str]] | None = None) -> None:
+        self.problem = why
+        self._log.warning("backup_failed", name=name, detail=why)
+        self._end(BackupOutcome(name, False, why, findings or [], 0, self._clock.wall_ms()))
+        self.due_ns = self._clock.monotonic_ns() + RETRY_MS * 1_000_000 if self._config.backup.interval_ms else NEVER_NS
+
+    def _end(self, outcome: BackupOutcome) -> None:
+        self._last = outcome
+        self._name = self._progress = None
+
+    def _next_ns(self, *, at_least_ms: int) -> int:
+        """When the next backup is due by the newest one's age; a clock that leapt delays it by one interval at most."""
+        interval_ms = self._config.backup.interval_ms
+        if interval_ms == 0:
+            return NEVER_NS
+        names = newest_first(self._names())
+        age_ms = self._clock.wall_ms() - names[0].made_ms if names else interval_ms
+        wait_ms = min(max(interval_ms - age_ms, at_least_ms), max(interval_ms, at_least_ms))
+        return self._clock.monotonic_ns() + wait_ms * 1_000_000
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self._directory)
+        except FileNotFoundError:
+            return []
+
+    def _sweep_partials(self) -> None:
+        """Copies that nobody finished are gone."""
+        for name in self._names():
+            if name.endswith((PARTIAL, f"{PARTIAL}-journal")):
+                (self._directory / name).unlink(missing_ok=True)
+
+    def _backups(self) -> list[BackupFile]:
+        found = []
+        for backup in newest_first(self._names()):
+            try:
+                size = (self._directory / backup.name).stat().st_size
+            except FileNotFoundError:
+                continue
+            found.append(BackupFile(backup.name, backup.made_ms, backup.schema, size))
+        return found

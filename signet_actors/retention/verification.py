@@ -1,0 +1,82 @@
+"""The process that checks a copy of the database: started here, because this room has no handle to any database.
+
+Source: house.md section 3 rule 5; reliability.md R18.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+_GONE_S = 5.0
+
+
+class Verdict(NamedTuple):
+    """Whether the copy is a backup now; if not, ``findings`` (kind, text), or ``detail`` when the check broke."""
+
+    ok: bool
+    findings: list[tuple[str, str]]
+    memories: int
+    detail: str | None = None
+
+
+class Verifying(Protocol):
+    """A check in progress."""
+
+    def poll(self) -> Verdict | None:
+        """The verdict, None while there is none."""
+        ...
+
+    def stop(self) -> None:
+        """The check is over, whatever it had found."""
+        ...
+
+
+class _Said(msgspec.Struct):
+    ok: bool
+    findings: list[tuple[str, str]]
+    memories: int
+
+
+class Verification:
+    """``python -m signet_actors.writer --verify``, at low priority; it dies with this process."""
+
+    def __init__(self, name: str, last_seq: int) -> None:
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-P", "-m", "signet_actors.writer"),
+                *("--verify", name, "--last-seq", str(last_seq), "--parent", str(os.getpid())),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+
+    def poll(self) -> Verdict | None:
+        """The verdict, None while the process runs. It prints less than a pipe holds, so that it never waits for us."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        said = self._read()
+        try:
+            verdict = msgspec.json.decode(said, type=_Said)
+        except msgspec.MsgspecError:
+            return Verdict(False, [], 0, f"the check of the copy broke (exit code {code})")
+        return Verdict(verdict.ok and code == 0, verdict.findings, verdict.memories)
+
+    def stop(self) -> None:
+        """The process is gone."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(_GONE_S)
+        self._read()
+
+    def _read(self) -> bytes:
+        assert self._process.stdout is not None
+        if self._process.stdout.closed:
+            return b""
+        with self._process.stdout as pipe:
+            return pipe.read()

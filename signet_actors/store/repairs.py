@@ -1,0 +1,70 @@
+"""What is derived from rows is built anew from them: text index, tag rows, vector tables.
+
+Rows that say what was stored are never changed: a memory whose content is not what its checksum says stays as it is,
+and is found again by the next check.
+
+Source: reliability.md R18; decisions.md 5 and 36.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+from signet_actors.store.vectors import create_vec_table
+
+
+def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
+    """Every index holds what its rows say, in one transaction; returns what was done, in words.
+
+    A vector that is not usable, or is not of its memory's present content, is dropped: the memory then counts as one
+    without a vector, and is found by its words until it has a new one. Raises apsw errors (nothing was changed).
+    """
+    done = []
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
+        done.append("the text index was built anew")
+        connection.execute("DELETE FROM memory_tags")
+        connection.execute(
+            "INSERT INTO memory_tags (tag, memory_seq)"
+            " SELECT DISTINCT t.value, m.seq FROM memories m, json_each(m.tags) t WHERE json_valid(m.tags)"
+        )
+        done.append("the tag rows were built anew")
+        dropped = _drop_unusable_vectors(connection)
+        if dropped:
+            done.append(f"{dropped} vectors were dropped; POST /api/repair/re-embed or a new text makes them anew")
+        models: list[tuple[Any, ...]] = connection.execute(
+            "SELECT id, model, dimensions FROM embedding_models"
+        ).fetchall()
+        for number, model, dimensions in models:
+            connection.execute(f"DROP TABLE IF EXISTS vec_embeddings_{number}")
+            table = create_vec_table(connection, number, dimensions)
+            connection.execute(
+                f"INSERT INTO {table} (rowid, embedding) SELECT e.seq, e.vector FROM embeddings e"
+                " JOIN memories m ON m.id = e.source_id AND e.source_type = 'memory'"
+                " WHERE e.model = ? AND e.dimensions = ? AND m.is_deleted = 0",
+                (model, dimensions),
+            )
+        done.append("the vector tables were built anew")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return tuple(done)
+
+
+def _drop_unusable_vectors(connection: apsw.Connection) -> int:
+    connection.execute(
+        "DELETE FROM embeddings WHERE length(vector) <> 4 * dimensions OR (source_type = 'memory' AND NOT EXISTS"
+        " (SELECT 1 FROM memories m WHERE m.id = source_id AND m.content_hash = embeddings.content_hash))"
+    )
+    dropped = connection.changes()
+    connection.execute(
+        "UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE embedding_seq IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.seq = memories.embedding_seq"
+        " AND e.source_id = memories.id)"
+    )
+    return dropped

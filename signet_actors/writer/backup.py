@@ -1,0 +1,169 @@
+"""A backup as the writer makes it: some pages between two batches, until the copy is complete.
+
+The writer only copies; verifying, naming and keeping copies are other processes' work, because they take long. The
+verification is a process of its own: ``python -m signet_actors.writer --verify NAME``.
+
+Source: reliability.md R17, R18; house.md section 3 rule 5.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from signet_actors.config.load import workspace_from
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.backups import BackupName, parse_backup_name
+from signet_actors.errors import ExitCode, ForeignDatabase, InvalidRequest
+from signet_actors.protocol.writer import BackupProgress
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.parent import tie_life_to_supervisor
+from signet_actors.store.checks import ROWS, STRUCTURE, Finding
+from signet_actors.store.connect import check_ownership, open_reader
+from signet_actors.store.failures import Connection, StoreError
+from signet_actors.store.migrate import schema_version
+from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, verify_copy
+
+SLICE_NS: Final = 3_000_000
+"""So long a commit may have to wait for pages being copied."""
+FORSAKEN_NS: Final = 60_000_000_000
+SPARE_BYTES: Final = 64 << 20
+"""Disk that a backup leaves free: a backup must not be what stops the writes."""
+_NICENESS: Final = 10
+
+
+class BackupWork:
+    """At most one copy in progress, and how the last one ended."""
+
+    def __init__(self, connection: Connection, database: Path, backup_dir: Path, clock: Clock) -> None:
+        self._connection = connection
+        self._database = database
+        self._backup_dir = backup_dir
+        self._clock = clock
+        self._copy: OnlineBackup | None = None
+        self._progress: BackupProgress | None = None
+        self._asked_ns = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether pages are still to be copied."""
+        return self._copy is not None
+
+    def advance(self, name: str) -> BackupProgress:
+        """How far the copy ``name`` is, begun now unless it was; another one in progress is given up.
+
+        Raises ``InvalidRequest`` for a name that is no backup's.
+        """
+        if parse_backup_name(name) is None:
+            raise InvalidRequest(f"{name!r} is not the name of a backup", field="name")
+        self._asked_ns = self._clock.monotonic_ns()
+        if self._progress is None or self._progress.name != name:
+            self.abandon()
+            self._progress = self._begin(name)
+        return self._progress
+
+    def step(self) -> None:
+        """Some milliseconds' worth of pages have been copied, or the copy has ended one way or the other."""
+        if self._copy is None or self._progress is None:
+            return
+        if self._clock.monotonic_ns() - self._asked_ns > FORSAKEN_NS:
+            self.abandon()
+            return
+        name, copy = self._progress.name, self._copy
+        try:
+            done = copy.step(self._clock, SLICE_NS)
+            if not done:
+                self._progress = BackupProgress(name, "copying", copy.pages, copy.remaining)
+                return
+            last_seq = self._connection.execute("SELECT coalesce(max(seq), 0) FROM memories").get
+        except (OSError, StoreError) as error:
+            # The disk of the copy, or a page that cannot be read: the commits will say what it means for them.
+            self.abandon()
+            self._progress = BackupProgress(name, "failed", copy.pages, copy.remaining, f"{error}")
+            return
+        self._copy = None
+        copy.close()
+        self._progress = BackupProgress(name, "copied", copy.pages, 0, None, last_seq)
+
+    def abandon(self) -> None:
+        """No copy is in progress and nothing is left of one that was not complete."""
+        copy, self._copy, self._progress = self._copy, None, None
+        if copy is not None:
+            copy.close()
+            copy.partial.unlink(missing_ok=True)
+
+    def _begin(self, name: str) -> BackupProgress:
+        try:
+            needed = self._size() + SPARE_BYTES
+            free = shutil.disk_usage(self._database.parent).free
+            if free < needed:
+                return BackupProgress(
+                    name, "failed", 0, 0, f"it needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB"
+                )
+            self._copy = OnlineBackup(self._connection, self._backup_dir / (name + PARTIAL))
+        except (OSError, StoreError) as error:
+            return BackupProgress(name, "failed", 0, 0, str(error))
+        return BackupProgress(name, "copying", 0, 0)
+
+    def _size(self) -> int:
+        return int(self._connection.pragma("page_count")) * int(self._connection.pragma("page_size"))
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What ``--verify`` prints: whether the copy is now a backup, and if not what was wrong; ``memories`` live ones."""
+
+    ok: bool
+    findings: list[tuple[str, str]]
+    memories: int
+
+
+def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
+    """The partial copy ``name`` has become a backup, or is gone; prints the verdict as JSON.
+
+    Dies with the process that started it. Exit code 0, 74 when the copy is damaged, 78 for a name that is no backup's.
+    """
+    if not tie_life_to_supervisor(boot_pid):
+        return ExitCode.GIVE_UP
+    os.nice(_NICENESS)
+    workspace = Workspace(workspace_from(os.environ))
+    parsed = parse_backup_name(name)
+    if parsed is None:
+        return ExitCode.CONFIG
+    target = workspace.backup_dir / name
+    partial = target.with_name(name + PARTIAL)
+    findings, memories = verify_backup(partial, parsed, last_seq=last_seq)
+    if findings:
+        partial.unlink(missing_ok=True)
+    else:
+        install(partial, target)
+    verdict = Verdict(not findings, [(finding.kind, finding.text) for finding in findings[:20]], memories)
+    sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\n")
+    return ExitCode.IO_ERROR if findings else ExitCode.OK
+
+
+def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None = None) -> tuple[list[Finding], int]:
+    """``(findings, live memories)``: the file is ours, whole, of the schema that its name says, and complete."""
+    try:
+        if not check_ownership(path):
+            return [Finding(STRUCTURE, f"{path} is missing or empty")], 0
+    except (ForeignDatabase, OSError) as error:
+        return [Finding(STRUCTURE, str(error))], 0
+    findings, memories = verify_copy(path)
+    if findings:
+        return findings, memories
+    reader = open_reader(path)
+    try:
+        schema = schema_version(reader)
+        if name is not None and schema != name.schema:
+            findings.append(Finding(ROWS, f"its schema is {schema}, its name says {name.schema}"))
+        held = reader.execute("SELECT coalesce(max(seq), 0) FROM memories").get
+        if last_seq is not None and held != last_seq:
+            findings.append(Finding(ROWS, f"it ends with memory number {held}, the database with {last_seq}"))
+    finally:
+        reader.close()
+    return findings, memories

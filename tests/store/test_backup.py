@@ -1,0 +1,260 @@
+"""Backups made between commits, and a restore that is interrupted anywhere: old or new, and nothing is deleted."""
+
+from __future__ import annotations
+
+import os
+import random
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.backups import backup_name, newest_first, parse_backup_name, surplus
+from signet_actors.errors import ExitCode, InvalidRequest, StoreIOError
+from signet_actors.runtime import sync_points
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.store.connect import open_copy, open_reader
+from signet_actors.store.online_backup import PARTIAL, OnlineBackup, backup
+from signet_actors.writer.backup import BackupWork, verify_backup
+from signet_actors.writer.restore import finish_restore, restore
+from tests.support.store_room import StoreRoom
+
+NOW = 1_767_225_600_000
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    yield
+    sync_points.arm("")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    found = Workspace(tmp_path / "w")
+    found.ensure()
+    return found
+
+
+def contents(path: Path) -> set[str]:
+    reader = open_reader(path)
+    try:
+        return {content for (content,) in reader.execute("SELECT content FROM memories")}
+    finally:
+        reader.close()
+
+
+def test_a_name_says_when_and_of_which_schema() -> None:
+    name = backup_name(NOW + 7, 3)
+    assert parse_backup_name(name) == (NOW + 7, 3, name)
+    older = backup_name(NOW, 12)
+    assert [found.name for found in newest_first(["x.db", older, name, f"{name}.partial"])] == [name, older]
+    assert surplus([older, name], 1) == [older]
+    for other in (
+        "memories.db",
+        "../memories-20260101T000000000Z-schema-1.db",
+        "memories-20261399T000000000Z-schema-1.db",
+    ):
+        assert parse_backup_name(other) is None
+
+
+def test_a_copy_holds_what_was_committed_while_it_was_made(tmp_path: Path) -> None:
+    room = StoreRoom(tmp_path)
+    for number in range(200):
+        room.remember(f"before {number} " + "filler " * 60)
+    target = tmp_path / "copy.db"
+    copy = OnlineBackup(room.connection, tmp_path / ("copy.db" + PARTIAL))
+    number = 0
+    while not copy.step(room.clock, -1):
+        room.remember(f"meanwhile {number}")
+        number += 1
+    copy.close()
+    assert number > 5
+    copy.partial.rename(target)
+    assert verify_backup(target, None, last_seq=200 + number) == ([], 200 + number)
+    assert contents(target) == contents(room.path)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert not list(tmp_path.glob("copy.db-*"))
+    room.close()
+
+
+def test_a_copy_keeps_no_snapshot_so_that_the_log_is_folded_back_meanwhile(tmp_path: Path) -> None:
+    room = StoreRoom(tmp_path)
+    for number in range(100):
+        room.remember(f"before {number} " + "filler " * 60)
+    copy = OnlineBackup(room.connection, tmp_path / "copy.partial")
+    assert not copy.step(room.clock, -1)
+    room.remember("meanwhile")
+    frames, folded = room.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    assert (frames, folded) == (0, 0)
+    copy.close()
+    room.close()
+
+
+def test_the_writers_work_goes_in_slices_and_is_given_up_when_nobody_asks(tmp_path: Path) -> None:
+    room = StoreRoom(tmp_path)
+    for number in range(100):
+        room.remember(f"memory {number} " + "filler " * 60)
+    work = BackupWork(room.connection, room.path, tmp_path / "backups", SystemClock())
+    name = backup_name(NOW, 1)
+    assert work.advance(name).state == "copying"
+    while work.running:
+        work.step()
+    done = work.advance(name)
+    assert (done.state, done.last_seq, done.remaining) == ("copied", 100, 0)
+    other = BackupWork(room.connection, room.path, tmp_path / "forsaken", room.clock)
+    other.advance(name)
+    room.clock.advance(61_000)
+    other.step()
+    assert not other.running
+    assert list((tmp_path / "forsaken").iterdir()) == []
+    with pytest.raises(InvalidRequest):
+        work.advance("../../elsewhere.db")
+    room.close()
+
+
+def test_a_copy_that_cannot_be_written_fails_and_leaves_the_writer_alone(tmp_path: Path) -> None:
+    room = StoreRoom(tmp_path)
+    room.remember("kept")
+    (tmp_path / "backups").write_text("in the way")
+    work = BackupWork(room.connection, room.path, tmp_path / "backups", room.clock)
+    assert work.advance(backup_name(NOW, 1)).state == "failed"
+    room.remember("and more")
+    room.close()
+
+
+def test_a_damaged_database_makes_no_backup_and_the_older_one_stays(tmp_path: Path) -> None:
+    room = StoreRoom(tmp_path)
+    room.remember("kept whole")
+    target = tmp_path / "copy.db"
+    backup(room.connection, target, room.clock)
+    before = target.read_bytes()
+    room.connection.execute("DROP TRIGGER memories_au")
+    room.connection.execute("UPDATE memories SET content = 'not what was stored'")
+    with pytest.raises(StoreIOError, match="did not pass"):
+        backup(room.connection, target, room.clock)
+    assert target.read_bytes() == before
+    assert not list(tmp_path.glob("*.partial*"))
+    room.close()
+
+
+def two_generations(workspace: Workspace) -> tuple[set[str], set[str], Path]:
+    """A workspace whose backup holds less than its database, part of which is still in the log."""
+    room = StoreRoom(workspace.memory_dir)
+    for number in range(5):
+        room.remember(f"old {number}")
+    target = workspace.backup_dir / backup_name(NOW, 1)
+    backup(room.connection, target, room.clock)
+    for number in range(5):
+        room.remember(f"new {number}")
+    now = contents(room.path)
+    room.reader.close()
+    room.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    room.connection.close()
+    assert workspace.database.with_name("memories.db-wal").stat().st_size > 0
+    (workspace.index_dir / "vectors.cache").write_bytes(b"of the database as it was")
+    return contents(target), now, target
+
+
+def test_a_restore_sets_the_database_aside_with_its_log(workspace: Workspace) -> None:
+    old, new, target = two_generations(workspace)
+    told, code = restore(workspace, "latest", now_ms=NOW + 90_000)
+    assert (code, told.restored, told.age_ms) == (ExitCode.OK, str(target), 90_000)
+    assert (told.memories_before, told.memories_after) == (10, 5)
+    assert contents(workspace.database) == old
+    assert told.aside is not None
+    assert contents(Path(told.aside) / "memories.db") == new
+    assert list(workspace.index_dir.iterdir()) == []
+    assert stat.S_IMODE(workspace.database.stat().st_mode) == 0o600
+    assert target.exists()
+
+
+POINTS = [
+    ("restore.copied", 1, "old"),
+    ("restore.before_decision", 1, "old"),
+    ("restore.decided", 1, "new"),
+    *(("restore.moved_aside", hit, "new") for hit in (1, 2, 3, 4)),
+    ("restore.installed", 1, "new"),
+    ("restore.before_end", 1, "new"),
+]
+
+
+@pytest.mark.parametrize(("point", "hit", "expected"), POINTS)
+def test_a_restore_that_dies_anywhere_is_old_or_new_for_whoever_comes_next(
+    workspace: Workspace, point: str, hit: int, expected: str
+) -> None:
+    old, new, _ = two_generations(workspace)
+    pid = os.fork()
+    if pid == 0:
+        sync_points.arm(f"{point}=kill@{hit}")
+        restore(workspace, "latest", now_ms=NOW + 90_000)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 9
+    finish_restore(workspace)
+    assert contents(workspace.database) == (old if expected == "new" else new)
+    if expected == "new":
+        assert contents(workspace.memory_dir / f"aside-{NOW + 90_000}" / "memories.db") == new
+    told, code = restore(workspace, "latest", now_ms=NOW + 95_000)
+    assert code == ExitCode.OK, told
+    assert contents(workspace.database) == old
+
+
+def test_a_restore_that_dies_twice_is_finished_by_the_third(workspace: Workspace) -> None:
+    old, new, _ = two_generations(workspace)
+    sync_points.arm("restore.moved_aside=raise:EIO@2")
+    with pytest.raises(OSError, match="moved_aside"):
+        restore(workspace, "latest", now_ms=NOW + 90_000)
+    sync_points.arm("restore.installed=raise:EIO")
+    with pytest.raises(OSError, match="installed"):
+        finish_restore(workspace)
+    sync_points.arm("")
+    finish_restore(workspace)
+    assert contents(workspace.database) == old
+    assert contents(workspace.memory_dir / f"aside-{NOW + 90_000}" / "memories.db") == new
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "foreign", "missing"])
+def test_a_backup_that_is_not_whole_is_refused_and_the_database_left_alone(workspace: Workspace, damage: str) -> None:
+    _, new, target = two_generations(workspace)
+    raw = bytearray(target.read_bytes())
+    match damage:
+        case "flip":
+            position = raw.index(b"old 3")
+            raw[position] ^= 1
+            target.write_bytes(raw)
+        case "cut":
+            target.write_bytes(raw[: len(raw) // 2])
+        case "empty":
+            target.write_bytes(b"")
+        case "foreign":
+            target.write_bytes(random.Random(1).randbytes(8192))
+        case _:
+            target.unlink()
+    told, code = restore(workspace, str(target), now_ms=NOW)
+    assert (told.ok, code) == (False, ExitCode.CONFIG if damage == "missing" else ExitCode.IO_ERROR)
+    assert told.findings
+    assert contents(workspace.database) == new
+    assert not list(workspace.memory_dir.glob("*.incoming*"))
+
+
+def test_a_backup_of_a_newer_release_is_refused(workspace: Workspace) -> None:
+    _, new, target = two_generations(workspace)
+    connection = open_copy(target)
+    connection.pragma("user_version", 99)
+    connection.close()
+    newer = target.rename(target.with_name(backup_name(NOW + 1, 99)))
+    told, code = restore(workspace, newer.name, now_ms=NOW)
+    assert code == ExitCode.CONFIG
+    assert "schema 99" in told.findings[0]
+    assert contents(workspace.database) == new
+
+
+def test_a_restore_needs_no_readable_database(workspace: Workspace) -> None:
+    old, _, _ = two_generations(workspace)
+    workspace.database.write_bytes(b"\0" * 8192)
+    workspace.database.with_name("memories.db-wal").unlink()
+    told, code = restore(workspace, "latest", now_ms=NOW)
+    assert (code, told.memories_before) == (ExitCode.OK, None)
+    assert contents(workspace.database) == old

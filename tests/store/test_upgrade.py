@@ -1,0 +1,236 @@
+"""An upgrade from every released schema finds every memory, and one that is interrupted anywhere never happened."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from signet_actors.domain.backups import newest_first
+from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
+from signet_actors.runtime import sync_points
+from signet_actors.store.connect import open_copy, open_writer
+from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
+from signet_actors.store.online_backup import verify_copy
+from signet_actors.writer.check import check_database
+from tests.golden.make import rows
+from tests.support.stopping_vfs import StoppingVFS
+from tests.support.store_room import SetClock
+
+GOLDEN = sorted((Path(__file__).parents[1] / "golden").glob("schema-*.sqlite"))
+NEXT = len(load_migrations()) + 1
+STATEMENTS = (
+    "CREATE TABLE topics (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT",
+    "INSERT INTO topics (name) SELECT DISTINCT tag FROM memory_tags",
+    "ALTER TABLE memories ADD COLUMN topic INTEGER",
+    "UPDATE memories SET topic = (SELECT min(id) FROM topics)",
+    "CREATE INDEX idx_memories_topic ON memories (topic)",
+    "CREATE TRIGGER topics_ad AFTER DELETE ON topics BEGIN UPDATE memories SET topic = NULL WHERE topic = old.id; END",
+)
+SYNTHETIC = Migration(NEXT, "topics", ";\n".join(STATEMENTS) + ";\n")
+
+
+@pytest.fixture(params=GOLDEN, ids=lambda path: path.stem)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "memories.db"
+    shutil.copyfile(request.param, path)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    yield
+    sync_points.arm("")
+
+
+def expected(golden: Path) -> list[list[object]]:
+    connection = open_copy(golden)
+    try:
+        schema = schema_version(connection)
+    finally:
+        connection.close()
+    written = json.loads((GOLDEN[0].parent / f"schema-{schema}.json").read_text())
+    assert len(written) > 20
+    return written  # type: ignore[no-any-return]
+
+
+def opened(path: Path) -> apsw.Connection:
+    return open_writer(path, busy=lambda calls: False)
+
+
+def the_backup(path: Path) -> Path:
+    names = newest_first(entry.name for entry in (path.parent / "backups").iterdir())
+    return path.parent / "backups" / names[0].name
+
+
+def test_there_is_a_golden_database_of_every_released_schema() -> None:
+    assert [path.stem for path in GOLDEN] == [f"schema-{number}" for number in range(1, NEXT)]
+
+
+def test_todays_code_finds_every_memory_of_an_older_release(golden: Path) -> None:
+    written = expected(golden)
+    connection = opened(golden)
+    migrate(connection, golden, SetClock())
+    assert schema_version(connection) == len(load_migrations())
+    assert rows(connection) == written
+    connection.close()
+    assert check_database(golden, deep=True).findings == []
+
+
+def test_the_next_migration_runs_on_it_and_its_backup_is_whole(golden: Path) -> None:
+    written = expected(golden)
+    connection = opened(golden)
+    assert migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC)) >= 1
+    assert rows(connection) == written
+    assert connection.execute("SELECT count(*) FROM memories WHERE topic IS NOT NULL").get == len(written)
+    connection.close()
+    findings, memories = verify_copy(the_backup(golden))
+    assert findings == []
+    assert memories == sum(1 for row in written if not row[9])
+
+
+def state(path: Path) -> str:
+    """``old`` or ``new``; anything else is a failure."""
+    connection = opened(path)
+    try:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(memories)")}
+        traces = ("topics" in names, "idx_memories_topic" in names, "topics_ad" in names, "topic" in columns)
+        recorded = connection.execute("SELECT max(version) FROM schema_migrations").get
+        version = schema_version(connection)
+        assert recorded == version
+        assert connection.pragma("integrity_check") == "ok"
+        if version == NEXT:
+            assert all(traces)
+            return "new"
+        assert not any(traces)
+        return "old"
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("statement", range(1, len(STATEMENTS) + 4))
+def test_an_upgrade_stopped_before_any_statement_was_never_there(golden: Path, statement: int) -> None:
+    """The statements of the migration, and the three that record it."""
+    written = expected(golden)
+    sync_points.arm(f"writer.mid_migration=raise:EIO@{statement}")
+    connection = opened(golden)
+    with pytest.raises(OSError, match="mid_migration"):
+        migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
+    connection.close()
+    sync_points.arm("")
+    assert state(golden) == "old"
+    findings, _ = verify_copy(the_backup(golden))
+    assert findings == []
+    connection = opened(golden)
+    migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
+    assert rows(connection) == written
+    connection.close()
+    assert state(golden) == "new"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path) -> None:
+    seen = {"old": 0, "new": 0}
+    written = None
+    stops = 0
+    finished = False
+    while not finished:
+        path = tmp_path / str(stops) / "memories.db"
+        path.parent.mkdir()
+        shutil.copyfile(GOLDEN[-1], path)
+        written = written or expected(path)
+        vfs = StoppingVFS(stops)
+        connection = None
+        try:
+            connection = open_writer(path, busy=lambda calls: False, vfs="stopping")
+            migrate(connection, path, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
+            finished = True
+        except (apsw.Error, OSError, StoreIOError):
+            pass
+        vfs.left = 1 << 30 if finished else 0
+        if connection is not None:
+            with contextlib.suppress(apsw.Error):
+                connection.close()
+        vfs.unregister()
+        seen[state(path)] += 1
+        again = opened(path)
+        assert rows(again) == written, stops
+        again.close()
+        if not finished:
+            shutil.rmtree(path.parent)
+        stops += 1
+    assert seen["old"] > 10
+    assert seen["new"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("DELETE FROM memories WHERE seq = 1;", "memories instead of"),
+        ("UPDATE memories SET content = 'something else' WHERE is_deleted = 0;", "was another"),
+        ("DROP TRIGGER memories_ai;", "a new memory was not found"),
+        ("DROP TABLE vec_embeddings_1;", "no such table"),
+        ("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all');", "not found by its word"),
+        ("ALTER TABLE memories RENAME COLUMN content TO body;", "no such column"),
+    ],
+)
+def test_an_upgrade_that_spoils_something_is_undone_and_says_why(golden: Path, sql: str, why: str) -> None:
+    written = expected(golden)
+    connection = opened(golden)
+    with pytest.raises(UpgradeRefused, match=why):
+        migrate(connection, golden, SetClock(), migrations=(*load_migrations(), Migration(NEXT, "spoils", sql)))
+    assert rows(connection) == written
+    assert schema_version(connection) == NEXT - 1
+    connection.close()
+    assert check_database(golden, deep=True).findings == []
+
+
+def test_several_migrations_are_one_upgrade(golden: Path) -> None:
+    broken = Migration(NEXT + 1, "broken", "INSERT INTO nowhere VALUES (1);")
+    connection = opened(golden)
+    with pytest.raises(apsw.SQLError):
+        migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC, broken))
+    connection.close()
+    assert state(golden) == "old"
+
+
+def test_an_upgrade_without_room_for_it_changes_nothing(golden: Path) -> None:
+    connection = opened(golden)
+    with pytest.raises(UpgradeRefused, match="free disk"):
+        migrate(
+            connection,
+            golden,
+            SetClock(),
+            migrations=(*load_migrations(), SYNTHETIC),
+            free_bytes=lambda directory: 2 * golden.stat().st_size,
+        )
+    connection.close()
+    assert state(golden) == "old"
+    assert not (golden.parent / "backups").exists()
+
+
+def test_a_damaged_database_is_not_upgraded(golden: Path) -> None:
+    raw = bytearray(golden.read_bytes())
+    raw[4096 * 20 : 4096 * 21] = b"\xff" * 4096
+    golden.write_bytes(raw)
+    connection = opened(golden)
+    with pytest.raises((StoreIOError, apsw.CorruptError)):
+        migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
+    assert schema_version(connection) == NEXT - 1
+    connection.close()
+
+
+def test_the_golden_database_is_refused_unchanged_by_a_release_that_is_older(golden: Path) -> None:
+    connection = opened(golden)
+    before = hashlib.sha256(golden.read_bytes()).digest()
+    with pytest.raises(NewerSchema):
+        migrate(connection, golden, SetClock(), migrations=())
+    assert hashlib.sha256(golden.read_bytes()).digest() == before
+    connection.close()

@@ -1,0 +1,265 @@
+"""What an operator does: back up, restore, check, upgrade, and be sure that what was removed is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.store.connect import open_copy, open_writer
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as daemon:
+        yield daemon
+
+
+def signet(daemon: LiveDaemon, *arguments: str, **more: str) -> tuple[int, Any, str]:
+    """Exit code, the JSON that was printed, and what was said on standard error."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "signet_actors.cli", *arguments, "--json"],
+        env=daemon.environment(**more),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    try:
+        told = json.loads(ran.stdout)
+    except ValueError:
+        told = ran.stdout
+    return ran.returncode, told, ran.stderr
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_backup_of_a_running_daemon_is_verified_private_and_can_be_restored(
+    daemon: LiveDaemon, tmp_path: Path
+) -> None:
+    kept = daemon.api.remember("written before the backup")["id"]
+    code, told, said = signet(daemon, "backup", "--to", str(tmp_path))
+    assert (code, told["success"], told["memories"]) == (0, True, 1), said
+    (inside,) = (daemon.workspace / "memory" / "backups").iterdir()
+    assert (mode(inside), mode(inside.parent), mode(Path(told["path"]))) == (0o600, 0o700, 0o600)
+    assert Path(told["path"]).read_bytes() == inside.read_bytes()
+    assert daemon.api.get("/api/status").ok()["retention"]["lastBackupAt"] is not None
+    lost = daemon.api.remember("written after the backup")["id"]
+
+    code, _, said = signet(daemon, "restore", "latest", "--yes")
+    assert (code, "signet stop" in said) == (73, True)
+    assert daemon.stop() == 0
+    code, told, said = signet(daemon, "restore", "latest", "--yes")
+    assert (code, told["memories_before"], told["memories_after"]) == (0, 2, 1), said
+    assert (Path(told["aside"]) / "memories.db").is_file()
+
+    daemon.start()
+    assert [row["id"] for row in daemon.api.listed()] == [kept]
+    assert daemon.api.recalled("written before the backup") == [kept]
+    assert lost not in {row["id"] for row in daemon.api.listed()}
+
+
+def spoil(daemon: LiveDaemon, sql: str) -> None:
+    """Something was changed behind the stopped daemon's back."""
+    connection = open_writer(daemon.database, busy=lambda calls: False)  # which overwrites what it deletes
+    try:
+        connection.execute(sql)
+    finally:
+        connection.close()
+
+
+def tear(path: Path) -> None:
+    """Pages in the middle of the file are not what SQLite wrote; the first ones can still be read."""
+    raw = bytearray(path.read_bytes())
+    (root,) = _root_pages(path, "idx_memory_jobs_pending")
+    raw[(root - 1) * 4096 : root * 4096] = b"\x5a" * 4096
+    path.write_bytes(raw)
+
+
+def _root_pages(path: Path, name: str) -> list[int]:
+    connection = open_copy(path)
+    try:
+        return [page for (page,) in connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,))]
+    finally:
+        connection.close()
+
+
+def test_a_damaged_database_is_read_but_not_written_until_it_is_restored(daemon: LiveDaemon) -> None:
+    room = daemon.api
+    kept = room.remember("the zebra crosses at noon")["id"]
+    assert signet(daemon, "backup")[0] == 0
+    assert daemon.stop() == 0
+    tear(daemon.database)
+    before = daemon.database.read_bytes()
+
+    daemon.launch()
+    eventually(lambda: health(daemon).get("status") == "degraded", within_s=60, what="degraded")
+    assert "damaged" in health(daemon)["detail"]
+    assert room.recalled("zebra") == [kept]
+    refused = room.post("/api/memory/remember", {"content": "not now"}).refused(503, code="not_applied")
+    assert "signet restore latest" in refused["error"]
+    room.get("/health/ready").refused(503)
+    assert "damaged" in room.get("/api/status").ok()["writer"]["damage"]
+    code, told, _ = signet(daemon, "doctor", "--deep")
+    assert code == 1
+    assert any("damaged" in finding["detail"] for finding in told["findings"])
+    assert daemon.actors()["writer"]["restarts"] == 0
+    assert daemon.stop() == 0
+    assert daemon.database.read_bytes() == before
+
+    code, told, _ = signet(daemon, "doctor", "--deep")
+    assert code == 1
+    assert any("signet restore latest" in finding["remedy"] for finding in told["findings"])
+    code, told, said = signet(daemon, "restore", "latest", "--yes")
+    assert code == 0, (told, said)
+    assert (Path(told["aside"]) / "memories.db").read_bytes() == before
+    daemon.start()
+    assert daemon.api.recalled("zebra") == [kept]
+    daemon.api.remember("and written again")
+
+
+def health(daemon: LiveDaemon) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError, http.client.HTTPException, KeyError):
+        daemon.port = json.loads((daemon.workspace / ".daemon" / "address").read_bytes())["port"]
+        return daemon.api.get("/health").json  # type: ignore[no-any-return]
+    return {}
+
+
+def test_a_database_that_cannot_be_read_ends_the_start_once_and_names_the_way_out(daemon: LiveDaemon) -> None:
+    daemon.api.remember("gone with the first page")
+    assert signet(daemon, "backup")[0] == 0
+    assert daemon.stop() == 0
+    raw = bytearray(daemon.database.read_bytes())
+    raw[100:4096] = b"\xff" * (4096 - 100)
+    daemon.database.write_bytes(raw)
+    code, said = daemon.refused_start()
+    assert code == 78
+    assert "signet doctor" in said
+    assert "signet restore latest" in said
+    assert signet(daemon, "restore", "latest", "--yes")[0] == 0
+    daemon.start()
+    assert len(daemon.api.listed()) == 1
+
+
+def test_one_damaged_memory_is_reported_and_the_daemon_goes_on(daemon: LiveDaemon) -> None:
+    memory_id = daemon.api.remember("a text that rots")["id"]
+    daemon.api.remember("a text that stays")
+    assert daemon.stop() == 0
+    raw = bytearray(daemon.database.read_bytes())
+    position = raw.index(b"a text that rots")
+    raw[position + 5] ^= 1
+    daemon.database.write_bytes(raw)
+    daemon.start()
+    code, told, _ = signet(daemon, "doctor", "--deep")
+    assert code == 1
+    assert any(memory_id in finding["detail"] for finding in told["findings"])
+    eventually(lambda: health(daemon)["status"] == "degraded", within_s=30, what="degraded")
+    assert any(memory_id in text for text in daemon.api.get("/api/status").ok()["retention"]["scrubFindings"])
+    daemon.api.remember("writes go on")
+    code, told, _ = signet(daemon, "backup")
+    assert (code, told["success"]) == (1, False)
+    assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
+
+
+def test_damage_that_a_start_does_not_see_is_found_by_the_scrub_and_stops_the_writes(daemon: LiveDaemon) -> None:
+    daemon.api.remember("whose source is a kestrel", sourceId="kestrel-source")
+    assert daemon.stop() == 0
+    (root,) = _root_pages(daemon.database, "idx_memories_source_id")
+    raw = bytearray(daemon.database.read_bytes())
+    raw[raw.index(b"kestrel-source", (root - 1) * 4096, root * 4096)] ^= 1
+    daemon.database.write_bytes(raw)
+    daemon.start()
+    code, told, _ = signet(daemon, "doctor", "--deep")
+    assert code == 1
+    assert any("signet restore latest" in finding["remedy"] for finding in told["findings"])
+    daemon.api.post("/api/memory/remember", {"content": "not now"}).refused(503, code="not_applied")
+    assert len(daemon.api.listed()) == 1
+    assert daemon.stop() == 0
+    daemon.launch()
+    eventually(lambda: health(daemon).get("status") == "degraded", within_s=60, what="degraded again")
+    assert "damaged" in health(daemon)["detail"]
+
+
+def test_damaged_indexes_are_built_anew_on_demand(daemon: LiveDaemon) -> None:
+    kept = daemon.api.remember("the index forgets the heron", tags="bird")["id"]
+    assert daemon.stop() == 0
+    spoil(daemon, "INSERT INTO memories_fts (memories_fts) VALUES ('delete-all'); DELETE FROM memory_tags")
+    code, told, _ = signet(daemon, "doctor", "--deep")
+    assert code == 1
+    assert any("--repair" in finding["remedy"] for finding in told["findings"])
+    code, told, said = signet(daemon, "doctor", "--repair", "--yes")
+    assert code == 0, (told, said)
+    assert any("repaired" in finding["detail"] for finding in told["findings"])
+    daemon.start()
+    assert daemon.api.recalled("heron") == [kept]
+    assert daemon.api.recalled("heron", tags="bird") == [kept]
+
+
+CANARY = "xyloquartz"
+
+
+def holders(daemon: LiveDaemon) -> list[str]:
+    """Every file of the workspace, except backups, that holds the canary."""
+    return [
+        str(path.relative_to(daemon.workspace))
+        for path in sorted(daemon.workspace.rglob("*"))
+        if path.is_file() and "backups" not in path.parts and CANARY.encode() in path.read_bytes().lower()
+    ]
+
+
+def test_what_was_forgotten_and_purged_is_in_no_file_of_the_workspace(daemon: LiveDaemon) -> None:
+    room = daemon.api
+    for number in range(40):
+        room.remember(f"an ordinary note number {number}")
+    memory_id = room.remember(f"the {CANARY} is in the drawer", tags=f"{CANARY},t")["id"]
+    room.request("PATCH", f"/api/memory/{memory_id}", {"content": f"the {CANARY} moved", "reason": "r"}).ok()
+    room.recall(CANARY)
+    room.request("DELETE", f"/api/memory/{memory_id}?reason=r").ok()
+    assert signet(daemon, "backup")[0] == 0
+    assert holders(daemon) != []
+    assert daemon.stop() == 0
+    spoil(daemon, f"UPDATE memories SET deleted_at = '2020-01-01T00:00:00.000Z' WHERE id = '{memory_id}'")
+    daemon.start()
+    room.post("/api/repair/retention-sweep", {"confirmClock": True}).ok()
+    room.get(f"/api/memory/{memory_id}", include_deleted="true").refused(404)
+    eventually(lambda: holders(daemon) == [], within_s=30, what=f"nothing left ({holders(daemon)})")
+
+    code, told, _ = signet(daemon, "backup", "--prune")
+    assert (code, len(told["pruned"])) == (0, 1)
+    assert not any(CANARY.encode() in path.read_bytes() for path in daemon.workspace.rglob("*") if path.is_file())
+    assert daemon.stop() == 0
+    assert holders(daemon) == []
+
+
+def test_a_writer_that_dies_in_the_middle_of_a_backup_makes_it_in_its_next_life() -> None:
+    with live_daemon(environ={"SIGNET_SYNC_POINTS": "writer.mid_backup=kill@3/1"}) as daemon:
+        ids = [daemon.api.remember(f"memory number {number}")["id"] for number in range(20)]
+        code, told, said = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
+        assert (code, told["memories"]) == (0, 20), said
+        assert daemon.actors()["writer"]["restarts"] == 1
+        assert {row["id"] for row in daemon.api.listed()} == set(ids)
+        names = [path.name for path in (daemon.workspace / "memory" / "backups").iterdir()]
+        assert names == [told["name"]]
+
+
+def test_a_check_that_dies_before_the_copy_has_its_name_leaves_no_backup() -> None:
+    with live_daemon(environ={"SIGNET_SYNC_POINTS": "backup.before_rename=kill"}) as daemon:
+        daemon.api.remember("kept")
+        code, told, _ = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
+        assert (code, "the check of the copy broke" in told["message"]) == (1, True)
+        assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
+        assert daemon.api.get("/api/status").ok()["retention"]["backupProblem"]
