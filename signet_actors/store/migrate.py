@@ -22,6 +22,7 @@ import apsw
 from signet_actors.errors import NewerSchema, StoreIOError
 from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.connect import sync_directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,8 @@ def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> N
 def backup(connection: apsw.Connection, target: Path) -> None:
     """``target`` is a consistent, verified copy of the database, readable by its owner only.
 
-    An older file of that name is replaced only after the new one has passed its integrity check.
+    An older file of that name is replaced only after the new one has passed its integrity check, and the new name is on
+    disk before the caller changes anything: a copy that a power cut takes away would be none.
     Raises ``StoreIOError`` when the copy does not verify.
     """
     partial = target.with_name(target.name + ".partial")
@@ -152,3 +154,4 @@ def backup(connection: apsw.Connection, target: Path) -> None:
     finally:
         os.close(descriptor)
     partial.replace(target)
+    sync_directory(target.parent)
