@@ -84,9 +84,7 @@ def _create(path: Path, vfs: str | None) -> None:
     for leftover in (fresh, fresh.with_name(f"{fresh.name}-journal")):
         leftover.unlink(missing_ok=True)
     os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    connection = apsw.Connection(
-        str(fresh), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs
-    )
+    connection = apsw.Connection(str(fresh), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs)
     try:
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA page_size = 4096")

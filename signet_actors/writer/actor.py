@@ -297,6 +297,8 @@ class Writer:
             self._roster_pending = False
         except (LockTimeout, DiskFull) as error:
             self.log.warning("roster_not_written_yet", error=str(error))
+        except BROKEN_DISK as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
         if frames < self._wal_frames:

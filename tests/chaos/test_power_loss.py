@@ -44,12 +44,13 @@ def report(found: list[Violation], test: str) -> str:
     seed = found[0].seed
     return (
         f"{len(found)} crash images are not what they must be, first: {found[0]}\n"
-        f"replay: SIGNET_CRASH_SEED={seed} SIGNET_CRASH_IMAGES=1 python -m pytest tests/chaos/test_power_loss.py -k {test}"
+        f"replay: SIGNET_CRASH_SEED={seed} SIGNET_CRASH_IMAGES=1"
+        f" python -m pytest tests/chaos/test_power_loss.py -k {test}"
     )
 
 
 def test_a_power_cut_while_the_first_database_is_made_leaves_nothing_or_a_whole_one(survivors: Survivors) -> None:
-    found = violations(FIRST_SEED, survivors, turns=0)
+    found = list(violations(FIRST_SEED, survivors, turns=0))
     assert not found, report(found, "first_database")
     assert survivors.count > 1000
 
@@ -59,7 +60,7 @@ def test_a_power_cut_while_the_first_database_is_made_leaves_nothing_or_a_whole_
 def test_no_power_cut_takes_what_was_answered_or_leaves_half_a_transaction(survivors: Survivors, base: Path) -> None:
     seed = FIRST_SEED
     while survivors.count < IMAGES:
-        found = violations(seed, survivors, base=base)
+        found = list(violations(seed, survivors, base=base))
         assert not found, report(found, "half_a_transaction")
         seed += 1
     print(f"{survivors.count} crash images of seeds {FIRST_SEED} to {seed - 1}, 0 violations")

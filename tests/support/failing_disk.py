@@ -5,19 +5,25 @@ Source: reliability.md R3, R4 and appendix B.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.message import Failure
 from signet_actors.writer import dispatch, idempotency
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import unsound
+from tests.support.store_room import SetClock
 from tests.support.writer_life import Booked, Ledger, Life, Script
 
-TURNS = ("batch", "batch", "housekeep", "passive", "batch", "restart", "batch", "truncate", "batch")
+_LATER_MS = 1_767_225_700_000
+TURNS = ("batch", "housekeep", "passive", "batch", "restart", "batch", "truncate")
+SMALL_BATCHES = Config(writer=WriterConfig(ballast_bytes=0, reply_retention_ms=60_000, batch_limit=4))
+"""So that a batch is several transactions: a disk that fails in one leaves commands that were not begun."""
 
 
 @dataclass
@@ -52,14 +58,17 @@ def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: Faulty
     """A life of the writer under ``fault`` from the moment of its start, and the life after it on a sound disk."""
     shutil.copytree(template, root)
     outcome, ledger, script = Outcome(), before.copy(), Script(seed)
-    life = Life(root, seed=seed, vfs=vfs.name)
+    life = Life(root, seed=seed, vfs=vfs.name, config=SMALL_BATCHES, clock=SetClock(_LATER_MS))
     vfs.arm(fault)
     try:
         life.start()
-        for kind in TURNS:
+        for turn, kind in enumerate(TURNS):
+            if turn % 3 == 0:
+                life.connection.execute("PRAGMA shrink_memory")  # the next commands must read from the disk
             life.work(kind, script, ledger)
             outcome.codes |= {answer_code(item) for item in life.sent}
             if life.writer.group is not None and life.writer.group.storage_full and fault.stays:
+                outcome.fired += vfs.fired
                 vfs.arm(None)  # room again: it must find out by itself
                 life.clock.advance(1000)
                 life.writer.tick()
@@ -71,18 +80,18 @@ def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: Faulty
         if leaving.exit_code != ExitCode.IO_ERROR:
             outcome.wrong.append(f"left with {leaving.exit_code}: {leaving.detail}")
         outcome.codes |= {answer_code(item) for item in life.sent if item.answers}
-    outcome.fired = vfs.fired
+    outcome.fired += vfs.fired
     outcome.wrong += [f"{len(item.answers)} answers to {item.body}" for item in life.sent if len(item.answers) != 1]
     life.abandon()  # whatever the connection still does while it is closed, the disk fails under it too
     vfs.arm(None)
-    outcome.wrong += aftermath(root, life, ledger)
+    outcome.wrong += aftermath(life, ledger)
     shutil.rmtree(root)
     return outcome
 
 
-def aftermath(root: Path, failed: Life, ledger: Ledger) -> list[str]:
+def aftermath(failed: Life, ledger: Ledger) -> list[str]:
     """What is wrong on the disk after ``failed``, whose answers are in ``ledger``; unknown outcomes are asked for."""
-    life = Life(root, seed=99, clock=failed.clock)
+    life = Life(failed.workspace.root, seed=99, clock=failed.clock)
     life.start()
     try:
         wrong = ledger.broken_by(life.connection)
@@ -118,7 +127,4 @@ def reply_kept(life: Life, item: Booked) -> bool:
 
 def every_fault(kind: str, error: str, *, stays: bool) -> Iterator[Fault]:
     """The first, the second, … operation of ``kind`` fails; whoever runs them stops at the first that never fired."""
-    nth = 1
-    while True:
-        yield Fault(kind, nth, error, stays)
-        nth += 1
+    return (Fault(kind, nth, error, stays) for nth in itertools.count(1))

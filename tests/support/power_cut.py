@@ -3,10 +3,10 @@
 ``record`` runs a scripted writer over the recording VFS; ``survive`` opens one crash image with the production code and
 says what is wrong with it. Mutants of the production code are run through the same two functions.
 
-What is checked of every image: it opens; the database is byte for byte one that a whole transaction left, and none older
-than the last answer; every answered command's memory is there as it was answered. The integrity check, the foreign keys,
-the full-text index against its rows and the invariants are functions of those bytes, and are computed once for
-each distinct content.
+What is checked of every image: it opens; the database is byte for byte one that a whole transaction left, and none
+older than the last answer; every answered command's memory is there as it was answered. The integrity check, the
+foreign keys, the full-text index against its rows and the invariants are functions of those bytes, and are computed
+once for each distinct content.
 
 Source: reliability.md R2, R17 and appendix D.
 """
@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
@@ -177,7 +177,7 @@ class Survivors:
 
 
 def unsound(connection: apsw.Connection, path: Path) -> list[str]:
-    """What is wrong with a database that the writer would start on; a schema that was under way is brought up to date."""
+    """What is wrong with a database that the writer would start on; its schema is brought up to date first."""
     migrate(connection, path, SetClock())
     wrong = broken_invariants(connection)
     wrong += [f"a memory without its job: {row}" for row in connection.execute(JOBS_OF_MEMORIES)]
@@ -203,7 +203,7 @@ class Violation(NamedTuple):
         return f"seed {self.seed}, cut after step {self.step}, {self.variant}: {'; '.join(self.wrong[:4])}"
 
 
-def violations(seed: int, survivors: Survivors, *, turns: int = 12, base: Path | None = None) -> list[Violation]:
+def violations(seed: int, survivors: Survivors, *, turns: int = 12, base: Path | None = None) -> Iterator[Violation]:
     """Every violation among the images of one seed."""
     root = survivors.directory.with_name(f"seed-{seed}")
     recorded = record(seed, root, turns=turns, base=base)
@@ -211,9 +211,7 @@ def violations(seed: int, survivors: Survivors, *, turns: int = 12, base: Path |
     marks: list[Mark] = []
     for step in recorded.recording.steps:
         marks.append(step.mark if step.kind == "mark" else marks[-1])
-    found = []
     for image in images(recorded.recording, recorded.before, random.Random(seed)):
         wrong = survivors.survive(image.files, recorded, marks[image.step])
         if wrong:
-            found.append(Violation(seed, image.step, image.variant, wrong))
-    return found
+            yield Violation(seed, image.step, image.variant, wrong)

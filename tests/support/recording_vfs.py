@@ -51,7 +51,7 @@ class Recording:
 
 @contextmanager
 def recorded_files(recording: Recording) -> Iterator[None]:
-    """What the process itself does to names and files inside the block is recorded too: ``os.replace``, ``os.fsync``."""
+    """What the process itself does to its files inside the block is recorded too: ``os.replace``, ``os.fsync``."""
     replace, fsync = os.replace, os.fsync
 
     def replaced(source: Any, target: Any) -> None:
@@ -179,8 +179,8 @@ def images(
     """The images of a power cut after each step, as the files were ``before`` the first one.
 
     For every step: everything applied, nothing but what was synced, ``subsets`` random subsets of what was not, and its
-    write torn after a multiple of 512 bytes, of 1024 bytes, and anywhere; a write that makes the file longer also as the
-    length without the data. Where two choices give the same files, one
+    write torn after a multiple of 512 bytes, of 1024 bytes, and anywhere; a write that makes the file longer also as
+    the length without the data. Where two choices give the same files, one
     image stands for both.
     """
     disks = {name: _Disk(content) for name, content in before.items()}

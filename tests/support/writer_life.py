@@ -1,7 +1,7 @@
 """One life of the real ``Writer`` on a directory, given a seeded script of real commands instead of a bus.
 
-The script is the same for the same seed and the same answers; every command's answer goes into a ``Ledger``, which knows
-what must be on disk from the answers alone.
+The script is the same for the same seed and the same answers; every command's answer goes into a ``Ledger``, which
+knows what must be on disk from the answers alone.
 
 Source: reliability.md R2, R3 and appendix B.
 """
@@ -227,7 +227,7 @@ def touched_by(command: Any) -> set[str]:
 
 
 class Script:
-    """Turns of a writer's work, chosen by ``seed``: batches of commands, checkpoints, housekeeping, and time passing."""
+    """Turns of a writer's work, chosen by ``seed``: batches of commands, checkpoints, housekeeping."""
 
     def __init__(self, seed: int, *, turns: int = 24, checkpoints: bool = True) -> None:
         self.seed = seed
@@ -309,14 +309,33 @@ class Script:
         return f"note {rng.getrandbits(48):x} {words}"
 
 
-_WORDS = "writer disk power page frame commit answer memory search agent queue socket journal snapshot reader".split()
+_WORDS = (
+    "writer",
+    "disk",
+    "power",
+    "page",
+    "frame",
+    "commit",
+    "answer",
+    "memory",
+    "queue",
+    "journal",
+    "snapshot",
+    "reader",
+)
 
 
 class Life:
     """A started writer; ``work`` does one turn of a script."""
 
     def __init__(
-        self, root: Path, *, seed: int = 7, vfs: str | None = None, config: Config | None = None, clock: SetClock | None = None
+        self,
+        root: Path,
+        *,
+        seed: int = 7,
+        vfs: str | None = None,
+        config: Config | None = None,
+        clock: SetClock | None = None,
     ) -> None:
         self.workspace = Workspace(root)
         self.workspace.ensure()
@@ -358,7 +377,7 @@ class Life:
             self.writer.tick()
             return
         plan = checkpoint.Plan(kind, 0)
-        with mock.patch.object(checkpoint, "wanted", lambda *_, **__: plan):
+        with mock.patch.object(checkpoint, "wanted", return_value=plan):
             self.writer.tick()
 
     def abandon(self) -> None:
