@@ -105,6 +105,7 @@ def test_a_disk_that_fails_under_a_reloaded_roster_ends_the_writer(
 ) -> None:
     life = Life(killed[0], vfs=vfs.name)
     life.start()
+    life.clock.advance(1000)  # the same row again would not be written
     vfs.arm(Fault("sync", 1, stays=True))
     with pytest.raises(ActorExit) as leaving:
         life.writer.reload(life.config)

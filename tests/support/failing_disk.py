@@ -23,12 +23,12 @@ from tests.support.writer_life import Booked, Ledger, Life, Script
 _LATER_MS = 1_767_225_700_000
 TURNS = ("batch", "housekeep", "passive", "batch", "restart", "batch", "truncate")
 SMALL_BATCHES = Config(writer=WriterConfig(ballast_bytes=0, reply_retention_ms=60_000, batch_limit=4))
-"""So that a batch is several transactions: a disk that fails in one leaves commands that were not begun."""
+"""So that a batch is several transactions: a disk that fails in one leaves commands not begun."""
 
 
 @dataclass
 class Outcome:
-    """What came of one fault. ``fired`` is how often the disk failed; ``left`` the exit code of each life that ended."""
+    """What came of one fault. ``fired``: how often the disk failed; ``left``: the exit code of each life that ended."""
 
     fired: int = 0
     left: list[int] = field(default_factory=list)

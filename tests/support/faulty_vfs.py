@@ -1,8 +1,8 @@
 """A disk that fails: the n-th read, write, sync or truncation under a connection fails, once or from then on.
 
-An error is raised as SQLite's own layer for files would report it: no space in a write is ``SQLITE_FULL``, all
-else an ``SQLITE_IOERR_*``. One difference to a real disk is on the safe side: apsw reports also those errors that SQLite
-itself would pass over in silence (a log that cannot be cut back to its limit).
+An error is raised as SQLite's own layer for files would report it: no space in a write is ``SQLITE_FULL``, the
+rest an ``SQLITE_IOERR_*``. One difference to a real disk is on the safe side: apsw reports also those errors that
+SQLite itself would pass over in silence (a log that cannot be cut back to its limit).
 
 Source: reliability.md R3; sqlite.org/testing.html "I/O error testing".
 """
