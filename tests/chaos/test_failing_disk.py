@@ -5,9 +5,11 @@ Source: reliability.md R3, R4, R17.
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -19,6 +21,7 @@ from signet_actors.store.migrate import Migration, load_migrations, migrate, sch
 from tests.support.failing_disk import every_fault, prepare, suffer
 from tests.support.faulty_vfs import Fault, FaultyVFS
 from tests.support.power_cut import fast_directory, unsound
+from tests.support.recording_vfs import Recording, RecordingVFS, images, recorded_files
 from tests.support.store_room import SetClock
 from tests.support.writer_life import Ledger, Life
 
@@ -150,6 +153,37 @@ def test_a_disk_that_fails_under_a_migration_leaves_the_old_schema_or_the_new_an
         if not fired:
             break
     assert reached == {NEXT.version - 1, NEXT.version}, "both outcomes are met"
+
+
+@pytest.mark.slow
+def test_a_power_cut_under_a_migration_leaves_the_old_schema_or_the_new_and_a_whole_backup(
+    directory: Path, killed: tuple[Path, Ledger]
+) -> None:
+    template, ledger = killed
+    path = template / "memory" / "memories.db"
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    recording = Recording()
+    vfs = RecordingVFS(recording)
+    with recorded_files(recording), closing(open_writer(path, busy=lambda calls: False, vfs=vfs.name)) as connection:
+        migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT])
+    vfs.unregister()
+    reached = Counter[int]()
+    rng = random.Random(1)
+    for image in images(recording, before, random.Random(1), subsets=1):
+        if recording.steps[image.step].kind == "write" and rng.random() > 0.08:
+            continue  # of the many writes a sample; of everything else each one
+        root = directory / f"image-{image.step}"
+        root.mkdir()
+        for name, data in image.files.items():
+            (root / name).write_bytes(data)
+        try:
+            reached[check_migrated(root / "memories.db", ledger)] += 1
+        except (AssertionError, apsw.Error) as error:
+            error.add_note(f"cut after step {image.step}, {image.variant}")
+            raise
+        shutil.rmtree(root)
+    print(f"{reached.total()} crash images by schema reached: {dict(reached)}")
+    assert set(reached) == {NEXT.version - 1, NEXT.version}, "both outcomes are met"
 
 
 def check_migrated(path: Path, ledger: Ledger) -> int:
