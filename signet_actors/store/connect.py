@@ -8,6 +8,7 @@ Source: reliability.md sections 0 (1-4) and 1 (R5, R14, R15); decisions.md 1, 2,
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import apsw
 import sqlite_vec
 
 from signet_actors.errors import ConfigError, ForeignDatabase
+from signet_actors.runtime.file_sync import sync_to_disk
 
 APPLICATION_ID = 0x5369676E
 """``Sign`` in ASCII: bytes 68-71 of our database file. Source: decisions.md 45."""
@@ -65,35 +67,45 @@ def check_ownership(path: Path) -> bool:
     return True
 
 
+def _create(path: Path, vfs: str | None) -> None:
+    """``path`` is an empty database that bears our id; a kill or a power cut at any point leaves that or nothing.
+
+    Made under another name and renamed when it is whole: a half-written first page would be taken for a foreign file
+    and refused for ever. A log or journal that lies there without its database is not applied to the new one.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = path.with_name(f"{path.name}.new")
+    for leftover in (fresh, fresh.with_name(f"{fresh.name}-journal")):
+        leftover.unlink(missing_ok=True)
+    os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    connection = apsw.Connection(str(fresh), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs)
+    try:
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA page_size = 4096")
+        connection.execute("BEGIN")
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+    for suffix in ("-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    os.replace(fresh, path)
+    sync_to_disk(path.parent)
+    sync_to_disk(path.parent.parent)
+
+
 def _load_vec(connection: apsw.Connection) -> None:
     connection.enable_load_extension(True)
     connection.load_extension(sqlite_vec.loadable_path())
     connection.enable_load_extension(False)
 
 
-def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = None) -> apsw.Connection:
-    """A connection that may write: WAL, ``synchronous=FULL``, no automatic checkpoints, foreign keys on.
-
-    ``busy(n)`` is called when another program holds the lock, n times so far; False gives up.
-    A new file is stamped with our application id before it enters WAL mode, so that the stamp is in the main
-    file whatever happens next. Raises ``ForeignDatabase``, ``ConfigError``, apsw errors.
-    """
-    check_sqlite_version()
-    if not check_ownership(path):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    connection = apsw.Connection(
-        str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs, statementcachesize=256
-    )
+def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) -> None:
+    # Closing does no I/O: a writer that leaves a broken disk must not sync once more what failed to sync before.
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.set_busy_handler(busy)
     _load_vec(connection)
-    if connection.pragma("page_count") == 0:
-        # One transaction: a kill at any point leaves an empty file or one that bears our id.
-        connection.execute("PRAGMA page_size = 4096")
-        connection.execute("BEGIN")
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("COMMIT")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")
@@ -103,13 +115,28 @@ def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = No
     connection.execute("PRAGMA cache_size = -16384")
     connection.execute(f"PRAGMA journal_size_limit = {16 << 20}")
     connection.wal_autocheckpoint(0)
+
+
+def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = None) -> apsw.Connection:
+    """A connection that may write: WAL, ``synchronous=FULL``, no automatic checkpoints, foreign keys on.
+
+    ``busy(n)`` is called when another program holds the lock, n times so far; False gives up.
+    A new file bears our application id before it has its name, so that the stamp is in the main file whatever happens
+    next. Raises ``ForeignDatabase``, ``ConfigError``, apsw errors.
+    """
+    check_sqlite_version()
+    if not check_ownership(path):
+        _create(path, vfs)
+    connection = apsw.Connection(
+        str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs, statementcachesize=256
+    )
+    try:
+        _configure_writer(connection, busy)
+    except BaseException:
+        with contextlib.suppress(apsw.Error):  # the first error is the one that counts
+            connection.close()
+        raise
     return connection
-
-
-def close_without_checkpoint(connection: apsw.Connection) -> None:
-    """The connection is closed; file and write-ahead log are as they were."""
-    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-    connection.close()
 
 
 def open_copy(path: Path) -> apsw.Connection:

@@ -24,6 +24,7 @@ import apsw
 
 from signet_actors.errors import StoreIOError
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.file_sync import sync_to_disk
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.checks import STRUCTURE, Finding, scrub
 from signet_actors.store.connect import open_copy
@@ -112,19 +113,10 @@ def verify_copy(path: Path, *, beat: Callable[[], None] = lambda: None) -> tuple
 
 def install(partial: Path, target: Path) -> None:
     """The file bears the name ``target``, and both file and name are on disk."""
-    sync_file(partial)
+    sync_to_disk(partial)
     sync_point("backup.before_rename")
     partial.replace(target)
-    sync_file(target.parent)
-
-
-def sync_file(path: Path) -> None:
-    """What the file (or directory) holds is on disk."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_to_disk(target.parent)
 
 
 def _make_private(directory: Path) -> None:

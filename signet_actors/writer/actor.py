@@ -48,7 +48,7 @@ from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.store import checkpoint
 from signet_actors.store.checkpoint import Pressure
-from signet_actors.store.connect import check_sqlite_version, close_without_checkpoint, open_reader, open_writer
+from signet_actors.store.connect import check_sqlite_version, open_reader, open_writer
 from signet_actors.store.failures import BROKEN_DISK, DAMAGED, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
@@ -393,7 +393,7 @@ class Writer:
             self.backup.abandon()
             self.backup = None
         if self.connection is not None:
-            close_without_checkpoint(self.connection)
+            self.connection.close()
         self.connection = self.group = None
 
     def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:
@@ -457,6 +457,8 @@ class Writer:
             self._roster_pending = False
         except (LockTimeout, DiskFull) as error:
             self.log.warning("roster_not_written_yet", error=str(error))
+        except BROKEN_DISK as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
         if frames < self._wal_frames:

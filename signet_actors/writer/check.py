@@ -26,7 +26,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.workspace_lock import WorkspaceLock
 from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub
-from signet_actors.store.connect import close_without_checkpoint, open_writer
+from signet_actors.store.connect import open_writer
 from signet_actors.store.failures import DAMAGED, Connection, StoreError
 from signet_actors.store.repairs import repair_indexes
 from signet_actors.writer.restore import finish_restore
@@ -77,7 +77,7 @@ def check_database(path: Path, *, deep: bool = False) -> Checked:
         findings = scrub(connection, deep=deep)
         return Checked(findings, _memories(connection))
     finally:
-        close_without_checkpoint(connection)
+        connection.close()
 
 
 def _memories(connection: Connection) -> int:

@@ -31,6 +31,7 @@ from signet_actors.protocol.http.config_files import (
     WriteConfigReply,
     WriteConfigRequest,
 )
+from signet_actors.runtime.file_sync import sync_to_disk
 
 FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
 MAX_FILE_BYTES = 1024 * 1024
@@ -140,7 +141,7 @@ def _replace(workspace: Path, name: str, data: bytes, abandoned: threading.Event
         except (OSError, OutcomeUnknown):
             aside.unlink(missing_ok=True)
             raise
-        _sync_directory(workspace)
+        sync_to_disk(workspace)
     return warnings
 
 
@@ -180,14 +181,6 @@ def _keep_former(target: Path, directory: Path) -> None:
     os.link(target, aside, follow_symlinks=False)
     aside.replace(directory / target.name)
     aside.unlink(missing_ok=True)  # renaming a second link of the same file onto the first leaves both
-
-
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 ROUTES: tuple[Route, ...] = (

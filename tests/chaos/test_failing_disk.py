@@ -1,0 +1,215 @@
+"""A disk that fails at any operation makes no answer a lie: what was answered is there, what was refused is not.
+
+Source: reliability.md R3, R4, R17.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from signet_actors.errors import ActorExit, ExitCode, StoreIOError
+from signet_actors.store.connect import open_writer
+from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
+from tests.support.failing_disk import every_fault, prepare, suffer
+from tests.support.faulty_vfs import Fault, FaultyVFS
+from tests.support.power_cut import fast_directory, unsound
+from tests.support.recording_vfs import Recording, RecordingVFS, images, recorded_files
+from tests.support.store_room import SetClock
+from tests.support.writer_life import Ledger, Life
+
+FAULTS = [
+    ("read", "EIO", False),
+    ("read", "EIO", True),
+    ("write", "EIO", False),
+    ("write", "EIO", True),
+    ("write", "ENOSPC", False),
+    ("write", "ENOSPC", True),
+    ("sync", "EIO", False),
+    ("sync", "EIO", True),
+    ("truncate", "EIO", False),
+    ("truncate", "EIO", True),
+]
+"""Of ENOSPC under a read, a sync or a truncation SQLite makes the same ``SQLITE_IOERR_*`` as of EIO."""
+NEXT = Migration(
+    len(load_migrations()) + 1,
+    "next",
+    "CREATE TABLE next_release (id INTEGER PRIMARY KEY, content TEXT NOT NULL) STRICT;"
+    " INSERT INTO next_release (content) SELECT content FROM memories;"
+    " UPDATE memories SET why = 'migrated';",
+)
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with fast_directory() as directory:
+        yield directory
+
+
+@pytest.fixture
+def vfs() -> Iterator[FaultyVFS]:
+    vfs = FaultyVFS()
+    yield vfs
+    vfs.unregister()
+
+
+@pytest.fixture
+def killed(directory: Path) -> tuple[Path, Ledger]:
+    """A workspace whose writer was killed, and what it had answered."""
+    return directory / "killed", prepare(directory / "killed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "error", "stays"), FAULTS)
+def test_every_single_failure_of_the_disk_is_answered_by_what_is_certain(
+    directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS, kind: str, error: str, stays: bool
+) -> None:
+    codes: Counter[str] = Counter()
+    left = faults = 0
+    for fault in every_fault(kind, error, stays=stays):
+        outcome = suffer(fault, *killed, directory / f"life-{fault.nth}", vfs)
+        assert not outcome.wrong, f"{fault}: {outcome.wrong}"
+        codes.update(outcome.codes - {""})
+        left += bool(outcome.left)
+        if not outcome.fired:
+            break
+        faults += 1
+    print(f"{faults} faults, {left} lives ended by them, refusals by code {dict(codes)}")
+    assert faults > 3
+    if error == "ENOSPC":
+        assert set(codes) == {"storage_full"}, "a full disk is refused as such"
+        assert not left, "a full disk heals without a restart"
+    else:
+        assert left
+        assert set(codes) <= {"outcome_unknown", "not_applied"}
+
+
+def test_a_failed_sync_under_a_commit_ends_the_writer_and_what_it_had_answered_is_there(
+    directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS
+) -> None:
+    for nth in range(1, 30):
+        outcome = suffer(Fault("sync", nth), *killed, directory / f"life-{nth}", vfs)
+        assert not outcome.wrong
+        if "outcome_unknown" in outcome.codes:
+            assert outcome.left == [74]
+            return
+    raise AssertionError("no commit was reached")
+
+
+def test_a_disk_that_fails_under_a_reloaded_roster_ends_the_writer(
+    directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS
+) -> None:
+    life = Life(killed[0], vfs=vfs.name)
+    life.start()
+    life.clock.advance(1000)  # the same row again would not be written
+    vfs.arm(Fault("sync", 1, stays=True))
+    with pytest.raises(ActorExit) as leaving:
+        life.writer.reload(life.config)
+    assert leaving.value.exit_code == ExitCode.IO_ERROR
+    life.abandon()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "error", "stays"),
+    [
+        ("read", "EIO", False),
+        ("write", "EIO", False),
+        ("write", "EIO", True),
+        ("write", "ENOSPC", False),
+        ("sync", "EIO", False),
+        ("sync", "EIO", True),
+    ],
+)
+def test_a_disk_that_fails_under_a_migration_leaves_the_old_schema_or_the_new_and_a_whole_backup(
+    directory: Path, killed: tuple[Path, Ledger], vfs: FaultyVFS, kind: str, error: str, stays: bool
+) -> None:
+    template, ledger = killed
+    reached = set()
+    for fault in every_fault(kind, error, stays=stays):
+        root = directory / f"migration-{fault.nth}"
+        shutil.copytree(template / "memory", root)
+        path = root / "memories.db"
+        vfs.arm(fault)
+        try:
+            connection = open_writer(path, busy=lambda calls: False, vfs=vfs.name)
+            try:
+                migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT])
+            finally:
+                connection.close()
+        except (apsw.Error, StoreIOError, OSError):
+            assert vfs.fired
+        fired = vfs.fired
+        vfs.arm(None)
+        reached.add(check_migrated(path, ledger))
+        shutil.rmtree(root)
+        if not fired:
+            break
+    assert reached == {NEXT.version - 1, NEXT.version}, "both outcomes are met"
+
+
+@pytest.mark.slow
+def test_a_power_cut_under_a_migration_leaves_the_old_schema_or_the_new_and_a_whole_backup(
+    directory: Path, killed: tuple[Path, Ledger]
+) -> None:
+    template, ledger = killed
+    path = template / "memory" / "memories.db"
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    recording = Recording()
+    vfs = RecordingVFS(recording)
+    with recorded_files(recording), closing(open_writer(path, busy=lambda calls: False, vfs=vfs.name)) as connection:
+        migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT])
+    vfs.unregister()
+    reached = Counter[int]()
+    rng = random.Random(1)
+    for image in images(recording, before, random.Random(1), subsets=1):
+        if recording.steps[image.step].kind == "write" and rng.random() > 0.08:
+            continue  # of the many writes a sample; of everything else each one
+        root = directory / f"image-{image.step}"
+        root.mkdir()
+        for name, data in image.files.items():
+            (root / name).write_bytes(data)
+        try:
+            reached[check_migrated(root / "memories.db", ledger)] += 1
+        except (AssertionError, apsw.Error) as error:
+            error.add_note(f"cut after step {image.step}, {image.variant}")
+            raise
+        shutil.rmtree(root)
+    print(f"{reached.total()} crash images by schema reached: {dict(reached)}")
+    assert set(reached) == {NEXT.version - 1, NEXT.version}, "both outcomes are met"
+
+
+def check_migrated(path: Path, ledger: Ledger) -> int:
+    """The schema that was reached; old or new, the database is whole, and it can be brought up to date."""
+    connection = open_writer(path, busy=lambda calls: False)
+    try:
+        reached = schema_version(connection)
+        assert not ledger.broken_by(connection)
+        copied = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'next_release'").get
+        assert copied == (1 if reached == NEXT.version else 0)
+        backup = path.with_name(f"memories.schema-{NEXT.version - 1}.backup.db")
+        if reached == NEXT.version or backup.exists():
+            check_backup(backup, ledger)
+        assert migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT]) == NEXT.version - reached
+        assert not ledger.broken_by(connection)
+        check_backup(backup, ledger)
+        return reached
+    finally:
+        connection.close()
+
+
+def check_backup(backup: Path, ledger: Ledger) -> None:
+    copy = open_writer(backup, busy=lambda calls: False)
+    try:
+        assert schema_version(copy) == NEXT.version - 1
+        assert not ledger.broken_by(copy)
+        assert not unsound(copy, backup)
+    finally:
+        copy.close()

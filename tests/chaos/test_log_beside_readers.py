@@ -1,0 +1,116 @@
+"""However slow the readers are, the write-ahead log stays bounded while the writer is flat out.
+
+``SIGNET_LOG_SECONDS`` seconds (10 unless set; 300 in a long run).
+
+Source: reliability.md R14.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from signet_actors.config.schema import Config, WriterConfig
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.store.connect import open_reader
+from signet_actors.store.snapshot import ReadTimeout, snapshot
+from tests.support.power_cut import fast_directory, unsound
+from tests.support.store_room import Asked, remembering
+from tests.support.writer_life import Life
+
+SECONDS = float(os.environ.get("SIGNET_LOG_SECONDS", "10"))
+LIMIT_BYTES = 64 << 20
+READERS = 4
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with fast_directory() as directory:
+        yield directory
+
+
+class SlowReaders:
+    """Four connections; each holds a snapshot for 0.1 s to 1.5 s, again and again, so that one is always held."""
+
+    def __init__(self, path: Path, read_timeout_ms: int) -> None:
+        self.path = path
+        self.timeout_ns = read_timeout_ms * 1_000_000
+        self.stopping = threading.Event()
+        self.snapshots = 0
+        self.problems: list[str] = []
+        self._threads = [threading.Thread(target=self._read, args=(seed,)) for seed in range(READERS)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        for thread in self._threads:
+            thread.join(30)
+            assert not thread.is_alive()
+
+    def _read(self, seed: int) -> None:
+        rng = random.Random(seed)
+        clock = SystemClock()
+        connection = open_reader(self.path)
+        try:
+            while not self.stopping.is_set():
+                try:
+                    with snapshot(connection, clock, deadline_ns=clock.monotonic_ns() + self.timeout_ns) as view:
+                        before = view.value("SELECT count(*) FROM memories")
+                        self.stopping.wait(rng.uniform(0.1, 1.5))
+                        if view.value("SELECT count(*) FROM memories") != before:
+                            self.problems.append("a snapshot moved under its reader")
+                        self.snapshots += 1
+                except ReadTimeout:
+                    continue
+        finally:
+            connection.close()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(60 + 3 * SECONDS)
+def test_the_log_stays_bounded_beside_readers_that_always_hold_a_snapshot(directory: Path) -> None:
+    config = Config(writer=WriterConfig(ballast_bytes=0))
+    life = Life(directory / "w", config=config, clock=SystemClock())  # type: ignore[arg-type]
+    life.start()
+    wal = life.path.with_name("memories.db-wal")
+    largest = commits = 0
+    longest_s = 0.0
+    text = " ".join(f"word{number}" for number in range(150))
+    try:
+        with SlowReaders(life.path, config.searcher.read_timeout_ms) as readers:
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until:
+                batch = [
+                    Asked(command, f"message-{commits}-{number}", frames)
+                    for number in range(64)
+                    for command, frames in [remembering(f"{commits} {number} {text}", vector=[number, commits, 1.0])]
+                ]
+                begun = time.monotonic()
+                life.writer.handle(batch)  # type: ignore[arg-type]
+                longest_s = max(longest_s, time.monotonic() - begun)
+                assert not [item for item in batch if _refused(item)]
+                commits += 1
+                largest = max(largest, wal.stat().st_size)
+            assert readers.snapshots > READERS
+            assert readers.problems == []
+        print(f"{commits} commits of 64, log at most {largest >> 20} MB, longest turn {longest_s * 1000:.0f} ms")
+        assert largest <= LIMIT_BYTES
+        assert largest > 8 << 20, "the readers were not in the way"
+        assert unsound(life.connection, life.path) == []
+    finally:
+        life.abandon()
+
+
+def _refused(item: Any) -> bool:
+    return not hasattr(item.answer, "id")

@@ -1,0 +1,130 @@
+"""The real writer on a disk that fails under it, and what must be true of its answers and of what the disk then holds.
+
+Source: reliability.md R3, R4 and appendix B.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from signet_actors.config.schema import Config, WriterConfig
+from signet_actors.errors import ActorExit, ErrorCode, ExitCode
+from signet_actors.protocol.message import Failure
+from signet_actors.writer import dispatch, idempotency
+from tests.support.faulty_vfs import Fault, FaultyVFS
+from tests.support.power_cut import unsound
+from tests.support.store_room import SetClock
+from tests.support.writer_life import Booked, Ledger, Life, Script
+
+_LATER_MS = 1_767_225_700_000
+TURNS = ("batch", "housekeep", "passive", "batch", "restart", "batch", "truncate")
+SMALL_BATCHES = Config(writer=WriterConfig(ballast_bytes=0, reply_retention_ms=60_000, batch_limit=4))
+"""So that a batch is several transactions: a disk that fails in one leaves commands not begun."""
+
+
+@dataclass
+class Outcome:
+    """What came of one fault. ``fired``: how often the disk failed; ``left``: the exit code of each life that ended."""
+
+    fired: int = 0
+    left: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    codes: set[str] = field(default_factory=set)
+
+
+def prepare(root: Path, seed: int = 3) -> Ledger:
+    """A database as a killed writer leaves it: with memories, and with a log that the next start must recover."""
+    ledger, script = Ledger(), Script(seed)
+    life = Life(root, seed=seed)
+    life.start()
+    for _ in range(8):
+        life.work("batch", script, ledger)
+    killed = root.with_name(f"{root.name}-killed")
+    shutil.copytree(life.path.parent, killed)
+    life.abandon()
+    shutil.rmtree(life.path.parent)
+    killed.rename(life.path.parent)
+    for path in life.path.parent.glob("*-shm"):
+        path.unlink()
+    assert life.path.with_name("memories.db-wal").stat().st_size > 0
+    return ledger
+
+
+def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: FaultyVFS, *, seed: int = 11) -> Outcome:
+    """A life of the writer under ``fault`` from the moment of its start, and the life after it on a sound disk."""
+    shutil.copytree(template, root)
+    outcome, ledger, script = Outcome(), before.copy(), Script(seed)
+    life = Life(root, seed=seed, vfs=vfs.name, config=SMALL_BATCHES, clock=SetClock(_LATER_MS))
+    vfs.arm(fault)
+    try:
+        life.start()
+        for turn, kind in enumerate(TURNS):
+            if turn % 3 == 0:
+                life.connection.execute("PRAGMA shrink_memory")  # the next commands must read from the disk
+            life.work(kind, script, ledger)
+            outcome.codes |= {answer_code(item) for item in life.sent}
+            if life.writer.group is not None and life.writer.group.storage_full and fault.stays:
+                outcome.fired += vfs.fired
+                vfs.arm(None)  # room again: it must find out by itself
+                life.clock.advance(1000)
+                life.writer.tick()
+                if life.writer.group.storage_full:
+                    outcome.wrong.append("room again, and still full")
+        life.writer.drain()
+    except ActorExit as leaving:
+        outcome.left.append(leaving.exit_code)
+        if leaving.exit_code != ExitCode.IO_ERROR:
+            outcome.wrong.append(f"left with {leaving.exit_code}: {leaving.detail}")
+        outcome.codes |= {answer_code(item) for item in life.sent if item.answers}
+    outcome.fired += vfs.fired
+    outcome.wrong += [f"{len(item.answers)} answers to {item.body}" for item in life.sent if len(item.answers) != 1]
+    life.abandon()  # whatever the connection still does while it is closed, the disk fails under it too
+    vfs.arm(None)
+    outcome.wrong += aftermath(life, ledger)
+    shutil.rmtree(root)
+    return outcome
+
+
+def aftermath(failed: Life, ledger: Ledger) -> list[str]:
+    """What is wrong on the disk after ``failed``, whose answers are in ``ledger``; unknown outcomes are asked for."""
+    life = Life(failed.workspace.root, seed=99, clock=failed.clock)
+    life.start()
+    try:
+        wrong = ledger.broken_by(life.connection)
+        unknown = [item for item in failed.sent if item.answers and unknown_outcome(item)]
+        kept = sum(reply_kept(life, item) for item in unknown)
+        if kept not in (0, len(unknown)):
+            wrong.append(f"{kept} of {len(unknown)} commands of one transaction are applied")
+        ledger.uncertain.clear()
+        for item in unknown:
+            life.writer.handle([retry := item.again()])  # type: ignore[list-item]
+            if isinstance(retry.answer, Failure):
+                wrong.append(f"the retry was answered {retry.answer}")
+        wrong += ledger.broken_by(life.connection)
+        wrong += unsound(life.connection, life.path)
+    finally:
+        life.abandon()
+    return wrong
+
+
+def unknown_outcome(item: Booked) -> bool:
+    return isinstance(item.answer, Failure) and item.answer.code is ErrorCode.OUTCOME_UNKNOWN
+
+
+def answer_code(item: Booked) -> str:
+    """The code of a refusal, else an empty text."""
+    return item.answer.code.value if isinstance(item.answer, Failure) else ""
+
+
+def reply_kept(life: Life, item: Booked) -> bool:
+    key, digest = idempotency.request_key(item.header, dispatch.idempotency_of(item.body))
+    return idempotency.earlier_reply(life.connection, key, digest) is not None
+
+
+def every_fault(kind: str, error: str, *, stays: bool) -> Iterator[Fault]:
+    """The first, the second, … operation of ``kind`` fails; whoever runs them stops at the first that never fired."""
+    return (Fault(kind, nth, error, stays) for nth in itertools.count(1))

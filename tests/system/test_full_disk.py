@@ -1,0 +1,136 @@
+"""A disk that is full: writes are refused as such and at once, reads and deletions go on, and room is noticed unasked.
+
+Source: reliability.md R4; decisions.md 44.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.small_disk import fill, small_disk
+
+pytestmark = pytest.mark.system
+
+DISK_BYTES = 48 << 20
+CONFIG = "searcher:\n  processes: 2\nwriter:\n  ballastBytes: 1048576\n"
+TEXT = "words that need room on the disk " * 12
+
+
+@pytest.fixture
+def daemon() -> Iterator[LiveDaemon]:
+    """A daemon whose workspace is a small disk."""
+    with live_daemon(started=False) as daemon, small_disk(daemon.workspace, DISK_BYTES):
+        daemon.configure(CONFIG)
+        daemon.start()
+        try:
+            yield daemon
+        finally:
+            daemon.close()
+
+
+class Writes:
+    """Memories that one client asks to be remembered, and what it was answered."""
+
+    def __init__(self, daemon: LiveDaemon) -> None:
+        self.daemon = daemon
+        self.kept: dict[str, str] = {}
+        self.refused: set[str] = set()
+        self.statuses: Counter[int] = Counter()
+        self.slowest_refusal_s = 0.0
+        self._numbers = itertools.count()
+
+    def one(self) -> int:
+        content = f"note {next(self._numbers)} {TEXT}"
+        begun = time.monotonic()
+        answer = self.daemon.api.post("/api/memory/remember", {"content": content})
+        took = time.monotonic() - begun
+        self.statuses[answer.status] += 1
+        if answer.status == 200:
+            self.kept[answer.json["id"]] = content.strip()
+        else:
+            answer.refused(507, code="storage_full")
+            self.refused.add(content.strip())
+            self.slowest_refusal_s = max(self.slowest_refusal_s, took)
+        return answer.status
+
+    def until(self, status: int) -> None:
+        for _ in range(2000):
+            if self.one() == status:
+                return
+        raise AssertionError(f"never answered {status}: {self.statuses}")
+
+    def check(self) -> None:
+        stored = {row["id"]: row["content"] for row in self.daemon.api.listed()}
+        assert {memory_id: stored.get(memory_id) for memory_id in self.kept} == self.kept, "answered, and not there"
+        assert not self.refused & set(stored.values()), "refused, and there"
+
+
+def test_a_full_disk_refuses_writes_serves_the_rest_and_heals_without_a_restart(daemon: LiveDaemon) -> None:
+    filler = daemon.workspace / "filler"
+    writes = Writes(daemon)
+    for _ in range(10):
+        assert writes.one() == 200
+    lives = daemon.children()
+    ballast = next(daemon.workspace.glob("**/*ballast*"))
+    assert ballast.stat().st_size == 1 << 20
+
+    fill(filler)
+    writes.until(507)
+    assert not ballast.exists(), "the reserve was not given up"
+
+    # The reserve is for what frees space: a memory can be forgotten, softly and for good.
+    first, second, *_ = writes.kept
+    daemon.api.request("DELETE", f"/api/memory/{first}?reason=room").ok()
+    del writes.kept[first]
+
+    for _ in range(3):
+        fill(filler)  # and now without a reserve
+        writes.until(507)
+        assert daemon.api.recalled("words room disk"), "recall goes on"
+        assert daemon.api.get("/health/live").status == 200
+    assert set(writes.statuses) == {200, 507}
+
+    filler.unlink()
+    begun = time.monotonic()
+    eventually(lambda: writes.one() == 200, within_s=30, what="writes again")
+    healed_s = time.monotonic() - begun
+    daemon.api.request("DELETE", f"/api/memory/{second}?reason=room").ok()
+    del writes.kept[second]
+    eventually(ballast.exists, what="the reserve is taken in again")
+    assert daemon.children() == lives, "a process was restarted"
+    writes.check()
+    print(f"slowest refusal {writes.slowest_refusal_s * 1000:.0f} ms, writes again after {healed_s:.1f} s")
+    assert daemon.stop() == 0
+    assert daemon.broken_invariants() == []
+    assert daemon.faults() == []
+
+
+def test_a_daemon_starts_on_a_full_disk_serves_reads_and_takes_writes_when_there_is_room(daemon: LiveDaemon) -> None:
+    filler = daemon.workspace / "filler"
+    writes = Writes(daemon)
+    for _ in range(5):
+        assert writes.one() == 200
+    fill(filler)
+    writes.until(507)
+    fill(filler)
+    daemon.kill("writer")
+
+    def up() -> bool:
+        return daemon.actors()["writer"]["incarnation"] == 2 and daemon.actors()["writer"]["state"] == "up"
+
+    eventually(up, within_s=60, what="a new writer")
+    assert daemon.api.recalled("words room disk")
+    fill(filler)
+    writes.until(507)
+    filler.unlink()
+    eventually(lambda: writes.one() == 200, within_s=30, what="writes again")
+    writes.check()
+    assert daemon.stop() == 0
+    assert daemon.broken_invariants() == []
