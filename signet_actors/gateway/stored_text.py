@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from signet_actors.domain.chunking import chunk_by_sentence
+from signet_actors.domain.chunking import chunk_by_sentence, chunk_target
 from signet_actors.domain.memories import infer_type, parse_prefixes
 from signet_actors.domain.normalization import content_hash, storage_content
 from signet_actors.errors import Busy, InvalidRequest, SignetError
@@ -195,7 +195,7 @@ def _remembered_text(state: GatewayState, raw: str) -> RememberedText:
     if len(content) > guardrails.max_content_chars:
         # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
         unique: dict[str, str] = {}
-        for chunk in chunk_by_sentence(content, guardrails.chunk_target_chars):
+        for chunk in chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars)):
             unique.setdefault(content_hash(chunk), chunk)
         chunks = tuple(unique.values())
     return RememberedText(content, redacted, pinned, tags, infer_type(content), chunks)
