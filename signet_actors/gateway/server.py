@@ -8,7 +8,9 @@ Every refusal carries the JSON error body and closes the connection. The close l
 once, input is thrown away for a moment, so that the client can read the answer instead of getting a reset.
 
 What is unanswered is bounded too, over all connections: a request beyond the bounds is refused with 503 as soon as its
-head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers.
+head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers. A short
+one keeps its connection then, because a new one would cost more than the answer. Where no connection is free, the one
+that has been idle longest makes room.
 
 Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
 """
@@ -18,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -33,6 +36,8 @@ from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
 MAX_HEADERS = 128
 MAX_PIPELINED = 8
 LINGER_S = 1.0
+CROWD_PASSES_S = 1.0
+_PACE_S = 0.25
 LINGER_BYTES = 64 * 1024 * 1024
 LARGE_BODY_BYTES = 64 * 1024
 GONE = "signet.gone"
@@ -48,7 +53,7 @@ class WireLimits:
 
     ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the
     bytes of their bodies (declared, or received where nothing is declared), and those with more than
-    ``LARGE_BODY_BYTES`` of body.
+    ``LARGE_BODY_BYTES`` of body. ``wait_ms`` and ``unanswered_least``: see ``Admission``.
     """
 
     header_bytes: int = 16 * 1024
@@ -59,29 +64,66 @@ class WireLimits:
     keep_alive_ms: int = 15_000
     connections: int = 256
     unanswered: int = 512
+    unanswered_least: int = 64
+    wait_ms: int = 100
     unanswered_bytes: int = 32 * 1024 * 1024
     unanswered_large: int = 4
 
 
 class Admission:
-    """What all connections of this process hold at the moment."""
+    """What all connections of this process hold at the moment.
 
-    def __init__(self) -> None:
+    A crowd that passes is let in up to ``unanswered``. Where it stands for longer than ``CROWD_PASSES_S``, only so many
+    are let in as are answered within ``wait_ms`` at the pace of the last moments (at least ``unanswered_least``): more
+    would wait longer, and not one more would be answered.
+
+    Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.connections = 0
         self.requests = 0
         self.body_bytes = 0
         self.large = 0
         self.shed = 0
+        self._now = now
+        self._crowd_began: float | None = None
+        self._crowd_seen = 0.0
+        self._answered = 0
+        self._pace_began = now()
+        self._pace = 0.0
 
     def admit(self, declared: int, limits: WireLimits) -> Admitted | None:
         """The request counts from now on, or None: it must be refused."""
         admitted = Admitted(self)
-        if self.requests >= limits.unanswered or not admitted.grow(declared, limits):
+        if self.requests >= self._room(limits) or not admitted.grow(declared, limits):
             self.shed += 1
             return None
         self.requests += 1
         admitted.counted = True
         return admitted
+
+    def answered(self) -> None:
+        """One request fewer is unanswered."""
+        self.requests -= 1
+        self._answered += 1
+
+    def _room(self, limits: WireLimits) -> int:
+        if self.requests < min(limits.unanswered_least, limits.unanswered):
+            return limits.unanswered
+        now = self._now()
+        since = now - self._pace_began
+        if since >= _PACE_S:
+            self._pace = self._answered / since
+            self._pace_began, self._answered = now, 0
+        in_time = max(limits.unanswered_least, int(self._pace * limits.wait_ms / 1000))
+        if self.requests < in_time:
+            return limits.unanswered
+        if self._crowd_began is None or now - self._crowd_seen > CROWD_PASSES_S:
+            self._crowd_began = now
+        self._crowd_seen = now
+        stands = now - self._crowd_began > CROWD_PASSES_S
+        return min(in_time, limits.unanswered) if stands else limits.unanswered
 
 
 class Admitted:
@@ -111,7 +153,8 @@ class Admitted:
 
     def release(self) -> None:
         """The request holds nothing more; again is harmless."""
-        self._admission.requests -= self.counted
+        if self.counted:
+            self._admission.answered()
         self._admission.body_bytes -= self.body_bytes
         self._admission.large -= self.body_bytes > LARGE_BODY_BYTES
         self.counted = False
@@ -181,13 +224,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._arriving: Admitted | None = None  # the part of the request whose body is arriving
         self._grows = False  # whether its size was not declared
         self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
+        self._application = self.app
+        self._idle_since = 0.0
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         admission = self.settings.admission
-        if admission.connections >= self.limits.connections:
+        self._idle_since = self.loop.time()
+        if admission.connections >= self.limits.connections and not self._another_makes_room():
             if len(self.connections) > 2 * self.limits.connections:
                 self._closing = True
                 self.settings.refused += 1
@@ -198,6 +244,31 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._counted = True
         admission.connections += 1
         self._arm(self.limits.header_ms, self._head_late)
+
+    def _another_makes_room(self) -> bool:
+        """The connection that has been idle longest is closed; False when none is idle."""
+        idle = [other for other in self.connections if isinstance(other, BoundedHttpProtocol) and other.is_idle]
+        if not idle:
+            return False
+        longest = min(idle, key=lambda other: other._idle_since)
+        longest._closing = True
+        longest._disarm()
+        longest._unset_keepalive_if_required()
+        longest._discount()
+        longest.transport.close()
+        return True
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it is counted, nothing of a request has arrived, and nothing is to be answered."""
+        return (
+            self._counted
+            and not self._closing
+            and self._in_head
+            and not self._head_begun
+            and not self._head_fed
+            and (self.cycle is None or self.cycle.response_complete)
+        )
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
@@ -276,7 +347,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head_begun = False
         self._check_head()
-        self._admit()
+        self.app = self._application if self._admit() else self._turn_away
         self._body_bytes = 0
         try:
             super().on_headers_complete()
@@ -335,18 +406,26 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if name == b"expect" and value.strip().lower() != b"100-continue":
                 self._stop(_Verdict(417, ErrorCode.INVALID_REQUEST, "Unknown expectation"))
 
-    def _admit(self) -> None:
-        """The request is counted among the unanswered ones. A question for the health, without a body, always is
-        admitted: who asks under a flood must hear that the daemon lives."""
+    def _admit(self) -> bool:
+        """The request is counted among the unanswered ones, or must be turned away. A question for the health, without
+        a body, always is admitted: who asks under a flood must hear that the daemon lives."""
         declared = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
         self._grows = any(name == b"transfer-encoding" for name, _ in self.headers)
         self._arriving = None
         path = self.url.partition(b"?")[0]
         if (path == b"/health" or path.startswith(b"/health/")) and not declared and not self._grows:
-            return
+            return True
         self._arriving = self.settings.admission.admit(declared, self.limits)
-        if self._arriving is None:
+        if self._arriving is None and (self._grows or declared > LARGE_BODY_BYTES):
             self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+        return self._arriving is not None
+
+    async def _turn_away(self, _scope: Any, _receive: Any, send: Any) -> None:
+        """The application of a request that is not admitted and short enough to be read past."""
+        self.settings.refused += 1
+        body, headers = self._refusal(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """The handler runs; what its request holds is held until it has ended, whether or not the client has gone."""
@@ -358,6 +437,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.tasks.add(task)
         if admitted is not None:
             task.add_done_callback(lambda _: admitted.release())
+
+    def on_response_complete(self) -> None:
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
 
     def _drop_pipeline(self) -> None:
         """Requests that no handler has begun are forgotten."""
@@ -451,20 +534,24 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._linger()
 
     def _write_verdict(self, verdict: _Verdict) -> None:
+        body, headers = self._refusal(verdict)
+        headers = [*self.server_state.default_headers, *headers, (b"connection", b"close")]
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
+
+    def _refusal(self, verdict: _Verdict) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+        """Body and headers that tell of ``verdict``."""
         body = msgspec.json.encode({"error": verdict.detail, "code": verdict.code})
         headers = [
-            *self.server_state.default_headers,
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
             (b"cache-control", b"no-store"),
             (b"x-content-type-options", b"nosniff"),
             (b"x-signet-trace-id", self.settings.new_trace_id().encode()),
         ]
         if verdict.retry_after_ms is not None:
             headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
-        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
-        self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
+        return body, headers
 
     def _linger(self) -> None:
         """Our side of the connection is ended; the other side has a moment to read and close."""
