@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from signet_actors.config.schema import Config
 from signet_actors.gateway.guard import GuardPolicy, guard_policy
 from signet_actors.gateway.readiness import Readiness, readiness
+from signet_actors.gateway.stored_text import ChunkWrites
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 
@@ -64,6 +65,7 @@ class GatewayState:
     port: int
     started_at_ms: int
     guard: GuardPolicy = field(init=False)
+    chunk_writes: ChunkWrites = field(default_factory=ChunkWrites)
     draining: bool = False
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: EdgeCounters = field(default_factory=EdgeCounters)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -37,6 +39,10 @@ ADMITTED_CHARS: Final = 16_384
 LONG_TEXT_THREADS: Final = 2
 MAX_WAITING: Final = 8
 """Long texts that wait for a thread; the longest content of all takes a thread for about a second."""
+
+CHUNKS_AT_ONCE: Final = 1000
+"""Chunks in one commit: about a quarter of a second of the writer."""
+CHUNKS_WAITING: Final = 4000
 
 T = TypeVar("T")
 
@@ -71,6 +77,60 @@ class LongTexts:
 
 
 LONG_TEXTS: Final = LongTexts()
+
+
+class ChunkWrites:
+    """Chunks on their way to the writer: so many at once that a commit of them all keeps nobody waiting for long.
+
+    Whoever does not fit waits for its turn, first come first served; who would wait too long is refused at once.
+    Serves one event loop.
+
+    Source: reliability.md R13.
+    """
+
+    def __init__(self, at_once: int = CHUNKS_AT_ONCE, waiting: int = CHUNKS_WAITING) -> None:
+        self._at_once = at_once
+        self._most_waiting = waiting
+        self._under_way = 0
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @asynccontextmanager
+    async def turn(self, chunks: int) -> AsyncIterator[None]:
+        """Inside, the ``chunks`` may be sent. Raises Busy where too many wait already."""
+        if self._queue or not self._fits(chunks):
+            if self._queue and sum(count for count, _ in self._queue) + chunks > self._most_waiting:
+                raise Busy("too many long texts are waiting for the writer", retry_after_ms=1000)
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append((chunks, turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._under_way -= chunks  # its turn had come, and nobody takes it
+                self._admit()
+                raise
+        else:
+            self._under_way += chunks
+        try:
+            yield
+        finally:
+            self._under_way -= chunks
+            self._admit()
+
+    def _fits(self, chunks: int) -> bool:
+        return not self._under_way or self._under_way + chunks <= self._at_once
+
+    def _admit(self) -> None:
+        while self._queue:
+            chunks, turn = self._queue[0]
+            if turn.cancelled():
+                self._queue.popleft()
+            elif self._fits(chunks):
+                self._queue.popleft()
+                self._under_way += chunks
+                turn.set_result(None)
+            else:
+                return
 
 
 class StoredText(NamedTuple):

@@ -79,17 +79,18 @@ async def _remember_chunks(
     if len(vectors) != len(chunks):
         # One vector per chunk or none at all: a chunk without one is found by keyword like the others then.
         vectors, frames = [], []
-    kept = await state.bus.ask_writer(
-        RememberChunks(
-            memory=memory,
-            chunks=chunks,
-            vectors=tuple(vectors),
-            principal=ShortTexts(state).principal(call.principal(body)),
-            idempotency=call.idempotency(body),
-        ),
-        trace_id=call.trace_id,
-        frames=frames,
-    )
+    async with state.chunk_writes.turn(len(chunks)):
+        kept = await state.bus.ask_writer(
+            RememberChunks(
+                memory=memory,
+                chunks=chunks,
+                vectors=tuple(vectors),
+                principal=ShortTexts(state).principal(call.principal(body)),
+                idempotency=call.idempotency(body),
+            ),
+            trace_id=call.trace_id,
+            frames=frames,
+        )
     return Reply(
         RememberChunksReply(
             chunk_count=len(kept.ids),

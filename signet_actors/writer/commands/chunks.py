@@ -30,7 +30,7 @@ def remember(session: Session, command: RememberChunks) -> ChunksRemembered:
             return replay
     agents.register(session, memory.agent_id)
     group_id = session.new_id()
-    parts: list[tuple[NewMemory, str]] = []
+    ids: list[str] = []
     for index, text in enumerate(command.chunks):
         part = msgspec.structs.replace(
             memory,
@@ -40,12 +40,11 @@ def remember(session: Session, command: RememberChunks) -> ChunksRemembered:
             idempotency_key=None if key is None else f"{key}:chunk:{index}",
             vector=command.vectors[index] if command.vectors else None,
         )
-        parts.append((part, content_hash(text)))
-    digests = [digest for _, digest in parts]
-    if len(set(digests)) < len(digests) or memories.any_live_hash(session, memory, digests):
-        raise Conflict("chunk content already exists")
-    kept = memories.insert_all(session, parts, command.principal)
-    return ChunksRemembered(ids=[row.id for row in kept], group_id=group_id, deduped=False)
+        digest = content_hash(text)
+        if memories.live_by_hash(session, part, digest) is not None:
+            raise Conflict("chunk content already exists")
+        ids.append(memories.insert(session, part, command.principal, digest).id)
+    return ChunksRemembered(ids=ids, group_id=group_id, deduped=False)
 
 
 def refuse_chunked_key(session: Session, key: str, memory: NewMemory) -> None:

@@ -6,7 +6,6 @@ Source: memory-api.txt; memory-system.txt "Modify and Forget", "Soft-Delete and 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -60,14 +59,6 @@ class StoredRow(NamedTuple):
     embedding_seq: int | None
 
 
-_INSERTED = (
-    "id, type, content, normalized_content, content_hash, content_sha256, cjk, importance, source_type, source_id,"
-    " source_path, runtime_path, idempotency_key, session_id, tags, who, project, scope, agent_id, visibility, pinned,"
-    " extraction_status, embedding_model, embedding_seq, created_at, updated_at, updated_by"
-)
-_WIDTH = _INSERTED.count(",") + 1
-_PLACES = f"({', '.join('?' * _WIDTH)})"
-_ROWS_AT_ONCE = 64
 _COLUMNS = ", ".join(f"m.{name}" for name in StoredRow._fields)
 
 
@@ -84,81 +75,50 @@ def remember(session: Session, command: Remember) -> Remembered:
 
 def insert(session: Session, memory: NewMemory, principal: Principal, digest: str) -> Remembered:
     """A new row with its vector, tags, temporal edges, history and extraction job."""
-    return insert_all(session, [(memory, digest)], principal)[0]
-
-
-def insert_all(session: Session, new: Sequence[tuple[NewMemory, str]], principal: Principal) -> list[Remembered]:
-    """``insert`` for each memory with its digest, in order.
-
-    Their rows go into the table by few statements, because the full-text index writes a segment out before each
-    statement that fires its triggers: row by row, it costs several times as much.
-    """
-    kept: list[tuple[str, int | None]] = []
-    rows: list[Any] = []
-    for memory, digest in new:
-        memory_id = session.new_id()
-        embedding_seq = None
-        if memory.vector is not None:
-            embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
-        kept.append((memory_id, embedding_seq))
-        rows.extend(_row_values(session, memory_id, memory, principal, digest, embedding_seq))
-    seqs: list[int] = []
-    for start in range(0, len(new), _ROWS_AT_ONCE):
-        count = min(_ROWS_AT_ONCE, len(new) - start)
-        session.tx.execute(
-            f"INSERT INTO memories ({_INSERTED}) VALUES {', '.join([_PLACES] * count)}",
-            rows[start * _WIDTH : (start + count) * _WIDTH],
-        )
-        last = session.tx.connection.last_insert_rowid()
-        seqs.extend(range(last - count + 1, last + 1))  # AUTOINCREMENT: each is one more than the largest ever
-    return [
-        _inserted(session, seq, memory_id, memory, principal, embedding_seq)
-        for seq, (memory_id, embedding_seq), (memory, _) in zip(seqs, kept, new, strict=True)
-    ]
-
-
-def _row_values(
-    session: Session, memory_id: str, memory: NewMemory, principal: Principal, digest: str, embedding_seq: int | None
-) -> tuple[Any, ...]:
-    return (
-        memory_id,
-        memory.type,
-        memory.content,
-        normalized_content(memory.content),
-        digest,
-        hashlib.sha256(memory.content.encode()).digest(),
-        cjk_bigrams(memory.content),
-        memory.importance,
-        memory.source_type,
-        memory.source_id,
-        memory.source_path,
-        memory.runtime_path,
-        memory.idempotency_key,
-        principal.session_id,
-        msgspec.json.encode(memory.tags).decode(),
-        memory.who,
-        memory.project,
-        memory.scope,
-        memory.agent_id,
-        memory.visibility,
-        int(memory.pinned),
-        "pending" if session.config.memory.pipeline_v2.enabled else "none",
-        memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
-        embedding_seq,
-        memory.created_at or session.now,
-        session.now,
-        _changed_by(memory, principal),
+    memory_id = session.new_id()
+    embedding_seq = None
+    if memory.vector is not None:
+        embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
+    extract = session.config.memory.pipeline_v2.enabled
+    created_at = memory.created_at or session.now
+    changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
+    session.tx.execute(
+        "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, cjk, importance,"
+        " source_type, source_id, source_path, runtime_path, idempotency_key, session_id, tags, who, project, scope,"
+        " agent_id, visibility, pinned, extraction_status, embedding_model, embedding_seq, created_at, updated_at,"
+        " updated_by)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            memory_id,
+            memory.type,
+            memory.content,
+            normalized_content(memory.content),
+            digest,
+            hashlib.sha256(memory.content.encode()).digest(),
+            cjk_bigrams(memory.content),
+            memory.importance,
+            memory.source_type,
+            memory.source_id,
+            memory.source_path,
+            memory.runtime_path,
+            memory.idempotency_key,
+            principal.session_id,
+            msgspec.json.encode(memory.tags).decode(),
+            memory.who,
+            memory.project,
+            memory.scope,
+            memory.agent_id,
+            memory.visibility,
+            int(memory.pinned),
+            "pending" if extract else "none",
+            memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
+            embedding_seq,
+            created_at,
+            session.now,
+            changed_by,
+        ),
     )
-
-
-def _changed_by(memory: NewMemory, principal: Principal) -> str:
-    return principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
-
-
-def _inserted(
-    session: Session, seq: int, memory_id: str, memory: NewMemory, principal: Principal, embedding_seq: int | None
-) -> Remembered:
-    """What hangs on a new row is there too."""
+    seq = session.tx.connection.last_insert_rowid()
     for tag in memory.tags:
         session.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, seq))
     for edge in memory.temporal:
@@ -171,10 +131,10 @@ def _inserted(
         session,
         memory_id,
         "created",
-        msgspec.structs.replace(principal, changed_by=_changed_by(memory, principal)),
+        msgspec.structs.replace(principal, changed_by=changed_by),
         new_content=memory.content,
     )
-    if session.config.memory.pipeline_v2.enabled:
+    if extract:
         jobs.enqueue_first(session, "extract", memory_id)
     return Remembered(
         id=memory_id,
@@ -201,16 +161,6 @@ def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow 
         f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (*same_scope(memory), digest),
     )
-
-
-def any_live_hash(session: Session, memory: NewMemory, digests: Sequence[str]) -> bool:
-    """Whether a live row in the memory's scope has one of these contents."""
-    found = session.tx.one(
-        "SELECT 1 FROM json_each(?) d CROSS JOIN memories m"
-        f" WHERE {SAME_SCOPE} AND m.content_hash = d.value AND m.is_deleted = 0 LIMIT 1",
-        (msgspec.json.encode(digests).decode(), *same_scope(memory)),
-    )
-    return found is not None
 
 
 def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredRow | None:
