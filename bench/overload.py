@@ -41,7 +41,7 @@ from signet_actors.store.connect import open_reader
 
 OVERLOAD: Final = 4
 CAPACITY_S: Final = 8.0
-MAX_OPEN: Final = 2000
+MAX_OPEN: Final = 1000
 """Connections of the open loop at once; beyond, a request is counted as unsent."""
 IDLE_CONNECTIONS: Final = 1000
 LARGEST: Final = 900_000

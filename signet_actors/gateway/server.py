@@ -36,8 +36,9 @@ from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
 MAX_HEADERS = 128
 MAX_PIPELINED = 8
 LINGER_S = 1.0
-CROWD_PASSES_S = 1.0
-_PACE_S = 0.25
+CROWD_PASSES_S = 0.5
+CROWD_WAIT_S = 0.5
+_PACE_S = 0.1
 LINGER_BYTES = 64 * 1024 * 1024
 LARGE_BODY_BYTES = 64 * 1024
 GONE = "signet.gone"
@@ -73,15 +74,18 @@ class WireLimits:
 class Admission:
     """What all connections of this process hold at the moment.
 
-    A crowd that passes is let in up to ``unanswered``. Where it stands for longer than ``CROWD_PASSES_S``, only so many
-    are let in as are answered within ``wait_ms`` at the pace of the last moments (at least ``unanswered_least``): more
-    would wait longer, and not one more would be answered.
+    A crowd that passes is let in, up to ``unanswered`` and as many as are answered in ``CROWD_WAIT_S``. Where it stands
+    for longer than ``CROWD_PASSES_S``, only so many are let in as are answered within ``wait_ms``: more would wait
+    longer, and not one more would be answered. The pace is that of the last moments; ``unanswered_least`` are let in at
+    any pace.
 
     Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.connections = 0
+        self.idle: dict[BoundedHttpProtocol, None] = {}
+        """Connections on which nothing of a request has arrived, and nothing is to be answered; longest first."""
         self.requests = 0
         self.body_bytes = 0
         self.large = 0
@@ -109,21 +113,22 @@ class Admission:
         self._answered += 1
 
     def _room(self, limits: WireLimits) -> int:
-        if self.requests < min(limits.unanswered_least, limits.unanswered):
+        least = min(limits.unanswered_least, limits.unanswered)
+        if self.requests < least:
             return limits.unanswered
         now = self._now()
-        since = now - self._pace_began
-        if since >= _PACE_S:
-            self._pace = self._answered / since
-            self._pace_began, self._answered = now, 0
-        in_time = max(limits.unanswered_least, int(self._pace * limits.wait_ms / 1000))
-        if self.requests < in_time:
-            return limits.unanswered
         if self._crowd_began is None or now - self._crowd_seen > CROWD_PASSES_S:
-            self._crowd_began = now
+            self._crowd_began = self._pace_began = now
+            self._answered = 0
+            self._pace = math.inf  # nobody knows yet: what came before was no crowd
         self._crowd_seen = now
+        measured_s = now - self._pace_began
+        if measured_s >= _PACE_S:
+            self._pace = self._answered / measured_s
+            self._pace_began, self._answered = now, 0
         stands = now - self._crowd_began > CROWD_PASSES_S
-        return min(in_time, limits.unanswered) if stands else limits.unanswered
+        wait_s = limits.wait_ms / 1000 if stands else CROWD_WAIT_S
+        return int(min(limits.unanswered, max(least, self._pace * wait_s)))
 
 
 class Admitted:
@@ -225,14 +230,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._grows = False  # whether its size was not declared
         self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
         self._application = self.app
-        self._idle_since = 0.0
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         admission = self.settings.admission
-        self._idle_since = self.loop.time()
         if admission.connections >= self.limits.connections and not self._another_makes_room():
             if len(self.connections) > 2 * self.limits.connections:
                 self._closing = True
@@ -243,14 +246,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         self._counted = True
         admission.connections += 1
+        self._rest()
         self._arm(self.limits.header_ms, self._head_late)
 
     def _another_makes_room(self) -> bool:
         """The connection that has been idle longest is closed; False when none is idle."""
-        idle = [other for other in self.connections if isinstance(other, BoundedHttpProtocol) and other.is_idle]
-        if not idle:
+        longest = next(iter(self.settings.admission.idle), None)
+        if longest is None:
             return False
-        longest = min(idle, key=lambda other: other._idle_since)
         longest._closing = True
         longest._disarm()
         longest._unset_keepalive_if_required()
@@ -258,17 +261,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         longest.transport.close()
         return True
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether it is counted, nothing of a request has arrived, and nothing is to be answered."""
-        return (
-            self._counted
-            and not self._closing
-            and self._in_head
-            and not self._head_begun
-            and not self._head_fed
-            and (self.cycle is None or self.cycle.response_complete)
-        )
+    def _rest(self) -> None:
+        """The connection is among the idle ones if it is idle."""
+        silent = self._in_head and not self._head_begun and (self.cycle is None or self.cycle.response_complete)
+        if silent and self._counted and not self._closing:
+            self.settings.admission.idle[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
@@ -288,6 +285,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if self._discarded > LINGER_BYTES:
                 self.transport.abort()
             return
+        self.settings.admission.idle.pop(self, None)
         self._unset_keepalive_if_required()
         step = self.limits.header_bytes
         for start in range(0, len(data), step):
@@ -439,8 +437,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             task.add_done_callback(lambda _: admitted.release())
 
     def on_response_complete(self) -> None:
-        self._idle_since = self.loop.time()
         super().on_response_complete()
+        self._rest()
 
     def _drop_pipeline(self) -> None:
         """Requests that no handler has begun are forgotten."""
@@ -454,6 +452,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._counted:
             self._counted = False
             self.settings.admission.connections -= 1
+            self.settings.admission.idle.pop(self, None)
 
     # Slow readers
 
