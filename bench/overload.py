@@ -41,8 +41,8 @@ from signet_actors.store.connect import open_reader
 
 OVERLOAD: Final = 4
 CAPACITY_S: Final = 8.0
-MAX_OPEN: Final = 1000
-"""Connections of the open loop at once; beyond, a request is counted as unsent."""
+MAX_OPEN: Final = 400
+"""Connections of the open loop at once, fewer than the daemon accepts; beyond, a request is counted as unsent."""
 IDLE_CONNECTIONS: Final = 1000
 LARGEST: Final = 900_000
 SMALLEST: Final = 1_000
