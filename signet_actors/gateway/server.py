@@ -68,7 +68,7 @@ class WireLimits:
     unanswered_least: int = 64
     wait_ms: int = 100
     unanswered_bytes: int = 32 * 1024 * 1024
-    unanswered_large: int = 4
+    unanswered_large: int = 2
 
 
 class Admission:

@@ -36,7 +36,8 @@ INLINE_TEXT_CHARS: Final = 4096
 """Up to here, everything but the embedding takes a millisecond or two, however dense with suspicious words."""
 ADMITTED_CHARS: Final = 16_384
 """Above this, a text is refused where too many wait; below, it costs a thread no more than twenty milliseconds."""
-LONG_TEXT_THREADS: Final = 2
+LONG_TEXT_THREADS: Final = 1
+"""Two would only take the interpreter from each other, which on a busy machine costs more than the work."""
 MAX_WAITING: Final = 8
 """Long texts that wait for a thread; the longest content of all takes a thread for about a second."""
 
@@ -52,6 +53,7 @@ class LongTexts:
 
     def __init__(self, threads: int = LONG_TEXT_THREADS, max_waiting: int = MAX_WAITING) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="long-text")
+        self._second = ThreadPoolExecutor(1, thread_name_prefix="long-text-second")
         self._room = threads + max_waiting
         self._admitted = 0
         self._lock = threading.Lock()
@@ -69,7 +71,7 @@ class LongTexts:
 
     async def continued(self, work: Callable[[], T]) -> T:
         """The same without a refusal: for a text of middle length, or for the second half of an admitted request."""
-        return await asyncio.wrap_future(self._executor.submit(work))
+        return await asyncio.wrap_future(self._second.submit(work))
 
     def _leave(self, _: Future[T]) -> None:
         with self._lock:
