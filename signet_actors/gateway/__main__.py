@@ -13,9 +13,14 @@ from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logs import configure_logging
 
+_SWITCH_S = 0.002
+"""How long a thread that works on a long text keeps the interpreter from the event loop, which asks for it several
+times in each request. Python's own 5 ms would be most of the time in which a request is to be answered."""
+
 
 def main() -> int:
     """The exit code of the gateway."""
+    sys.setswitchinterval(_SWITCH_S)
     boot = read_boot()
     log = configure_logging(boot)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -2,7 +2,8 @@
 
 Patterns and keywords only, never entropy: a false alarm would destroy what the user wanted to remember. A rule runs
 only where one of its literal marks occurs, which is what keeps ordinary text within a few microseconds. No pattern
-may take more than linear time, whatever the text: every repetition is bounded, or begins at most once in a run.
+may take more than linear time, whatever the text: every repetition is bounded, or begins at most once in a run. A
+long text is searched window by window, so that no single search holds the interpreter for more than a moment.
 
 Source: decisions.md 26; reliability.md 3.3. The patterns of known token formats come from detect-secrets; formats
 that it does not know yet, bearer headers, key blocks and passwords in addresses are added here.
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.text_windows import windowed_matches
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.gateway.secret_detectors import (
     AWSKeyDetector,
@@ -41,6 +43,9 @@ from signet_actors.gateway.secret_detectors import (
     TwilioKeyDetector,
 )
 
+REACH: Final = 4096
+"""Characters that a pattern must be given to find a secret by, but for key blocks and JSON web tokens."""
+LONG_REACH: Final = 24_576
 MAX_FINDS: Final = 10_000
 """Secrets in one text. What holds more is a dump, not a memory, and is refused whole."""
 
@@ -51,6 +56,7 @@ class _Rule:
 
     Its last group that took part is the secret (the whole match if it has none); ``accept`` may refuse it.
     ``whole_token`` widens the find to the end of the run of token characters, and refuses one that begins inside it.
+    ``reach``: see ``windowed_matches``.
     """
 
     kind: str
@@ -59,6 +65,7 @@ class _Rule:
     accept: Callable[[str], bool] | None = None
     folded: bool = False
     whole_token: bool = False
+    reach: int = REACH
 
 
 def _has_digit(text: str) -> bool:
@@ -144,6 +151,7 @@ def _linear(pattern: re.Pattern[str], *, token: bool) -> re.Pattern[str]:
 _KEYWORD = re.compile(
     r"(pass(?:word|wd|phrase|code)?|pwd|contrase(?:\u00f1|n)a)|secret|token|credentials?|(key)", re.IGNORECASE
 )
+_KEYWORD_REACH = 32
 _KEY_OF_WHAT = re.compile(
     r"(?:api|auth|service|account|access|secret|db|database|priv|private|client|encryption|signing|master|license)"
     r"[_\- ]?$",
@@ -170,6 +178,7 @@ _RULES: tuple[_Rule, ...] = (
             r"(?:(?:(?!-----BEGIN)[\s\S]){1,20000}?-----END[ A-Z0-9]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r"|(?:\s{0,4}(?:\\[nr]){0,4}[A-Za-z0-9+/=]{16,})+)"
         ),
+        reach=LONG_REACH,
     ),
     _Rule(
         "private-key",
@@ -213,6 +222,7 @@ _RULES: tuple[_Rule, ...] = (
         ("eyJ",),
         re.compile(r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]+={0,2}\.[A-Za-z0-9_\-]+={0,2}(?:\.[A-Za-z0-9_.+/=\-]+)?"),
         _is_jwt,
+        reach=LONG_REACH,
     ),
     _Rule(
         "api-key",
@@ -303,10 +313,10 @@ class Redactor:
             haystack = folded if rule.folded else text
             for mark in rule.marks:  # not any(...): ten microseconds more for each short field
                 if mark in haystack:
-                    _gather(found, rule.kind, _spans(rule, text))
+                    _gather(found, rule.kind, _spans(rule, text, haystack))
                     break
         if any(mark in folded for mark in _KEYWORD_MARKS):
-            _gather(found, "credential", _assigned(text))
+            _gather(found, "credential", _assigned(text, folded))
         if not found:
             return text, 0
         # Of overlapping finds the longest wins, of equals the rule that stands first.
@@ -351,8 +361,15 @@ def _gather(found: list[tuple[int, int, str]], kind: str, spans: Iterable[tuple[
             )
 
 
-def _spans(rule: _Rule, text: str) -> Iterable[tuple[int, int]]:
-    for match in rule.pattern.finditer(text):
+def _holds_one(marks: tuple[str, ...], text: str, haystack: str) -> Callable[[int, int], bool] | None:
+    """Whether a mark stands in a stretch of ``text``; None if the stretches of ``haystack`` are not the same ones."""
+    if len(haystack) != len(text):  # a letter became two when it was lower-cased
+        return None
+    return lambda begin, end: any(haystack.find(mark, begin, end) >= 0 for mark in marks)
+
+
+def _spans(rule: _Rule, text: str, haystack: str) -> Iterable[tuple[int, int]]:
+    for match in windowed_matches(rule.pattern, text, rule.reach, _holds_one(rule.marks, text, haystack)):
         group = 0 if rule.whole_token else (match.lastindex or 0)
         start, end = match.span(group)
         if rule.whole_token:
@@ -366,13 +383,13 @@ def _spans(rule: _Rule, text: str) -> Iterable[tuple[int, int]]:
             yield start, end
 
 
-def _assigned(text: str) -> Iterable[tuple[int, int]]:
+def _assigned(text: str, folded: str) -> Iterable[tuple[int, int]]:
     """Where the values stand of names that end in password, token, api_key and the like.
 
     ``name = value`` and quoted values must look like a value; after ``:`` or ``is``, which prose uses too, a bare
     value must look like nothing else, unless it is a password that ends its line.
     """
-    for keyword in _KEYWORD.finditer(text):
+    for keyword in windowed_matches(_KEYWORD, text, _KEYWORD_REACH, _holds_one(_KEYWORD_MARKS, text, folded)):
         begin, after = keyword.span()
         before = text[max(0, begin - 16) : begin]
         if keyword[2] and not _KEY_OF_WHAT.search(before):

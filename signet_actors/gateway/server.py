@@ -8,7 +8,9 @@ Every refusal carries the JSON error body and closes the connection. The close l
 once, input is thrown away for a moment, so that the client can read the answer instead of getting a reset.
 
 What is unanswered is bounded too, over all connections: a request beyond the bounds is refused with 503 as soon as its
-head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers.
+head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers. A short
+one keeps its connection then, because a new one would cost more than the answer. Where no connection is free, the one
+that has been idle longest makes room.
 
 Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
 """
@@ -19,6 +21,7 @@ import asyncio
 import contextlib
 import functools
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
@@ -36,6 +39,9 @@ from signet_actors.runtime.sync_points import sync_point
 MAX_HEADERS = 128
 MAX_PIPELINED = 8
 LINGER_S = 1.0
+CROWD_PASSES_S = 0.5
+CROWD_WAIT_S = 0.5
+_PACE_S = 0.1
 LINGER_BYTES = 64 * 1024 * 1024
 LARGE_BODY_BYTES = 64 * 1024
 GONE = "signet.gone"
@@ -59,7 +65,7 @@ class WireLimits:
 
     ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the
     bytes of their bodies (declared, or received where nothing is declared), and those with more than
-    ``LARGE_BODY_BYTES`` of body.
+    ``LARGE_BODY_BYTES`` of body. ``wait_ms`` and ``unanswered_least``: see ``Admission``.
     """
 
     header_bytes: int = 16 * 1024
@@ -70,29 +76,70 @@ class WireLimits:
     keep_alive_ms: int = 15_000
     connections: int = 256
     unanswered: int = 512
+    unanswered_least: int = 64
+    wait_ms: int = 100
     unanswered_bytes: int = 32 * 1024 * 1024
-    unanswered_large: int = 4
+    unanswered_large: int = 2
 
 
 class Admission:
-    """What all connections of this process hold at the moment."""
+    """What all connections of this process hold at the moment.
 
-    def __init__(self) -> None:
+    A crowd that passes is let in, up to ``unanswered`` and as many as are answered in ``CROWD_WAIT_S``. Where it stands
+    for longer than ``CROWD_PASSES_S``, only so many are let in as are answered within ``wait_ms``: more would wait
+    longer, and not one more would be answered. The pace is that of the last moments; ``unanswered_least`` are let in at
+    any pace.
+
+    Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self.connections = 0
+        self.idle: dict[BoundedHttpProtocol, None] = {}
+        """Connections on which nothing of a request has arrived, and nothing is to be answered; longest first."""
         self.requests = 0
         self.body_bytes = 0
         self.large = 0
         self.shed = 0
+        self._now = now
+        self._crowd_began: float | None = None
+        self._crowd_seen = 0.0
+        self._answered = 0
+        self._pace_began = now()
+        self._pace = 0.0
 
     def admit(self, declared: int, limits: WireLimits) -> Admitted | None:
         """The request counts from now on, or None: it must be refused."""
         admitted = Admitted(self)
-        if self.requests >= limits.unanswered or not admitted.grow(declared, limits):
+        if self.requests >= self._room(limits) or not admitted.grow(declared, limits):
             self.shed += 1
             return None
         self.requests += 1
         admitted.counted = True
         return admitted
+
+    def answered(self) -> None:
+        """One request fewer is unanswered."""
+        self.requests -= 1
+        self._answered += 1
+
+    def _room(self, limits: WireLimits) -> int:
+        least = min(limits.unanswered_least, limits.unanswered)
+        if self.requests < least:
+            return limits.unanswered
+        now = self._now()
+        if self._crowd_began is None or now - self._crowd_seen > CROWD_PASSES_S:
+            self._crowd_began = self._pace_began = now
+            self._answered = 0
+            self._pace = math.inf  # nobody knows yet: what came before was no crowd
+        self._crowd_seen = now
+        measured_s = now - self._pace_began
+        if measured_s >= _PACE_S:
+            self._pace = self._answered / measured_s
+            self._pace_began, self._answered = now, 0
+        stands = now - self._crowd_began > CROWD_PASSES_S
+        wait_s = limits.wait_ms / 1000 if stands else CROWD_WAIT_S
+        return int(min(limits.unanswered, max(least, self._pace * wait_s)))
 
 
 class Admitted:
@@ -122,7 +169,8 @@ class Admitted:
 
     def release(self) -> None:
         """The request holds nothing more; again is harmless."""
-        self._admission.requests -= self.counted
+        if self.counted:
+            self._admission.answered()
         self._admission.body_bytes -= self.body_bytes
         self._admission.large -= self.body_bytes > LARGE_BODY_BYTES
         self.counted = False
@@ -201,13 +249,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._arriving: Admitted | None = None  # the part of the request whose body is arriving
         self._grows = False  # whether its size was not declared
         self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
+        self._application = self.app
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         admission = self.settings.admission
-        if admission.connections >= self.limits.connections:
+        if admission.connections >= self.limits.connections and not self._another_makes_room():
             self.settings.connections_refused += 1
             if len(self.connections) > 2 * self.limits.connections:
                 self._closing = True
@@ -218,8 +267,27 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return
         self._counted = True
         admission.connections += 1
+        self._rest()
         self._arm(self.limits.header_ms, self._head_late)
         sync_point("gateway.accepted")
+
+    def _another_makes_room(self) -> bool:
+        """The connection that has been idle longest is closed; False when none is idle."""
+        longest = next(iter(self.settings.admission.idle), None)
+        if longest is None:
+            return False
+        longest._closing = True
+        longest._disarm()
+        longest._unset_keepalive_if_required()
+        longest._discount()
+        longest.transport.close()
+        return True
+
+    def _rest(self) -> None:
+        """The connection is among the idle ones if it is idle."""
+        silent = self._in_head and not self._head_begun and (self.cycle is None or self.cycle.response_complete)
+        if silent and self._counted and not self._closing:
+            self.settings.admission.idle[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
@@ -239,6 +307,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if self._discarded > LINGER_BYTES:
                 self.transport.abort()
             return
+        self.settings.admission.idle.pop(self, None)
         self._unset_keepalive_if_required()
         step = self.limits.header_bytes
         for start in range(0, len(data), step):
@@ -302,7 +371,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_begun = False
         self._check_head()
         sync_point("gateway.header_read")
-        self._admit()
+        self.app = self._application if self._admit() else self._turn_away
         self._body_bytes = 0
         try:
             super().on_headers_complete()
@@ -362,18 +431,27 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if name == b"expect" and value.strip().lower() != b"100-continue":
                 self._stop(_Verdict(417, ErrorCode.INVALID_REQUEST, "Unknown expectation"))
 
-    def _admit(self) -> None:
-        """The request is counted among the unanswered ones. A question for the health, without a body, always is
-        admitted: who asks under a flood must hear that the daemon lives."""
+    def _admit(self) -> bool:
+        """The request is counted among the unanswered ones, or must be turned away. A question for the health, without
+        a body, always is admitted: who asks under a flood must hear that the daemon lives."""
         declared = next((int(value) for name, value in self.headers if name == b"content-length"), 0)
         self._grows = any(name == b"transfer-encoding" for name, _ in self.headers)
         self._arriving = None
         path = self.url.partition(b"?")[0]
         if (path == b"/health" or path.startswith(b"/health/")) and not declared and not self._grows:
-            return
+            return True
         self._arriving = self.settings.admission.admit(declared, self.limits)
-        if self._arriving is None:
+        if self._arriving is None and (self._grows or declared > LARGE_BODY_BYTES):
             self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+        return self._arriving is not None
+
+    async def _turn_away(self, _scope: Any, _receive: Any, send: Any) -> None:
+        """The application of a request that is not admitted and short enough to be read past."""
+        self.settings.refused += 1
+        self.settings.refusals[ErrorCode.BUSY] += 1
+        body, headers = self._refusal(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+        await send({"type": "http.response.start", "status": 503, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """The handler runs; what its request holds is held until it has ended, whether or not the client has gone."""
@@ -410,6 +488,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.close()
         cycle.on_response()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._rest()
+
     def _drop_pipeline(self) -> None:
         """Requests that no handler has begun are forgotten."""
         self.pipeline.clear()
@@ -422,6 +504,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._counted:
             self._counted = False
             self.settings.admission.connections -= 1
+            self.settings.admission.idle.pop(self, None)
 
     # Slow readers
 
@@ -503,22 +586,26 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._linger()
 
     def _write_verdict(self, verdict: _Verdict) -> None:
+        body, headers = self._refusal(verdict)
+        headers = [*self.server_state.default_headers, *headers, (b"connection", b"close")]
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        if self.parser.get_method() == b"HEAD":
+            body = b""  # whoever asked for a head reads nothing behind it
+        self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
+
+    def _refusal(self, verdict: _Verdict) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+        """Body and headers that tell of ``verdict``."""
         body = msgspec.json.encode({"error": verdict.detail, "code": verdict.code})
         headers = [
-            *self.server_state.default_headers,
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
-            (b"connection", b"close"),
             (b"cache-control", b"no-store"),
             (b"x-content-type-options", b"nosniff"),
             (b"x-signet-trace-id", self.settings.new_trace_id().encode()),
         ]
         if verdict.retry_after_ms is not None:
             headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
-        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
-        if self.parser.get_method() == b"HEAD":
-            body = b""  # whoever asked for a head reads nothing behind it
-        self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
+        return body, headers
 
     def _linger(self) -> None:
         """Our side of the connection is ended; the other side has a moment to read and close."""

@@ -13,6 +13,7 @@ from signet_actors.gateway.guard import GuardPolicy, guard_policy
 from signet_actors.gateway.readiness import Readiness, readiness
 from signet_actors.gateway.request_figures import RequestFigures
 from signet_actors.gateway.store_figures import StoreFigures
+from signet_actors.gateway.stored_text import ChunkWrites
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 
@@ -69,6 +70,7 @@ class GatewayState:
     started_at_ms: int
     guard: GuardPolicy = field(init=False)
     logs_every_request: bool = field(init=False)
+    chunk_writes: ChunkWrites = field(default_factory=ChunkWrites)
     draining: bool = False
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: EdgeCounters = field(default_factory=EdgeCounters)

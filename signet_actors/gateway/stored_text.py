@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
-from signet_actors.domain.chunking import chunk_by_sentence
+from signet_actors.domain.chunking import chunk_by_sentence, chunk_target
 from signet_actors.domain.memories import infer_type, parse_prefixes
 from signet_actors.domain.normalization import content_hash, storage_content
 from signet_actors.errors import Busy, InvalidRequest, SignetError
@@ -34,9 +36,14 @@ INLINE_TEXT_CHARS: Final = 4096
 """Up to here, everything but the embedding takes a millisecond or two, however dense with suspicious words."""
 ADMITTED_CHARS: Final = 16_384
 """Above this, a text is refused where too many wait; below, it costs a thread no more than twenty milliseconds."""
-LONG_TEXT_THREADS: Final = 2
+LONG_TEXT_THREADS: Final = 1
+"""Two would only take the interpreter from each other, which on a busy machine costs more than the work."""
 MAX_WAITING: Final = 8
 """Long texts that wait for a thread; the longest content of all takes a thread for about a second."""
+
+CHUNKS_AT_ONCE: Final = 1000
+"""Chunks in one commit: about a quarter of a second of the writer."""
+CHUNKS_WAITING: Final = 4000
 
 T = TypeVar("T")
 
@@ -46,6 +53,7 @@ class LongTexts:
 
     def __init__(self, threads: int = LONG_TEXT_THREADS, max_waiting: int = MAX_WAITING) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="long-text")
+        self._second = ThreadPoolExecutor(1, thread_name_prefix="long-text-second")
         self._room = threads + max_waiting
         self._admitted = 0
         self._lock = threading.Lock()
@@ -63,7 +71,7 @@ class LongTexts:
 
     async def continued(self, work: Callable[[], T]) -> T:
         """The same without a refusal: for a text of middle length, or for the second half of an admitted request."""
-        return await asyncio.wrap_future(self._executor.submit(work))
+        return await asyncio.wrap_future(self._second.submit(work))
 
     def _leave(self, _: Future[T]) -> None:
         with self._lock:
@@ -71,6 +79,60 @@ class LongTexts:
 
 
 LONG_TEXTS: Final = LongTexts()
+
+
+class ChunkWrites:
+    """Chunks on their way to the writer: so many at once that a commit of them all keeps nobody waiting for long.
+
+    Whoever does not fit waits for its turn, first come first served; who would wait too long is refused at once.
+    Serves one event loop.
+
+    Source: reliability.md R13.
+    """
+
+    def __init__(self, at_once: int = CHUNKS_AT_ONCE, waiting: int = CHUNKS_WAITING) -> None:
+        self._at_once = at_once
+        self._most_waiting = waiting
+        self._under_way = 0
+        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @asynccontextmanager
+    async def turn(self, chunks: int) -> AsyncIterator[None]:
+        """Inside, the ``chunks`` may be sent. Raises Busy where too many wait already."""
+        if self._queue or not self._fits(chunks):
+            if self._queue and sum(count for count, _ in self._queue) + chunks > self._most_waiting:
+                raise Busy("too many long texts are waiting for the writer", retry_after_ms=1000)
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append((chunks, turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._under_way -= chunks  # its turn had come, and nobody takes it
+                self._admit()
+                raise
+        else:
+            self._under_way += chunks
+        try:
+            yield
+        finally:
+            self._under_way -= chunks
+            self._admit()
+
+    def _fits(self, chunks: int) -> bool:
+        return not self._under_way or self._under_way + chunks <= self._at_once
+
+    def _admit(self) -> None:
+        while self._queue:
+            chunks, turn = self._queue[0]
+            if turn.cancelled():
+                self._queue.popleft()
+            elif self._fits(chunks):
+                self._queue.popleft()
+                self._under_way += chunks
+                turn.set_result(None)
+            else:
+                return
 
 
 class StoredText(NamedTuple):
@@ -195,7 +257,7 @@ def _remembered_text(state: GatewayState, raw: str) -> RememberedText:
     if len(content) > guardrails.max_content_chars:
         # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
         unique: dict[str, str] = {}
-        for chunk in chunk_by_sentence(content, guardrails.chunk_target_chars):
+        for chunk in chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars)):
             unique.setdefault(content_hash(chunk), chunk)
         chunks = tuple(unique.values())
     return RememberedText(content, redacted, pinned, tags, infer_type(content), chunks)

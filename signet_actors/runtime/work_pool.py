@@ -1,7 +1,8 @@
 """Hands each query to an idle searcher, keeps a bounded queue, and gives the query of a dead searcher to another.
 
 A searcher holds at most ``in_flight`` queries, so a slow query delays nobody behind it. The longest idle searcher
-comes first. A query that has killed two searchers is given up: it may be the query that kills.
+comes first. A query that has killed two searchers is given up: it may be the query that kills. One that would wait in
+the queue for more than half of its time is refused at once, as if the queue were full.
 
 Source: reliability.md section 2 rules 7, 9 and 11; appendix A ("recall goes to another searcher, retried once");
 zguide, Paranoid Pirate (the queue).
@@ -19,6 +20,8 @@ from signet_actors.protocol.control import FAILED, RESTARTING, TreeChanged
 from signet_actors.runtime.clock import Clock
 
 MAX_ATTEMPTS = 2
+_WEIGHT = 0.1
+"""Of the latest query in the mean of how long a searcher takes for one."""
 
 Answer = tuple[Any, list[bytes]]
 
@@ -26,7 +29,18 @@ Answer = tuple[Any, list[bytes]]
 class Query:
     """One question on its way; ``future`` gets the reply and its frames, or the reason why there is none."""
 
-    __slots__ = ("attempt", "body", "deadline_ns", "frames", "future", "message_id", "searcher", "timer", "trace_id")
+    __slots__ = (
+        "attempt",
+        "body",
+        "deadline_ns",
+        "frames",
+        "future",
+        "message_id",
+        "searcher",
+        "sent_ns",
+        "timer",
+        "trace_id",
+    )
 
     def __init__(
         self,
@@ -44,6 +58,7 @@ class Query:
         self.frames = frames
         self.future = future
         self.attempt = 0
+        self.sent_ns = 0
         self.searcher: _Searcher | None = None
         self.timer: asyncio.TimerHandle | None = None
 
@@ -86,6 +101,7 @@ class WorkPool:
         self._searchers: dict[bytes, _Searcher] = {}
         self._idle: deque[_Searcher] = deque()
         self._dead: dict[str, int] = {}
+        self._mean_ns = 0.0
 
     @property
     def waiting(self) -> int:
@@ -98,12 +114,13 @@ class WorkPool:
         return len(self._searchers)
 
     def submit(self, query: Query) -> None:
-        """The query is with a searcher or in the queue; raises Busy when the queue is full."""
-        if self._waiting_count >= self.queue_limit:
+        """The query is with a searcher or in the queue; raises Busy when the queue is full, or too long for it."""
+        left = max(0, query.deadline_ns - self._clock.monotonic_ns())
+        wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._in_flight)
+        if self._waiting_count >= self.queue_limit or wait_ns > left / 2:
             self._counters["shed"] += 1
             raise Busy("too many queries are waiting", retry_after_ms=1000)
         self._asked[query.message_id] = query
-        left = max(0, query.deadline_ns - self._clock.monotonic_ns())
         query.timer = self._loop.call_later(left / 1e9, self._deadline, query)
         self._waiting.append(query)
         self._waiting_count += 1
@@ -126,6 +143,8 @@ class WorkPool:
             self._counters["late"] += 1
         else:
             self._settle(query)
+            took_ns = self._clock.monotonic_ns() - query.sent_ns
+            self._mean_ns += _WEIGHT * (took_ns - self._mean_ns)
             if not query.future.done():
                 query.future.set_result(answer)
         searcher = self._life(identity, incarnation)
@@ -182,6 +201,7 @@ class WorkPool:
                 continue
             searcher = self._idle.popleft()
             query.attempt += 1
+            query.sent_ns = self._clock.monotonic_ns()
             if not self._send(searcher.identity, query):
                 query.attempt -= 1
                 self._bury(searcher)

@@ -63,6 +63,10 @@ _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
 _ANSWER_NS = _NS // 2
 """A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
+_PROGRESS_STEPS = 20_000
+"""Steps of SQLite's machine between two looks at the heartbeat: some milliseconds."""
+_LONGEST_BATCH_NS = 10 * _NS
+"""A batch that takes longer than this is not at work, it hangs: its heartbeat ends, and so does this process."""
 _QUICK_CHECK_BYTES = 64 << 20
 """A larger file is not read whole at start; `signet doctor` checks it on demand."""
 
@@ -143,6 +147,7 @@ class Writer:
         self._roster_pending = False
         self._housekept_ns = 0
         self._probed_ns = 0
+        self._batch_began_ns: int | None = None
 
     def start(self) -> None:
         """The database is open, sound, of the current schema, and one commit has reached the disk.
@@ -196,6 +201,7 @@ class Writer:
         self.workspace.suspect_file.unlink(missing_ok=True)
         self.waiting.starting = False
         self.waiting.limit_ms = self.config.writer.busy_timeout_ms
+        connection.set_progress_handler(self._on_progress, _PROGRESS_STEPS)
         self.log.info("store_open", schema=schema_version(connection), migrations=applied)
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
@@ -224,6 +230,7 @@ class Writer:
                 )
         limit = self.config.writer.batch_limit
         start = 0
+        self._batch_began_ns = self.clock.monotonic_ns()
         try:
             for start in range(0, len(effects), limit):
                 part = effects[start : start + limit]
@@ -238,6 +245,8 @@ class Writer:
                 )
             self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
+        finally:
+            self._batch_began_ns = None
         self._checkpoint()
 
     def tick(self) -> float | None:
@@ -459,6 +468,13 @@ class Writer:
             self.log.warning("roster_not_written_yet", error=str(error))
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
+
+    def _on_progress(self) -> bool:
+        """A long command shows that it is at work. False: go on."""
+        began = self._batch_began_ns
+        if began is not None and self.clock.monotonic_ns() - began < _LONGEST_BATCH_NS:
+            self.loop.beat()
+        return False
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
         if frames < self._wal_frames:

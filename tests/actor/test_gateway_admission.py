@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import LARGE_BODY_BYTES, Admission, WireLimits
+from signet_actors.gateway.server import LARGE_BODY_BYTES, Admission, Admitted, WireLimits
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import PATIENCE_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 
@@ -178,6 +179,8 @@ def test_refused_connections_do_not_count_and_many_are_reset(tmp_path: Path) -> 
     with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
         admission = edge.server.settings.admission
         held = [edge.connect() for _ in range(2)]
+        for connection in held:
+            connection.sendall(b"GET /echo")
         poll_until(lambda: admission.connections == 2)
         lingering = [edge.connect() for _ in range(2)]
         for connection in lingering:
@@ -189,6 +192,88 @@ def test_refused_connections_do_not_count_and_many_are_reset(tmp_path: Path) -> 
         for connection in (*held, *lingering):
             connection.close()
         poll_until(lambda: admission.connections == 0)
+
+
+def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=3)) as edge:
+        admission = edge.server.settings.admission
+        used, speaking, silent = (edge.connect() for _ in range(3))
+        speaking.sendall(b"GET /echo")
+        poll_until(lambda: admission.connections == 3)
+        used.sendall(post_head(edge, target="GET /echo"))
+        assert parse_answer(used.recv(65536)).status == 200
+        for _ in range(30):
+            assert edge.request("GET", "/echo").status == 200
+        assert silent.recv(1) == b""
+        crowd = [edge.connect() for _ in range(60)]
+        assert edge.request("GET", "/echo").status == 200
+        assert used.recv(1) == b""
+        assert admission.connections <= 3
+        speaking.sendall(f" HTTP/1.1\r\nHost: 127.0.0.1:{edge.port}\r\n\r\n".encode())
+        assert parse_answer(speaking.recv(65536)).status == 200
+        for connection in (used, speaking, silent, *crowd):
+            connection.close()
+        poll_until(lambda: admission.connections == 0)
+
+
+def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
+        held = Held(edge, gate, 1, b"{}")
+        with edge.connect() as connection:
+            for _ in range(3):
+                connection.sendall(post_head(edge, "Content-Length: 1000") + b"x" * 1000)
+                answer = parse_answer(connection.recv(65536))
+                assert (answer.status, answer.body["code"], answer.headers["retry-after"]) == (503, "busy", "1")
+                assert "connection" not in answer.headers
+            gate.open(edge)
+            assert [answer.status for answer in held.answers()] == [200]
+            assert_nothing_held(edge)
+            connection.sendall(post_head(edge, target="GET /echo"))
+            assert parse_answer(connection.recv(65536)).status == 200
+        assert edge.server.settings.admission.shed == 3
+
+
+class Queue:
+    """Requests on a clock that the test sets; ``wait`` lets time pass while ``pace`` a second are answered and as many
+    as there is room for come in."""
+
+    def __init__(self, limits: WireLimits) -> None:
+        self.now = 0.0
+        self.limits = limits
+        self.admission = Admission(lambda: self.now)
+        self.inside: deque[Admitted] = deque()
+
+    def offer(self, count: int) -> int:
+        """How many of ``count`` were let in."""
+        found = [self.admission.admit(0, self.limits) for _ in range(count)]
+        self.inside.extend(one for one in found if one is not None)
+        return sum(one is not None for one in found)
+
+    def wait(self, seconds: float, *, pace: int, offered: int) -> None:
+        for _ in range(int(seconds * 100)):
+            self.now += 0.01
+            for _ in range(min(pace // 100, len(self.inside))):
+                self.inside.popleft().release()
+            self.offer(offered // 100)
+
+
+def test_a_crowd_that_passes_is_let_in_whole() -> None:
+    queue = Queue(WireLimits(unanswered=500, unanswered_least=10, wait_ms=100))
+    for _ in range(3):
+        assert queue.offer(500) == 500
+        assert queue.offer(1) == 0
+        queue.wait(2, pace=1000, offered=0)
+        assert queue.admission.requests == 0
+
+
+@pytest.mark.parametrize(("pace", "room"), [(1000, 100), (2000, 200), (100, 20)])
+def test_a_crowd_that_stands_is_held_to_what_is_answered_in_time(pace: int, room: int) -> None:
+    queue = Queue(WireLimits(unanswered=500, unanswered_least=20, wait_ms=100))
+    queue.wait(10, pace=pace, offered=4 * pace)
+    assert room * 0.9 <= queue.admission.requests <= room * 1.1
+    queue.wait(5, pace=pace, offered=0)
+    assert queue.offer(500) == 500, "the crowd is gone, and so is its bound"
 
 
 @pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])

@@ -310,10 +310,12 @@ def test_connections_beyond_the_limit_are_told_to_retry(tmp_path: Path) -> None:
         for connection in held:
             connection.sendall(head(edge, target="GET /echo"))
             assert parse_answer(connection.recv(65536)).status == 200
+            connection.sendall(head(edge, target="GET /echo")[:-2])  # the next request has begun
+        poll_until(lambda: not edge.server.settings.admission.idle)
         raw = edge.raw(b"")
         assert_refused(raw, 503, "busy")
         assert parse_answer(raw).headers["retry-after"] == "1"
-        held[0].sendall(head(edge, target="GET /echo"))
+        held[0].sendall(b"\r\n")
         assert parse_answer(held[0].recv(65536)).status == 200
         for connection in held:
             connection.close()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.chunking import chunk_by_sentence
+from signet_actors.domain.chunking import MAX_CHUNKS, chunk_by_sentence, chunk_target
 from signet_actors.domain.normalization import storage_content
 
 
@@ -42,3 +42,21 @@ def test_chunks_of_stored_content_are_in_storage_form(text: str, target: int) ->
 def test_a_target_below_one_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         chunk_by_sentence("text", 0)
+
+
+@given(st.text(st.sampled_from("ab .!"), min_size=2000, max_size=6000), st.integers(1, 50))
+def test_no_text_falls_into_more_chunks_than_the_writer_takes_at_once(text: str, configured: int) -> None:
+    target = chunk_target(len(text), configured)
+    assert target >= configured
+    assert len(chunk_by_sentence(text, target)) <= MAX_CHUNKS
+
+
+def test_the_configured_target_holds_for_all_but_the_longest_texts() -> None:
+    assert chunk_target(300_000, 300) == 300
+    assert chunk_target(1_000_000, 300) == 1000
+
+
+@pytest.mark.parametrize("unit", ["x. " + "y" * 2001 + ". ", "a. ", "word ", "y"])
+def test_the_longest_content_of_any_shape_stays_within_the_bound(unit: str) -> None:
+    text = storage_content((unit * (1_000_000 // len(unit) + 1))[:1_000_000])
+    assert len(chunk_by_sentence(text, chunk_target(len(text), 50))) <= MAX_CHUNKS

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signet_actors.domain import text_windows
 from signet_actors.domain.normalization import storage_content
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.gateway.redaction import MAX_FINDS, Redactor
@@ -319,6 +320,18 @@ def test_a_text_with_more_secrets_than_a_memory_has_is_refused(redactor: Redacto
     with pytest.raises(InvalidRequest) as refused:
         redactor.redact(unit * (MAX_FINDS + 1))
     assert refused.value.code is ErrorCode.PAYLOAD_TOO_LARGE
+
+
+@pytest.mark.parametrize(("sentence", "secret"), SECRETS, ids=range(len(SECRETS)))
+def test_a_secret_is_found_at_every_edge_of_a_window_of_a_long_text(
+    redactor: Redactor, sentence: str, secret: str
+) -> None:
+    filler = "The harbour keeps its own calendar of tides. " * (2 * text_windows.WINDOW // 45)
+    for shift in (0, 1, len(sentence) // 2, len(sentence) - 1, len(sentence)):
+        cut = text_windows.WINDOW - shift
+        clean, count = redactor.redact(f"{filler[:cut]}\n{sentence % secret}\n{filler}")
+        assert count >= 1
+        assert secret not in clean
 
 
 def test_of_overlapping_finds_the_longest_is_cut_whole(redactor: Redactor) -> None:

@@ -14,7 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANCE
 from signet_actors.domain.permissions import Permission
-from signet_actors.errors import ErrorCode, InvalidRequest
+from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, joined_tags
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
@@ -22,9 +22,6 @@ from signet_actors.gateway.stored_text import RememberedText, ShortTexts, rememb
 from signet_actors.protocol.http.memories import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.writer import NewMemory, Remember, RememberChunks
-
-MAX_CHUNKS: Final = 4000
-"""Chunks of one content; with their vectors they are one message of some 6 MB and one transaction."""
 
 
 async def remember(call: Call) -> Reply:
@@ -77,28 +74,23 @@ async def _remember_chunks(
     redacted: Literal[True] | UnsetType,
 ) -> Reply:
     state = call.state
-    if len(chunks) > MAX_CHUNKS:
-        raise InvalidRequest(
-            f"content falls into {len(chunks)} chunks, more than {MAX_CHUNKS}",
-            code=ErrorCode.PAYLOAD_TOO_LARGE,
-            field="content",
-        )
     frames: list[bytes] = []
     vectors = [v for v in await stored_vectors(state, chunks, frames, trace_id=call.trace_id) if v is not None]
     if len(vectors) != len(chunks):
         # One vector per chunk or none at all: a chunk without one is found by keyword like the others then.
         vectors, frames = [], []
-    kept = await state.bus.ask_writer(
-        RememberChunks(
-            memory=memory,
-            chunks=chunks,
-            vectors=tuple(vectors),
-            principal=ShortTexts(state).principal(call.principal(body)),
-            idempotency=call.idempotency(body),
-        ),
-        trace_id=call.trace_id,
-        frames=frames,
-    )
+    async with state.chunk_writes.turn(len(chunks)):
+        kept = await state.bus.ask_writer(
+            RememberChunks(
+                memory=memory,
+                chunks=chunks,
+                vectors=tuple(vectors),
+                principal=ShortTexts(state).principal(call.principal(body)),
+                idempotency=call.idempotency(body),
+            ),
+            trace_id=call.trace_id,
+            frames=frames,
+        )
     return Reply(
         RememberChunksReply(
             chunk_count=len(kept.ids),

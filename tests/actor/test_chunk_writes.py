@@ -1,0 +1,83 @@
+"""Chunks go to the writer a few at a time, first come first served, whoever goes away meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from signet_actors.errors import Busy
+from signet_actors.gateway.stored_text import ChunkWrites
+
+
+async def pass_turns() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> None:
+    async def scene() -> None:
+        writes = ChunkWrites(at_once=10, waiting=10)
+        order: list[str] = []
+        gates = {name: asyncio.Event() for name in "abcd"}
+
+        async def write(name: str, chunks: int) -> None:
+            async with writes.turn(chunks):
+                order.append(name)
+                await gates[name].wait()
+
+        tasks = {
+            name: asyncio.create_task(write(name, chunks)) for name, chunks in zip("abcd", (6, 4, 9, 1), strict=True)
+        }
+        await pass_turns()
+        assert order == ["a", "b"]
+        with pytest.raises(Busy):
+            await write("a", 1)
+        gates["a"].set()
+        await pass_turns()
+        assert order == ["a", "b"], "nobody overtakes the one that waits longest"
+        gates["b"].set()
+        await pass_turns()
+        assert order == ["a", "b", "c", "d"]
+        gates["c"].set()
+        gates["d"].set()
+        await asyncio.gather(*tasks.values())
+        async with writes.turn(10):
+            pass
+
+    asyncio.run(asyncio.wait_for(scene(), 30))
+
+
+def test_a_text_with_more_chunks_than_go_at_once_goes_alone() -> None:
+    async def scene() -> None:
+        writes = ChunkWrites(at_once=10, waiting=10)
+        async with writes.turn(50):
+            waiting = asyncio.create_task(writes.turn(1).__aenter__())
+            await pass_turns()
+            assert not waiting.done()
+        await waiting
+
+    asyncio.run(asyncio.wait_for(scene(), 30))
+
+
+@pytest.mark.parametrize("its_turn_has_come", [True, False])
+def test_whoever_goes_away_while_waiting_holds_up_nobody(its_turn_has_come: bool) -> None:
+    async def scene() -> None:
+        writes = ChunkWrites(at_once=10, waiting=100)
+
+        async def write() -> None:
+            async with writes.turn(10):
+                pass
+
+        async with writes.turn(10):
+            gone, next_one = asyncio.create_task(write()), asyncio.create_task(write())
+            await pass_turns()
+            if not its_turn_has_come:
+                gone.cancel()
+                await pass_turns()
+        gone.cancel()  # between its turn and its waking, in the first case
+        await asyncio.gather(gone, next_one, return_exceptions=True)
+        assert gone.cancelled()
+        await asyncio.wait_for(write(), 10)
+
+    asyncio.run(asyncio.wait_for(scene(), 30))

@@ -1,0 +1,65 @@
+"""A text read window by window gives what it gives when it is read at once."""
+
+from __future__ import annotations
+
+import re
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.domain import text_windows
+from signet_actors.domain.text_windows import windowed_matches, word_windows
+
+PATTERNS = (
+    r"ab{1,4}c",
+    r"(?<=[.])\s+",
+    r"(?<![ab])a[ab]{0,6}(?!b)",
+    r"\bc+\b",
+    r"^a|b$",
+    r"a.{0,5}?c",
+    r"[ab]{2,}",
+)
+
+
+@given(st.sampled_from(PATTERNS), st.text(st.sampled_from("abc. "), max_size=60), st.integers(1, 9))
+def test_every_match_is_found_wherever_the_windows_end(source: str, text: str, window: int) -> None:
+    pattern = re.compile(source)
+    whole = [match.span() for match in pattern.finditer(text)]
+    reach = max([8, *(end - begin for begin, end in whole)])
+    with patch.object(text_windows, "WINDOW", window):
+        assert [match.span() for match in windowed_matches(pattern, text, reach)] == whole
+
+
+def test_a_run_that_outgrows_the_reach_is_yielded_whole() -> None:
+    text = "x" * 50 + "k-" + "a" * 200 + " " + "k-" + "b" * 90
+    with patch.object(text_windows, "WINDOW", 16):
+        found = [match[0] for match in windowed_matches(re.compile(r"k-\w{4,}"), text, 10)]
+    assert found == ["k-" + "a" * 200, "k-" + "b" * 90]
+
+
+def test_a_stretch_that_holds_nothing_is_not_searched() -> None:
+    text = "." * 40 + "token" + "." * 40
+    asked: list[tuple[int, int]] = []
+
+    def maybe(begin: int, end: int) -> bool:
+        asked.append((begin, end))
+        return "token" in text[begin:end]
+
+    with patch.object(text_windows, "WINDOW", 10):
+        found = [match.start() for match in windowed_matches(re.compile("t[a-z]+"), text, 8, maybe)]
+    assert found == [40]
+    assert all(end - begin <= 18 for begin, end in asked)
+
+
+@given(st.text(st.sampled_from("ab \n\u00a0"), max_size=80), st.integers(1, 9))
+def test_no_word_is_cut_or_lost(text: str, window: int) -> None:
+    with patch.object(text_windows, "WINDOW", window):
+        pieces = list(word_windows(text))
+    assert [word for piece in pieces for word in piece.split()] == text.split()
+
+
+@pytest.mark.parametrize("text", ["", "word", " ", "a" * 100])
+def test_a_text_without_blanks_is_one_piece(text: str) -> None:
+    assert list(word_windows(text)) == [text]
