@@ -11,8 +11,6 @@ A store of a million memories takes a quarter of an hour to fill: ``--store`` ke
 
 from __future__ import annotations
 
-import signet_actors.searcher  # first, because it decides about numpy's threads before numpy is imported
-
 # isort: split
 import argparse
 import random

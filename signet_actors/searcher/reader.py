@@ -23,7 +23,6 @@ from signet_actors.store.read_policy import resolve_policy
 from signet_actors.store.snapshot import Snapshot, snapshot
 from signet_actors.store.vectors import vec_table
 
-
 _TAGS_ONE_BY_ONE = 16
 
 

@@ -123,17 +123,19 @@ def _query_vector(command: Recall, frames: list[bytes]) -> npt.NDArray[np.float3
     return np.frombuffer(frames[0], np.float32)
 
 
-def _union(
-    words: KeywordHits, dense: VectorHits
-) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _union(words: KeywordHits, dense: VectorHits) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
-    # Scattered over all rows, because sorting for a union costs more than touching an array of the store's length.
-    size = int(max(words.seqs.max(initial=0), dense.seqs.max(initial=0))) + 1
-    strength, similarity = np.zeros(size), np.full(size, np.nan)
-    strength[words.seqs] = words.strengths
-    similarity[dense.seqs] = dense.cosines
-    seqs = np.flatnonzero((strength > 0) | ~np.isnan(similarity))
-    bm25, cosine = strength[seqs], similarity[seqs]
+    seqs = np.concatenate((words.seqs, dense.seqs))
+    order = np.argsort(seqs, kind="stable")
+    seqs = seqs[order]
+    first = np.ones(len(seqs), np.bool_)
+    first[1:] = seqs[1:] != seqs[:-1]
+    slot = np.empty(len(seqs), np.int64)
+    slot[order] = np.cumsum(first) - 1
+    seqs = seqs[first]
+    bm25, cosine = np.zeros(len(seqs)), np.full(len(seqs), np.nan)
+    bm25[slot[: len(words.seqs)]] = words.strengths
+    cosine[slot[len(words.seqs) :]] = dense.cosines
     return seqs, bm25, cosine
 
 
