@@ -61,10 +61,10 @@ class _Told:
         self.frames = frames
         self.header = Header(f"fill-{number}", "fill", "bench", 1, 0, 1, "bench")
 
-    def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None:
-        """Raises RuntimeError for a failure."""
+    def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None:  # noqa: ARG002 - a mailbox's signature
+        """Raises ValueError for a failure."""
         if isinstance(body, Failure):
-            raise RuntimeError(f"could not fill the store: {body.detail}")
+            raise ValueError(f"could not fill the store: {body.detail}")  # noqa: TRY004 - no caller's mistake
 
 
 def fill(directory: Path, memories: int, seed: int, embedder: EmbeddedEmbedder, progress: Console) -> list[Made]:
@@ -189,7 +189,7 @@ def vector_overlap(reader: Reader, questions: Sequence[Question]) -> dict[str, f
             query = np.frombuffer(question.frames[0], np.float32)
             found = leg.search(view, reader.columns, query, allowed, pool=200).seqs
             seqs = np.flatnonzero(allowed)
-            cosines: npt.NDArray[np.float64] = leg.cosines(view, reader.columns, query, seqs)
+            cosines: npt.NDArray[np.float64] = leg.cosines(view, query, seqs)
         best = seqs[np.argsort(-np.nan_to_num(cosines, nan=-2.0), kind="stable")]
         at_10.append(float(np.isin(best[:10], found[:10]).mean()) if len(best) else 1.0)
         at_200.append(float(np.isin(best[:200], found).mean()) if len(best) else 1.0)

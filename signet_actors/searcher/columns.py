@@ -92,7 +92,7 @@ class MemoryColumns:
     def readable(self, policy: Policy, scope: str | None, rows: slice | Seqs) -> Mask:
         """Which live ones of ``rows`` the policy admits in the scope. Shape of ``rows``."""
         visibility, agent = self._codes["visibility"][rows], self._codes["agent_id"][rows]
-        mask = self.live[rows] & (self._codes["scope"][rows] == self._code("scope", scope or ""))
+        mask: Mask = self.live[rows] & (self._codes["scope"][rows] == self._code("scope", scope or ""))
         own = agent == self._code("agent_id", policy.agent_id)
         if policy.kind == "isolated":
             mask &= own

@@ -1,9 +1,9 @@
 """Which rows hold a phrase or a tag: asked of the index, kept, and extended by what was committed since.
 
-Reading a row number out of FTS5 costs a tenth of a microsecond and ranking it there one; words follow Zipf's law, so the
-lists that are long are also those that the next query needs again. A list holds every row that ever matched: rows
-that were deleted since are left out by the mask of admitted rows, and as soon as a known row may match other words than
-before, all lists are forgotten.
+Reading a row number out of FTS5 costs a tenth of a microsecond and ranking it there one; words follow Zipf's law, so
+the lists that are long are also those that the next query needs again. A list holds every row that ever matched: rows
+that were deleted since are left out by the mask of admitted rows, and as soon as a known row may match other words
+than before, all lists are forgotten.
 
 Source: targets.md "Recall"; quality.md rule 4.
 """

@@ -69,7 +69,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
         watch.lap("vector_knn")
         seqs, bm25, cosine = _union(keyword_hits, dense)
         missing = np.isnan(cosine)
-        cosine[missing] = leg.cosines(view, reader.columns, query, seqs[missing])
+        cosine[missing] = leg.cosines(view, query, seqs[missing])
         if command.fusion == "rrf":
             scores = fusion.rrf(bm25, cosine)
         else:

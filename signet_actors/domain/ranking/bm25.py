@@ -1,8 +1,11 @@
 """BM25 of short texts: how much a row says about a phrase that it holds.
 
 Source: https://www.sqlite.org/fts5.html "The bm25() function" (k1, b, the inverse document frequency and its floor).
-Departs: a phrase counts once however often it stands in a row. The repetitions would have to be read from the
-index's position lists, which costs ten times the rest; measured on LoCoMo, the ranking loses nothing by it.
+Departs: a phrase counts once however often it stands in a row, because the repetitions would have to be read from
+the index's position lists, which costs ten times the rest; and b is 0.2, not 0.75, because a long row then gains
+nothing by being long. Evidence recall@10 on five LoCoMo conversations, keywords alone and fused: FTS5's own ranking
+62.8 and 66.6, here with b = 0.75 62.1 and 66.3, with 0.3 64.0 and 68.3, with 0.2 64.3 and 68.6, with 0 64.5 and 69.1.
+With none at all, chunks of documents would outrank every fact.
 """
 
 from __future__ import annotations
@@ -27,6 +30,6 @@ def weights(lengths: npt.NDArray[np.int32], mean_length: float) -> npt.NDArray[n
 
     A row of mean length has 1.
     """
-    relative = lengths * (B / max(mean_length, 1.0))
+    relative = lengths * np.float64(B / max(mean_length, 1.0))
     worth: npt.NDArray[np.float64] = (K1 + 1.0) / (1.0 + K1 * (1.0 - B + relative))
     return worth

@@ -1,8 +1,8 @@
 """The keyword leg: BM25 over the rows that FTS5 finds for each term, admitted rows only, at most a pool of candidates.
 
-FTS5 ranks slowly (it looks up each row's length and term positions, and knows no filter) and has no top-k pruning, so it
-is only asked which rows hold a phrase; weighing them is a few array operations. Terms are added rarest first until the
-rows to weigh exceed a share of the store; what the frequent rest adds is small (targets.md).
+FTS5 ranks slowly (it looks up each row's length and term positions, and knows no filter) and has no top-k pruning, so
+it is only asked which rows hold a phrase; weighing them is a few array operations. Terms are added rarest first until
+the rows to weigh exceed a share of the store; what the frequent rest adds is small (targets.md).
 
 Source: decisions.md 6, 8; quality.md rules 4 and 7; targets.md (document-frequency pruning).
 """
@@ -37,7 +37,7 @@ class KeywordHits(NamedTuple):
     identifiers: tuple[str, ...]
 
 
-_NO_ROWS = np.zeros(0, np.int64)
+NO_ROWS: Seqs = np.zeros(0, np.int64)
 
 
 class KeywordLeg:
@@ -58,13 +58,13 @@ class KeywordLeg:
         expressions = [*map(phrase_expression, phrases), *map(pair_expression, terms.pairs)]
         if len(self._strength) < columns.size:
             self._strength = np.zeros(len(columns.live), np.float64)
-        strength, touched, named = self._strength, [_NO_ROWS], [_NO_ROWS]
+        strength, touched, named = self._strength, [NO_ROWS], [NO_ROWS]
         mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
         try:
             for at, expression in enumerate(expressions):
-                rows = self._postings.of(view, MATCH, expression)
-                idf = bm25.inverse_document_frequency(columns.indexed_rows, len(rows))
-                rows = rows[allowed[rows]]
+                holding = self._postings.of(view, MATCH, expression)
+                idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
+                rows: Seqs = holding[allowed[holding]].astype(np.int64)
                 touched.append(rows[strength[rows] == 0.0])
                 strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
                 if at < len(phrases) and phrases[at] in terms.identifiers:
@@ -72,8 +72,8 @@ class KeywordLeg:
             seqs = np.concatenate(touched)
             strengths = strength[seqs]
         finally:
-            for rows in touched:
-                strength[rows] = 0.0
+            for fresh in touched:
+                strength[fresh] = 0.0
         if len(seqs) > pool:
             best = np.argpartition(-strengths, pool)[:pool]
             seqs, strengths = seqs[best], strengths[best]

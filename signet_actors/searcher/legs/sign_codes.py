@@ -1,8 +1,8 @@
 """A first pass over very many vectors: one bit per dimension, compared by counting bits.
 
-Each vector is kept as the signs of its components, 32 bytes instead of 1 KB at 256 dimensions. A query keeps more: every
-dimension in which the signs differ costs 0 to 3, by the size of the query's component there. That finds what is worth
-an exact comparison; it decides nothing else.
+Each vector is kept as the signs of its components, 32 bytes instead of 1 KB at 256 dimensions. A query keeps more:
+every dimension in which the signs differ costs 0 to 3, by the size of the query's component there. That finds what is
+worth an exact comparison; it decides nothing else.
 
 Measured: of the 200 nearest by an exact scan of 100,000 vectors of the embedded model (sentences of program
 documentation, questions of five of their words), the 3,200 nearest by signs hold 99.3 %, of the 50 nearest 99.97 %, of

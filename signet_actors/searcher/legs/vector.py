@@ -32,6 +32,9 @@ _GATHER_BELOW = 0.25
 """Where fewer of the rows are admitted, theirs alone are picked out of the arrays."""
 _WHOLE_PRODUCT_BELOW = 16_384
 """Up to so many records the product with all of them is quicker than picking candidates."""
+_LIKELY_LEAST = 1_200
+_LIKELY_PER_HIT = 10
+"""How many candidates the signs choose: see ``sign_codes`` for what they then hold."""
 _PLACE_AT_ONCE = 65_536
 
 
@@ -91,16 +94,14 @@ class VectorLeg:
         count = int(np.count_nonzero(valid))
         if not count:
             return NO_HITS
-        candidates = 1200 + 10 * pool
-        if count <= candidates:
-            rows = np.flatnonzero(valid)
-            cosines = self._products(rows, query)
-        elif self.matrix.count <= _WHOLE_PRODUCT_BELOW:
-            rows = np.flatnonzero(valid)
-            cosines = (self.matrix.vectors @ query)[self._position[rows]]
-        else:
+        total, candidates = self.matrix.count, _LIKELY_LEAST + _LIKELY_PER_HIT * pool
+        if total > _WHOLE_PRODUCT_BELOW and count > candidates:
             rows = self._likely(valid, count, query, candidates)
             cosines = self._products(rows, query)
+        else:
+            rows = np.flatnonzero(valid)
+            whole = total <= _WHOLE_PRODUCT_BELOW and count > _GATHER_BELOW * total
+            cosines = (self.matrix.vectors @ query)[self._position[rows]] if whole else self._products(rows, query)
         if len(rows) > pool:
             best = np.argpartition(-cosines, pool)[:pool]
             rows, cosines = rows[best], cosines[best]
@@ -126,7 +127,7 @@ class VectorLeg:
         return rows if picked is None else picked[rows]
 
     def cosines(
-        self, view: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
+        self, view: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
         """The true cosine of each row, NaN where it has no vector. Shape (len(seqs),). Source: quality.md rule 2."""
         found = np.full(len(seqs), np.nan)
