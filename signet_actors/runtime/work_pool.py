@@ -1,7 +1,8 @@
 """Hands each query to an idle searcher, keeps a bounded queue, and gives the query of a dead searcher to another.
 
-A searcher holds at most ``in_flight`` queries, so a slow query delays nobody behind it. The longest idle searcher
-comes first. A query that has killed two searchers is given up: it may be the query that kills.
+A searcher holds one query, so a slow query delays nobody behind it, and the longest idle searcher comes first. The
+only searcher holds up to ``in_flight``: whatever waits must wait for it anyway, and it then need not wait for its next
+query. A query that has killed two searchers is given up: it may be the query that kills.
 
 Source: reliability.md section 2 rules 7, 9 and 11; appendix A ("recall goes to another searcher, retried once");
 zguide, Paranoid Pirate (the queue).
@@ -97,6 +98,11 @@ class WorkPool:
         """Searchers that have announced themselves and are not known to be dead."""
         return len(self._searchers)
 
+    @property
+    def _share(self) -> int:
+        """So many queries a searcher may hold now."""
+        return self._in_flight if len(self._searchers) == 1 else 1
+
     def submit(self, query: Query) -> None:
         """The query is with a searcher or in the queue; raises Busy when the queue is full."""
         if self._waiting_count >= self.queue_limit:
@@ -168,7 +174,7 @@ class WorkPool:
         return searcher
 
     def _offer(self, searcher: _Searcher) -> None:
-        if not searcher.suspect and len(searcher.holds) < self._in_flight and searcher not in self._idle:
+        if not searcher.suspect and len(searcher.holds) < self._share and searcher not in self._idle:
             self._idle.append(searcher)
         if self._waiting_count:
             self._dispatch()
@@ -190,7 +196,7 @@ class WorkPool:
             self._waiting_count -= 1
             query.searcher = searcher
             searcher.holds.add(query.message_id)
-            if len(searcher.holds) < self._in_flight:
+            if len(searcher.holds) < self._share:
                 self._idle.append(searcher)
 
     def _forget_waiting(self, query: Query) -> None:
