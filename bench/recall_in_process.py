@@ -11,6 +11,8 @@ A store of a million memories takes a quarter of an hour to fill: ``--store`` ke
 
 from __future__ import annotations
 
+import signet_actors.searcher  # noqa: F401 - first, because it decides about numpy's threads
+
 # isort: split
 import argparse
 import random
