@@ -133,10 +133,12 @@ class MatchTerms(NamedTuple):
     """What an expression over ``memories_fts`` asks for: ``phrases`` in both columns, ``pairs`` in ``cjk`` alone.
 
     A phrase is raw text, most specific first; a pair is one or two characters, where one asks for what begins with it.
+    ``identifiers`` are those phrases that are a whole identifier of the query, in lower case.
     """
 
     phrases: tuple[str, ...]
     pairs: tuple[str, ...]
+    identifiers: tuple[str, ...] = ()
 
 
 def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
@@ -157,7 +159,19 @@ def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
     plain.update(dict.fromkeys(terms.words))
     phrases = tuple(plain)[:max_terms]
     pairs = tuple(dict.fromkeys(pair for run in terms.cjk for pair in _bigrams(run)))
-    return MatchTerms(phrases, pairs[: max_terms - len(phrases)])
+    identifiers = tuple(identifier.lower() for identifier in terms.identifiers)
+    return MatchTerms(phrases, pairs[: max_terms - len(phrases)], identifiers)
+
+
+def phrase_expression(phrase: str) -> str:
+    """The FTS5 expression for the rows that hold ``phrase``. Source: decisions.md 8 (escaping)."""
+    return _quoted(phrase)
+
+
+def pair_expression(pair: str) -> str:
+    """The FTS5 expression for the rows that hold a pair of ``MatchTerms.pairs``."""
+    # A lone character asks for everything that begins with it; the index also holds each run's last one.
+    return f"cjk : {_quoted(pair)} *" if len(pair) == 1 else f"cjk : {_quoted(pair)}"
 
 
 def fts_expression(terms: MatchTerms) -> str | None:
@@ -165,11 +179,7 @@ def fts_expression(terms: MatchTerms) -> str | None:
 
     Source: decisions.md 8 (escaping); quality.md rule 4 (OR).
     """
-    parts = [_quoted(phrase) for phrase in terms.phrases]
-    if terms.pairs:
-        # A lone character asks for everything that begins with it; the index also holds each run's last one.
-        pairs = (f"{_quoted(pair)} *" if len(pair) == 1 else _quoted(pair) for pair in terms.pairs)
-        parts.append(f"cjk : ({' OR '.join(pairs)})")
+    parts = [*map(phrase_expression, terms.phrases), *(f"({pair_expression(pair)})" for pair in terms.pairs)]
     return " OR ".join(parts) or None
 
 

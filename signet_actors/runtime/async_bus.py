@@ -157,7 +157,7 @@ class AsyncBus:
         log: FilteringBoundLogger,
         rng: random.Random,
         *,
-        in_flight_per_searcher: int = 1,
+        in_flight_per_searcher: int = 2,
     ) -> None:
         self.boot = boot
         self.clock = clock

@@ -1,8 +1,9 @@
 """Hands each query to an idle searcher, keeps a bounded queue, and gives the query of a dead searcher to another.
 
-A searcher holds at most ``in_flight`` queries, so a slow query delays nobody behind it. The longest idle searcher
-comes first. A query that has killed two searchers is given up: it may be the query that kills. One that would wait in
-the queue for more than half of its time is refused at once, as if the queue were full.
+A searcher holds one query, so a slow query delays nobody behind it, and the longest idle searcher comes first. The
+only searcher holds up to ``in_flight``: whatever waits must wait for it anyway, and it then need not wait for its next
+query. A query that has killed two searchers is given up: it may be the query that kills. One that would wait in the
+queue for more than half of its time is refused at once, as if the queue were full.
 
 Source: reliability.md section 2 rules 7, 9 and 11; appendix A ("recall goes to another searcher, retried once");
 zguide, Paranoid Pirate (the queue).
@@ -113,10 +114,15 @@ class WorkPool:
         """Searchers that have announced themselves and are not known to be dead."""
         return len(self._searchers)
 
+    @property
+    def _share(self) -> int:
+        """So many queries a searcher may hold now."""
+        return self._in_flight if len(self._searchers) == 1 else 1
+
     def submit(self, query: Query) -> None:
         """The query is with a searcher or in the queue; raises Busy when the queue is full, or too long for it."""
         left = max(0, query.deadline_ns - self._clock.monotonic_ns())
-        wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._in_flight)
+        wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._share)
         if self._waiting_count >= self.queue_limit or wait_ns > left / 2:
             self._counters["shed"] += 1
             raise Busy("too many queries are waiting", retry_after_ms=1000)
@@ -187,7 +193,7 @@ class WorkPool:
         return searcher
 
     def _offer(self, searcher: _Searcher) -> None:
-        if not searcher.suspect and len(searcher.holds) < self._in_flight and searcher not in self._idle:
+        if not searcher.suspect and len(searcher.holds) < self._share and searcher not in self._idle:
             self._idle.append(searcher)
         if self._waiting_count:
             self._dispatch()
@@ -210,7 +216,7 @@ class WorkPool:
             self._waiting_count -= 1
             query.searcher = searcher
             searcher.holds.add(query.message_id)
-            if len(searcher.holds) < self._in_flight:
+            if len(searcher.holds) < self._share:
                 self._idle.append(searcher)
 
     def _forget_waiting(self, query: Query) -> None:

@@ -8,44 +8,62 @@ Source: house.md section 2 "recall"; decisions.md 35.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from signet_actors.protocol.memories import Filters
 from signet_actors.store.read_policy import Policy
 from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.tokens import token_count
 
 Mask = npt.NDArray[np.bool_]
+Seqs = npt.NDArray[np.int64]
 
 _CODED = ("agent_id", "visibility", "scope", "project", "type", "who", "source_type")
 _SELECT = (
-    "SELECT seq, is_deleted, agent_id, visibility, coalesce(scope, ''), coalesce(project, ''), type,"
-    " coalesce(who, ''), coalesce(source_type, ''), pinned, importance,"
-    " CAST(round(unixepoch(created_at, 'subsec') * 1000) AS INTEGER), coalesce(embedding_seq, 0) FROM memories"
+    "SELECT m.seq, m.is_deleted, m.agent_id, m.visibility, coalesce(m.scope, ''), coalesce(m.project, ''), m.type,"
+    " coalesce(m.who, ''), coalesce(m.source_type, ''), m.pinned, m.importance,"
+    " coalesce(CAST(round(unixepoch(m.created_at, 'subsec') * 1000) AS INTEGER), 0), coalesce(m.embedding_seq, 0),"
+    " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN memories_fts_docsize d ON d.id = m.seq"
 )
 _BATCH = 20_000
+_REMEMBERED_CHANGES = 50_000
 
 
 class MemoryColumns:
     """Call ``follow`` inside a snapshot before using the arrays; they then show exactly that snapshot.
 
-    ``version`` changes whenever they do.
+    ``version`` changes whenever they do; ``generation`` when all was read anew, so that nothing that was derived from
+    earlier arrays holds; ``texts`` when a known row may be found by other words or tags than before. ``changed``: the
+    known rows that changed since the generation began, in that order, some of them repeatedly.
     """
 
     def __init__(self) -> None:
+        self.generation = 0
+        self.texts = 0
         self._clear()
 
     def _clear(self) -> None:
         self.size = 0  # highest known seq + 1
+        self.generation += 1
+        self.texts += 1
+        self.changed: list[int] = []
         self._last_change = 0
         self.live: Mask = np.zeros(0, np.bool_)
         self.pinned: Mask = np.zeros(0, np.bool_)
         self.importance: npt.NDArray[np.float64] = np.zeros(0, np.float64)
         self.created_ms: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self.embedding_seq: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.tokens: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        """Length of the indexed text, 0 of a row that is not indexed."""
+        self.indexed_rows = 0
+        self.indexed_tokens = 0
+        self._digest: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # of content and tags, within this process
         self._codes: dict[str, npt.NDArray[np.int32]] = {name: np.zeros(0, np.int32) for name in _CODED}
         self._dictionary: dict[str, dict[str, int]] = {name: {"": 0} for name in _CODED}
         self.version: int | None = None
@@ -61,8 +79,9 @@ class MemoryColumns:
         )
         oldest, newest = row if row is not None else (None, None)
         newest = newest or 0
-        if newest > self._last_change and (oldest is None or oldest > self._last_change + 1):
-            self._clear()  # the feed was cut before we read it
+        cut = newest > self._last_change and (oldest is None or oldest > self._last_change + 1)
+        if cut or len(self.changed) > _REMEMBERED_CHANGES + self.size // 10:
+            self._clear()
         if newest > self._last_change and self.size:
             self._apply_changes(view)
         self._last_change = newest
@@ -70,83 +89,100 @@ class MemoryColumns:
         self.version = version
         return True
 
-    def admit(self, policy: Policy, scope: str | None, filters: Filters) -> Mask:
-        """Which rows the policy and the filters admit; tags are left to SQL. Shape (size,)."""
-        n = self.size
-        mask = self.live[:n].copy()
-        visibility, agent = self._codes["visibility"][:n], self._codes["agent_id"][:n]
+    def readable(self, policy: Policy, scope: str | None, rows: slice | Seqs) -> Mask:
+        """Which live ones of ``rows`` the policy admits in the scope. Shape of ``rows``."""
+        visibility, agent = self._codes["visibility"][rows], self._codes["agent_id"][rows]
+        mask: Mask = self.live[rows] & (self._codes["scope"][rows] == self._code("scope", scope or ""))
         own = agent == self._code("agent_id", policy.agent_id)
-        shared = visibility == self._code("visibility", "global")
-        if policy.kind == "shared":
-            mask &= shared | own
-        elif policy.kind == "group":
-            members = [self._code("agent_id", member) for member in policy.members]
-            mask &= (shared & np.isin(agent, members)) | own
-        else:
+        if policy.kind == "isolated":
             mask &= own
+        else:
+            shared = visibility == self._code("visibility", "global")
+            if policy.kind == "group":
+                shared &= np.isin(agent, [self._code("agent_id", member) for member in policy.members])
+            mask &= shared | own
         mask &= visibility != self._code("visibility", "archived")
-        mask &= self._codes["scope"][:n] == self._code("scope", scope or "")
-        for name, wanted in (
-            ("type", filters.type),
-            ("who", filters.who),
-            ("project", filters.project),
-            ("source_type", filters.source_type),
-        ):
+        return mask
+
+    def in_project(self, project: str, rows: slice | Seqs) -> Mask:
+        """Which of ``rows`` belong to the project."""
+        mask: Mask = self._codes["project"][rows] == self._code("project", project)
+        return mask
+
+    def narrow(self, mask: Mask, filters: Filters) -> Mask:
+        """``mask`` (shape (size,)) where also the filters hold, except project and tags; itself when none is set."""
+        n = self.size
+        for name, wanted in (("type", filters.type), ("who", filters.who), ("source_type", filters.source_type)):
             if wanted is not None:
-                mask &= self._codes[name][:n] == self._code(name, wanted)
+                mask = mask & (self._codes[name][:n] == self._code(name, wanted))
         if filters.pinned is not None:
-            mask &= self.pinned[:n] == filters.pinned
+            mask = mask & (self.pinned[:n] == filters.pinned)
         if filters.importance_min is not None:
-            mask &= self.importance[:n] >= filters.importance_min
+            mask = mask & (self.importance[:n] >= filters.importance_min)
         if filters.since is not None:
-            mask &= self.created_ms[:n] >= _ms(filters.since)
+            mask = mask & (self.created_ms[:n] >= _ms(filters.since))
         if filters.until is not None:
-            mask &= self.created_ms[:n] <= _ms(filters.until)
+            mask = mask & (self.created_ms[:n] <= _ms(filters.until))
         return mask
 
     def _code(self, column: str, text: str) -> int:
         """The code of ``text``; -1, which no row has, when no row ever had it."""
         return self._dictionary[column].get(text, -1)
 
-    def _intern(self, column: str, text: str) -> int:
-        dictionary = self._dictionary[column]
-        return dictionary.setdefault(text, len(dictionary))
-
     def _append(self, view: Snapshot) -> None:
         while True:
-            rows = view.rows(f"{_SELECT} WHERE seq >= ? ORDER BY seq LIMIT {_BATCH}", (max(self.size, 1),))
+            rows = view.rows(f"{_SELECT} WHERE m.seq >= ? ORDER BY m.seq LIMIT {_BATCH}", (max(self.size, 1),))
             if not rows:
                 return
             self._reserve(rows[-1][0] + 1)
-            for row in rows:
-                self._put(row)
+            self._put(rows)
             self.size = rows[-1][0] + 1
 
     def _apply_changes(self, view: Snapshot) -> None:
         seqs = [
             seq
             for (seq,) in view.rows(
-                "SELECT DISTINCT memory_seq FROM memory_changes WHERE change > ?", (self._last_change,)
+                "SELECT DISTINCT memory_seq FROM memory_changes WHERE change > ? ORDER BY memory_seq",
+                (self._last_change,),
             )
             if seq < self.size
         ]
-        for seq in seqs:
-            row = view.one(f"{_SELECT} WHERE seq = ?", (seq,))
-            if row is None:
-                self.live[seq] = False
-                self.embedding_seq[seq] = 0
-            else:
-                self._put(row)
+        self.changed += seqs
+        for start in range(0, len(seqs), _BATCH):
+            batch = seqs[start : start + _BATCH]
+            rows = view.rows(
+                f"{_SELECT} WHERE m.seq IN (SELECT value FROM json_each(?))", (msgspec.json.encode(batch).decode(),)
+            )
+            gone = np.array(sorted(set(batch).difference(row[0] for row in rows)), np.int64)
+            self._count(gone, -1)
+            self.live[gone] = False
+            self.embedding_seq[gone] = self.tokens[gone] = 0
+            if rows:
+                self._put(rows)
 
-    def _put(self, row: Any) -> None:
-        seq = row[0]
-        self.live[seq] = row[1] == 0
-        for name, text in zip(_CODED, row[2:9], strict=True):
-            self._codes[name][seq] = self._intern(name, text)
-        self.pinned[seq] = row[9] == 1
-        self.importance[seq] = row[10]
-        self.created_ms[seq] = row[11] if row[11] is not None else 0
-        self.embedding_seq[seq] = row[12]
+    def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        seq, deleted, *texts, pinned, importance, created, embedding, sha, tags, sizes = zip(*rows, strict=True)
+        at = np.array(seq, np.int64)
+        live = np.array(deleted) == 0
+        digest = np.array([hash(pair) for pair in zip(sha, tags, strict=True)], np.int64)
+        known = at < self.size
+        # A deleted row that comes back was missing from the index, as was the new text of a row.
+        if (known & live & (~self.live[at] | (self._digest[at] != digest))).any():
+            self.texts += 1
+        self._count(at, -1)
+        self.live[at], self._digest[at] = live, digest
+        self.tokens[at] = [token_count(size) for size in sizes]
+        self._count(at, 1)
+        for name, values in zip(_CODED, texts, strict=True):
+            dictionary = self._dictionary[name]
+            self._codes[name][at] = [dictionary.setdefault(text, len(dictionary)) for text in values]
+        self.pinned[at] = np.array(pinned) == 1
+        self.importance[at], self.created_ms[at], self.embedding_seq[at] = importance, created, embedding
+
+    def _count(self, at: Seqs, sign: int) -> None:
+        tokens = self.tokens[at]
+        self.indexed_rows += sign * int(np.count_nonzero(tokens))
+        self.indexed_tokens += sign * int(tokens.sum(dtype=np.int64))
 
     def _reserve(self, size: int) -> None:
         if size <= len(self.live):
@@ -160,7 +196,7 @@ class MemoryColumns:
 
         self.live, self.pinned = grown(self.live), grown(self.pinned)
         self.importance, self.created_ms = grown(self.importance), grown(self.created_ms)
-        self.embedding_seq = grown(self.embedding_seq)
+        self.embedding_seq, self.tokens, self._digest = map(grown, (self.embedding_seq, self.tokens, self._digest))
         self._codes = {name: grown(array) for name, array in self._codes.items()}
 
 

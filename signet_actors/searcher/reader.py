@@ -12,14 +12,18 @@ import numpy as np
 
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.runtime.clock import Clock
+from signet_actors.searcher.admitted import AdmittedRows
 from signet_actors.searcher.columns import Mask, MemoryColumns
 from signet_actors.searcher.common_words import CommonWordsOfScopes
+from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
-from signet_actors.searcher.term_frequency import TermFrequencies
+from signet_actors.searcher.postings import TAG, Postings
 from signet_actors.store.connect import open_reader
 from signet_actors.store.read_policy import resolve_policy
 from signet_actors.store.snapshot import Snapshot, snapshot
 from signet_actors.store.vectors import vec_table
+
+_TAGS_ONE_BY_ONE = 16
 
 
 class Reader:
@@ -42,8 +46,10 @@ class Reader:
         self._must_end = must_end
         self.connection = open_reader(database)
         self.columns = MemoryColumns()
-        self.frequencies = TermFrequencies()
+        self.postings = Postings(self.columns)
+        self.keyword = KeywordLeg(self.columns, self.postings)
         self.common_words = CommonWordsOfScopes()
+        self._admitted = AdmittedRows(self.columns)
         self._index_dir = index_dir
         self._legs: dict[tuple[str, int], VectorLeg] = {}
 
@@ -62,8 +68,7 @@ class Reader:
 
     def follow(self, view: Snapshot) -> None:
         """The caches show ``view``. Called before any query that uses them."""
-        if self.columns.follow(view):
-            self.frequencies.resize(self.columns.size)
+        self.columns.follow(view)
         for leg in self._legs.values():
             leg.follow(view, self.columns)
 
@@ -93,20 +98,22 @@ class Reader:
             return all(leg.complete for leg in self._legs.values())
 
     def admitted(self, view: Snapshot, read: ReadScope, filters: Filters) -> Mask:
-        """Which rows the caller's policy and the filters admit. Shape (columns.size,)."""
-        mask = self.columns.admit(resolve_policy(view.connection, read.agent_id), read.scope, filters)
-        if filters.tags:
-            seqs = [
-                seq
-                for (seq,) in view.rows(
-                    "SELECT memory_seq FROM memory_tags WHERE tag IN (SELECT value FROM json_each(?))",
-                    (msgspec.json.encode(filters.tags).decode(),),
-                )
-            ]
-            tagged = np.zeros(len(mask), np.bool_)
-            tagged[[seq for seq in seqs if seq < len(mask)]] = True
-            mask &= tagged
-        return mask
+        """Which rows the caller's policy and the filters admit. Shape (columns.size,); may be read-only."""
+        policy = resolve_policy(view.connection, read.agent_id)
+        mask = self.columns.narrow(self._admitted.of(policy, read.scope, filters.project), filters)
+        if not filters.tags:
+            return mask
+        tagged = np.zeros(len(mask), np.bool_)
+        if len(filters.tags) <= _TAGS_ONE_BY_ONE:
+            for tag in filters.tags:
+                tagged[self.postings.of(view, TAG, tag)] = True
+        else:
+            found = view.rows(
+                "SELECT memory_seq FROM memory_tags WHERE tag IN (SELECT value FROM json_each(?))",
+                (msgspec.json.encode(filters.tags).decode(),),
+            )
+            tagged[[seq for (seq,) in found]] = True
+        return tagged & mask
 
     def close(self) -> None:
         """Files and the connection are released."""

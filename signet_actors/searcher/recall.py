@@ -12,13 +12,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.query_words import identifiers_in
 from signet_actors.domain.ranking import fusion
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.searcher.legs import keyword
+from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits
 from signet_actors.searcher.reader import Reader, seq_list
 from signet_actors.store.read_policy import both, matching, readable
@@ -52,11 +51,11 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     reader.follow(view)
     allowed = reader.admitted(view, command.read, command.filters)
     words = _common_words(reader, view, command)
-    admitted = int(allowed.sum())
+    admitted = int(np.count_nonzero(allowed))
     pool = admitted if admitted < WHOLE_SCOPE_BELOW else max(command.pool, command.limit)
     watch.lap("admit")
 
-    keyword_hits = keyword.search(view, reader.frequencies, command.query, allowed, pool=max(pool, 1))
+    keyword_hits = reader.keyword.search(view, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
     sync_point("searcher.fts_done")
 
@@ -73,7 +72,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
         sync_point("searcher.vec_done")
         seqs, bm25, cosine = _union(keyword_hits, dense)
         missing = np.isnan(cosine)
-        cosine[missing] = leg.cosines(view, reader.columns, query, seqs[missing])
+        cosine[missing] = leg.cosines(view, query, seqs[missing])
         if command.fusion == "rrf":
             scores = fusion.rrf(bm25, cosine)
         else:
@@ -82,7 +81,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
 
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
-    scores = _exact_first(view, command, seqs, bm25, scores)
+    scores = _exact_first(view, command, keyword_hits, seqs, scores)
     # Ties go to the newer memory.
     order = np.lexsort((-seqs, -scores))[: command.limit]
     rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order])
@@ -127,38 +126,41 @@ def _query_vector(command: Recall, frames: list[bytes]) -> npt.NDArray[np.float3
     return np.frombuffer(frames[0], np.float32)
 
 
-def _union(
-    words: keyword.KeywordHits, dense: VectorHits
-) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _union(words: KeywordHits, dense: VectorHits) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
-    # Scattered over all rows, because sorting for a union costs more than touching an array of the store's length.
-    size = int(max(words.seqs.max(initial=0), dense.seqs.max(initial=0))) + 1
-    strength, similarity = np.zeros(size), np.full(size, np.nan)
-    strength[words.seqs] = words.strengths
-    similarity[dense.seqs] = dense.cosines
-    seqs = np.flatnonzero((strength > 0) | ~np.isnan(similarity))
-    bm25, cosine = strength[seqs], similarity[seqs]
+    seqs = np.concatenate((words.seqs, dense.seqs))
+    order = np.argsort(seqs, kind="stable")
+    seqs = seqs[order]
+    first = np.ones(len(seqs), np.bool_)
+    first[1:] = seqs[1:] != seqs[:-1]
+    slot = np.empty(len(seqs), np.int64)
+    slot[order] = np.cumsum(first) - 1
+    seqs = seqs[first]
+    bm25, cosine = np.zeros(len(seqs)), np.full(len(seqs), np.nan)
+    bm25[slot[: len(words.seqs)]] = words.strengths
+    cosine[slot[len(words.seqs) :]] = dense.cosines
     return seqs, bm25, cosine
 
 
-def _exact_first(view: Snapshot, command: Recall, seqs: Seqs, bm25: Scores, scores: Scores) -> Scores:
+def _exact_first(view: Snapshot, command: Recall, words: KeywordHits, seqs: Seqs, scores: Scores) -> Scores:
     """Scores with which memories that hold an identifier of the query to the letter stand before all others.
 
     Only those rise, between the best of the others and 1, so that ``min_score`` keeps its meaning.
     Source: decisions.md 8; targets.md "Quality".
     """
-    names = identifiers_in(command.query)[:_MAX_IDENTIFIERS]
-    if not names or not len(seqs):
+    names = words.identifiers[:_MAX_IDENTIFIERS]
+    named = seqs[np.isin(seqs, words.named)] if names else seqs[:0]
+    if not len(named):
         return scores
     predicate, bindings = readable(view.connection, command.read)
     # The index knows word parts only: KA-6 must not be found in KA-61, nor read_config in read_configs.
-    whole = re.compile("|".join(rf"(?<!\w){re.escape(name.lower())}(?!\w)" for name in names))
+    whole = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
     exact = {
         seq
         for seq, content in view.rows(
             "SELECT m.seq, m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs))"
             f" AND m.is_deleted = 0 AND {predicate}",
-            {**bindings, "seqs": seq_list(seqs[bm25 > 0])},
+            {**bindings, "seqs": seq_list(named)},
         )
         if whole.search(content.lower())
     }

@@ -52,7 +52,10 @@ class _Header(NamedTuple):
 
 
 class VectorMatrix:
-    """One model's vectors. ``follow`` inside a snapshot, then read ``vectors``, ``memory_seqs``, ``embedding_seqs``."""
+    """One model's vectors. ``follow`` inside a snapshot, then read ``vectors`` and ``numbers``.
+
+    ``newest`` is the last ``embeddings.seq`` of that snapshot: records above it were committed later.
+    """
 
     def __init__(self, directory: Path, model: str, dimensions: int, database_id: str) -> None:
         self.model = model
@@ -67,20 +70,20 @@ class VectorMatrix:
         self._verified = False
         self.count = 0
         self.last_seq = 0
+        self.newest = 0
         self.generation = 0  # rises when records may stand elsewhere than before
-        self.memory_seqs: Ints = np.zeros(0, np.int64)
-        self.embedding_seqs: Ints = np.zeros(0, np.int64)
         self.vectors: Floats = np.zeros((0, dimensions), np.float32)
 
     def follow(self, view: Snapshot, *, max_rows: int) -> bool:
         """The matrix holds every vector committed in ``view``; False when more than ``max_rows`` were still missing.
 
         Records of vectors that were replaced or removed stay until the next rebuild; readers tell them by
-        ``embedding_seqs``.
+        ``numbers``.
         """
         newest = view.value(
             "SELECT max(seq) FROM embeddings WHERE model = ? AND dimensions = ?", (self.model, self.dimensions)
         )
+        self.newest = newest or 0
         if newest is None:
             return True
         if not self._refresh():
@@ -105,6 +108,14 @@ class VectorMatrix:
                 self._append(descriptor, rows)
                 appended += len(rows)
             return bool(self.last_seq >= newest)
+
+    def numbers(self, start: int, stop: int) -> tuple[Ints, Ints]:
+        """``embeddings.seq`` and ``memories.seq`` of the records from ``start`` to before ``stop``."""
+        assert self._map is not None
+        words = self._record_bytes // 8
+        longs = np.frombuffer(self._map, np.int64, (stop - start) * words, _HEADER_BYTES + start * self._record_bytes)
+        narrow = longs.reshape(stop - start, words)[:, :2].copy()
+        return narrow[:, 0], narrow[:, 1]
 
     def compact(self, live: int) -> bool:
         """A file of mostly dead records is given up and will be built anew; True when it was.
@@ -191,16 +202,10 @@ class VectorMatrix:
         n, words = header.records, self._record_bytes // 4
         floats = np.frombuffer(self._map, np.float32, n * words, _HEADER_BYTES).reshape(n, words)
         self.vectors = floats[:, 4 : 4 + self.dimensions]
-        longs = np.frombuffer(self._map, np.int64, n * words // 2, _HEADER_BYTES).reshape(n, words // 2)
-        # Private contiguous copies of the two narrow columns: gathering from the wide records would touch every page.
-        fresh = longs[self.count :, :2]
-        self.embedding_seqs = np.concatenate((self.embedding_seqs, fresh[:, 0]))
-        self.memory_seqs = np.concatenate((self.memory_seqs, fresh[:, 1]))
         self.count, self.last_seq = n, header.last_seq
 
     def _drop_views(self) -> None:
         self.vectors = np.zeros((0, self.dimensions), np.float32)
-        self.memory_seqs = self.embedding_seqs = np.zeros(0, np.int64)
         self.count = self.last_seq = 0
         self.generation += 1
         self._map = None  # unmapped when the last view of it is gone

@@ -163,6 +163,8 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=256)
     connection.set_busy_timeout(1000)
     _load_vec(connection)
+    # FTS5 looks terms up with range queries of its own, which SQLite would otherwise compile anew for each value.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
     return connection

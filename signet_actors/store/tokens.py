@@ -12,3 +12,18 @@ def stem(connection: apsw.Connection, text: str) -> list[str]:
     tokenizer = connection.fts5_tokenizer(*_TOKENIZER)
     tokens = tokenizer(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
     return [str(token) for token in tokens]
+
+
+def token_count(size: bytes | None) -> int:
+    """The tokens of all columns of a row, from its ``sz`` in FTS5's ``docsize`` table; 0 for a row that has none.
+
+    Source: https://www.sqlite.org/fts5.html "The %_docsize table" (one varint per column).
+    """
+    if size is None:
+        return 0
+    total = number = 0
+    for byte in size:
+        number = number << 7 | byte & 0x7F
+        if byte < 0x80:
+            total, number = total + number, 0
+    return total

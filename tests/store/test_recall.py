@@ -437,7 +437,7 @@ class TestVectorFile:
             filled.reader.follow(view)
             leg = filled.reader.leg(view, MODEL, DIMENSIONS)
             assert leg is not None
-            cosines = leg.cosines(view, filled.reader.columns, query, seqs)
+            cosines = leg.cosines(view, query, seqs)
         for seq, cosine in zip(seqs.tolist(), cosines.tolist(), strict=True):
             vector = filled.value(
                 "SELECT e.vector FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.seq = ?", seq

@@ -1,7 +1,8 @@
-"""The keyword leg: BM25 over FTS5, admitted rows only, at most a pool of candidates.
+"""The keyword leg: BM25 over the rows that FTS5 finds for each term, admitted rows only, at most a pool of candidates.
 
-FTS5 has no top-k pruning: an OR of common words scans whole posting lists. Terms are therefore added rarest first until
-the rows that would be scanned exceed a share of the store; what the frequent rest adds is small (targets.md).
+FTS5 ranks slowly (it looks up each row's length and term positions, and knows no filter) and has no top-k pruning, so
+it is only asked which rows hold a phrase; weighing them is a few array operations. Terms are added rarest first until
+the rows to weigh exceed a share of the store; what the frequent rest adds is small (targets.md).
 
 Source: decisions.md 6, 8; quality.md rules 4 and 7; targets.md (document-frequency pruning).
 """
@@ -13,46 +14,70 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.query_words import fts_expression, match_terms
-from signet_actors.searcher.columns import Mask
+from signet_actors.domain.query_words import match_terms, pair_expression, phrase_expression
+from signet_actors.domain.ranking import bm25
+from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
+from signet_actors.searcher.postings import MATCH, Postings
 from signet_actors.searcher.term_frequency import TermFrequencies
 from signet_actors.store.snapshot import Snapshot
 
 SCAN_SHARE = 0.03
 SCAN_AT_LEAST = 20_000
-"""Rows that may always be scanned: below this store size nothing is ever pruned."""
-_WIDEST = 8192
+"""Rows that may always be weighed: below this store size nothing is ever pruned."""
 
 
 class KeywordHits(NamedTuple):
-    """``seqs`` and ``strengths`` (|bm25|, >= 0), best first; same length."""
+    """``seqs`` and ``strengths`` (BM25, > 0), best first; same length. ``named``: hits that may hold an identifier of
+    the query to the letter, because they hold its parts side by side.
+    """
 
-    seqs: npt.NDArray[np.int64]
+    seqs: Seqs
     strengths: npt.NDArray[np.float64]
+    named: Seqs
+    identifiers: tuple[str, ...]
 
 
-NO_HITS = KeywordHits(np.zeros(0, np.int64), np.zeros(0, np.float64))
+NO_ROWS: Seqs = np.zeros(0, np.int64)
 
 
-def search(view: Snapshot, frequencies: TermFrequencies, query: str, allowed: Mask, *, pool: int) -> KeywordHits:
-    """The best ``pool`` admitted rows that match any term of ``query``."""
-    terms = match_terms(query)
-    budget = max(SCAN_AT_LEAST, int(SCAN_SHARE * len(allowed)))
-    expression = fts_expression(terms._replace(phrases=frequencies.prune(view, terms.phrases, budget)))
-    admitted = int(allowed.sum())
-    if expression is None or not admitted:
-        return NO_HITS
-    # The index ranks without knowing the filter: ask for so many more as the filter is expected to take away.
-    limit = min(_WIDEST, int(pool * max(1.0, 1.2 * len(allowed) / admitted)))
-    while True:
-        rows = view.rows(
-            "SELECT rowid, -bm25(memories_fts) FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rank LIMIT ?",
-            (expression, limit),
-        )
-        hits = np.array(rows, dtype=np.float64).reshape(len(rows), 2)
-        seqs = hits[:, 0].astype(np.int64)
-        kept = np.flatnonzero((seqs < len(allowed)) & allowed[np.minimum(seqs, len(allowed) - 1)])[:pool]
-        exhausted = limit < 0 or len(rows) < limit
-        if len(kept) >= min(pool, admitted) or exhausted:
-            return KeywordHits(seqs[kept], np.maximum(hits[kept, 1], 0.0))
-        limit = limit * 8 if limit < _WIDEST else -1
+class KeywordLeg:
+    """The index of words, as one searcher asks it."""
+
+    def __init__(self, columns: MemoryColumns, postings: Postings) -> None:
+        self._columns = columns
+        self._postings = postings
+        self.frequencies = TermFrequencies()
+        self._strength = np.zeros(0, np.float64)  # by seq; all zero between queries
+
+    def search(self, view: Snapshot, query: str, allowed: Mask, *, pool: int) -> KeywordHits:
+        """The best ``pool`` rows of ``allowed`` that match any term of ``query``. The columns must show ``view``."""
+        columns, terms = self._columns, match_terms(query)
+        self.frequencies.resize(columns.size)
+        budget = max(SCAN_AT_LEAST, int(SCAN_SHARE * columns.size))
+        phrases = self.frequencies.prune(view, terms.phrases, budget)
+        expressions = [*map(phrase_expression, phrases), *map(pair_expression, terms.pairs)]
+        if len(self._strength) < columns.size:
+            self._strength = np.zeros(len(columns.live), np.float64)
+        strength, touched, named = self._strength, [NO_ROWS], [NO_ROWS]
+        mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
+        try:
+            for at, expression in enumerate(expressions):
+                holding = self._postings.of(view, MATCH, expression)
+                idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
+                rows: Seqs = holding[allowed[holding]].astype(np.int64)
+                touched.append(rows[strength[rows] == 0.0])
+                strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
+                if at < len(phrases) and phrases[at] in terms.identifiers:
+                    named.append(rows)
+            seqs = np.concatenate(touched)
+            strengths = strength[seqs]
+        finally:
+            for fresh in touched:
+                strength[fresh] = 0.0
+        if len(seqs) > pool:
+            best = np.argpartition(-strengths, pool)[:pool]
+            seqs, strengths = seqs[best], strengths[best]
+        order = np.argsort(-strengths, kind="stable")
+        pruned = any(identifier not in phrases for identifier in terms.identifiers)
+        seqs = seqs[order]
+        return KeywordHits(seqs, strengths[order], seqs if pruned else np.concatenate(named), terms.identifiers)

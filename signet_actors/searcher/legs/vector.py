@@ -1,8 +1,9 @@
 """The vector leg: nearest neighbours among the admitted rows.
 
-Behind one small interface stand the shared matrix (exact and fast) and the stored form, which answers while the matrix
-is being built or cannot be: rows one by one where few are admitted, else the ``vec0`` table, whose nearest 4,096 of the
-whole store are then filtered.
+Behind one small interface stand the shared matrix and the stored form, which answers while the matrix is being built or
+cannot be: rows one by one where few are admitted, else the ``vec0`` table, whose nearest 4,096 of the whole store are
+then filtered. The matrix is compared exactly up to some ten thousand rows; above, the signs of the vectors choose
+candidates, and only those are compared exactly.
 
 Source: targets.md "Recall"; decisions.md 5.
 """
@@ -16,7 +17,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.searcher.columns import Mask, MemoryColumns
+from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
+from signet_actors.searcher.legs.sign_codes import Codes, sign_codes, sign_distances
 from signet_actors.searcher.vector_matrix import VectorMatrix
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import nearest, vec_table
@@ -27,12 +29,19 @@ _SCAN_K = 4096
 _READ_AT_MOST = 4096
 """So few admitted rows are compared one by one while the matrix is being built; more are scanned in ``vec0``."""
 _GATHER_BELOW = 0.25
+"""Where fewer of the rows are admitted, theirs alone are picked out of the arrays."""
+_WHOLE_PRODUCT_BELOW = 16_384
+"""Up to so many records the product with all of them is quicker than picking candidates."""
+_LIKELY_LEAST = 1_200
+_LIKELY_PER_HIT = 10
+"""How many candidates the signs choose: see ``sign_codes`` for what they then hold."""
+_PLACE_AT_ONCE = 65_536
 
 
 class VectorHits(NamedTuple):
     """``seqs`` and ``cosines``, best first; same length."""
 
-    seqs: npt.NDArray[np.int64]
+    seqs: Seqs
     cosines: npt.NDArray[np.float64]
 
 
@@ -47,9 +56,16 @@ class VectorLeg:
         self.complete = False
         self.version: object = None
         self.trouble: str | None = None
-        self._generation = -1
-        self._position: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._generation = self.matrix.generation
         self._placed = 0
+        # By memories.seq: where the newest vector stands, its embeddings.seq (-1: none), its signs.
+        self._position: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._recorded: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._codes: Codes = np.zeros((-(-self.matrix.dimensions // 64), 0), np.uint64)
+        self._current: Mask = np.zeros(0, np.bool_)
 
     def follow(self, view: Snapshot, columns: MemoryColumns, *, max_rows: int = FOLLOW_ROWS) -> None:
         """The matrix shows ``view``, or ``complete`` is False and ``trouble`` says what is wrong with the file.
@@ -63,6 +79,7 @@ class VectorLeg:
             if self.version != columns.version:
                 self.matrix.compact(int((columns.embedding_seq[: columns.size] > 0).sum()))
             self.complete = self.matrix.follow(view, max_rows=max_rows)
+            self._place(columns)
         except OSError as error:
             self.trouble = str(error)
         self.version = columns.version
@@ -73,64 +90,85 @@ class VectorLeg:
         """The ``pool`` admitted rows nearest to ``query`` (unit length, shape (dimensions,))."""
         if not self.complete:
             return self._scan(view, columns, query, allowed, pool)
-        matrix = self.matrix
-        valid = self._valid(columns, allowed)
-        positions = np.flatnonzero(valid)
-        if len(positions) == 0:
+        valid = self._current & allowed
+        count = int(np.count_nonzero(valid))
+        if not count:
             return NO_HITS
-        if len(positions) < _GATHER_BELOW * matrix.count:
-            cosines = matrix.vectors[positions] @ query
+        total, candidates = self.matrix.count, _LIKELY_LEAST + _LIKELY_PER_HIT * pool
+        if total > _WHOLE_PRODUCT_BELOW and count > candidates:
+            rows = self._likely(valid, count, query, candidates)
+            cosines = self._products(rows, query)
         else:
-            cosines = (matrix.vectors @ query)[positions]
-        if len(positions) > pool:
+            rows = np.flatnonzero(valid)
+            whole = total <= _WHOLE_PRODUCT_BELOW and count > _GATHER_BELOW * total
+            cosines = (self.matrix.vectors @ query)[self._position[rows]] if whole else self._products(rows, query)
+        if len(rows) > pool:
             best = np.argpartition(-cosines, pool)[:pool]
-            positions, cosines = positions[best], cosines[best]
+            rows, cosines = rows[best], cosines[best]
         order = np.argsort(-cosines, kind="stable")
-        return VectorHits(matrix.memory_seqs[positions[order]], cosines[order].astype(np.float64))
+        return VectorHits(rows[order], cosines[order].astype(np.float64))
+
+    def _products(self, rows: Seqs, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        products: npt.NDArray[np.float32] = self.matrix.vectors[self._position[rows]] @ query
+        return products
+
+    def _likely(self, valid: Mask, count: int, query: npt.NDArray[np.float32], wanted: int) -> Seqs:
+        """The ``wanted`` rows of ``valid`` whose signs are most like the query's; the newer ones of equals."""
+        picked = np.flatnonzero(valid) if count < _GATHER_BELOW * len(valid) else None
+        if picked is None:
+            distances = sign_distances(self._codes[:, : len(valid)], query)
+            distances[~valid] = np.iinfo(np.uint16).max
+        else:
+            distances = sign_distances(self._codes[:, picked], query)
+        limit = np.partition(distances, wanted)[wanted]
+        nearer = np.flatnonzero(distances < limit)
+        equal = np.flatnonzero(distances == limit)
+        rows = np.concatenate((nearer, equal[len(equal) - (wanted - len(nearer)) :]))
+        return rows if picked is None else picked[rows]
 
     def cosines(
-        self, view: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
+        self, view: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
         """The true cosine of each row, NaN where it has no vector. Shape (len(seqs),). Source: quality.md rule 2."""
         found = np.full(len(seqs), np.nan)
         if not len(seqs):
             return found
         if self.complete:
-            position = self._positions(columns)
-            at = position[np.minimum(seqs, len(position) - 1)] if len(position) else np.full(len(seqs), -1)
-            present = (at >= 0) & (seqs < len(position))
-            if present.any():
-                current = self.matrix.embedding_seqs[at[present]] == columns.embedding_seq[seqs[present]]
-                chosen = np.flatnonzero(present)[current]
-                found[chosen] = self.matrix.vectors[at[chosen]] @ query
+            present = np.flatnonzero(self._current[seqs])
+            found[present] = self._products(seqs[present], query)
             return found
         return self._read(view, query, seqs)
 
-    def _valid(self, columns: MemoryColumns, allowed: Mask) -> Mask:
-        """Which records of the matrix are the current vector of an admitted row. Shape (count,)."""
-        seqs = self.matrix.memory_seqs
-        known = seqs < len(allowed)
-        safe = np.where(known, seqs, 0)
-        if not len(allowed):
-            return np.zeros(len(seqs), np.bool_)
-        valid: Mask = known & allowed[safe] & (columns.embedding_seq[safe] == self.matrix.embedding_seqs)
-        return valid
-
-    def _positions(self, columns: MemoryColumns) -> npt.NDArray[np.int64]:
-        """Record of the newest vector by ``memories.seq``, -1 = none; extended as the matrix grows."""
+    def _place(self, columns: MemoryColumns) -> None:
+        """What is known by row covers every record of the snapshot, and ``_current`` says which rows have a vector."""
         matrix = self.matrix
         if self._generation != matrix.generation:
-            self._generation, self._placed = matrix.generation, 0
-            self._position = np.full(0, -1, np.int64)
-        fresh = matrix.memory_seqs[self._placed : matrix.count]
-        size = max(columns.size, int(fresh.max(initial=-1)) + 1)
-        if len(self._position) < size:
-            wider = np.full(max(size, 1024) * 3 // 2, -1, np.int64)
-            wider[: len(self._position)] = self._position
-            self._position = wider
-        self._position[fresh] = np.arange(self._placed, matrix.count)
-        self._placed = matrix.count
-        return self._position
+            self._clear()
+        self._reserve(columns.size)
+        while self._placed < matrix.count:
+            stop = min(matrix.count, self._placed + _PLACE_AT_ONCE)
+            embeddings, memories = matrix.numbers(self._placed, stop)
+            # What another searcher saw committed after this snapshot would replace vectors that are current in it.
+            stop = self._placed + int(np.searchsorted(embeddings, matrix.newest, side="right"))
+            if stop == self._placed:
+                break
+            embeddings, memories = embeddings[: stop - self._placed], memories[: stop - self._placed]
+            self._reserve(int(memories.max()) + 1)
+            self._position[memories] = np.arange(self._placed, stop)
+            self._recorded[memories] = embeddings
+            self._codes[:, memories] = sign_codes(matrix.vectors[self._placed : stop])
+            self._placed = stop
+        self._current = self._recorded[: columns.size] == columns.embedding_seq[: columns.size]
+
+    def _reserve(self, size: int) -> None:
+        known = len(self._position)
+        if size <= known:
+            return
+        capacity = max(size, 1024, known * 3 // 2)
+        position, recorded = np.zeros(capacity, np.int32), np.full(capacity, -1, np.int64)
+        codes = np.zeros((len(self._codes), capacity), np.uint64)
+        position[:known], recorded[:known], codes[:, :known] = self._position, self._recorded, self._codes
+        self._position, self._recorded, self._codes = position, recorded, codes
 
     def _scan(
         self, view: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, pool: int

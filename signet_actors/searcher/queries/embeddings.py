@@ -38,7 +38,7 @@ def find_similar(reader: Reader, view: Snapshot, query: FindSimilar) -> SimilarF
     if leg is None:
         return SimilarFound(rows=None)
     length = float(np.linalg.norm(vector))
-    allowed = reader.admitted(view, query.read, query.filters)
+    allowed = reader.admitted(view, query.read, query.filters).copy()
     allowed[seq] = False
     hits = leg.search(view, reader.columns, vector / length if length else vector, allowed, pool=max(query.k, 1))
     seqs, cosines = hits.seqs[: query.k], hits.cosines[: query.k]
