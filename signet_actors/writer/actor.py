@@ -164,7 +164,7 @@ class Writer:
             for start in range(0, len(effects), limit):
                 part = effects[start : start + limit]
                 deadlines = [incoming.header.deadline_ns for incoming in part if incoming.header.deadline_ns]
-                until_ns = min(deadlines) - _ANSWER_NS if deadlines else None
+                until_ns = self._patience_until_ns(min(deadlines)) if deadlines else None
                 with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
                     group.commit(part)
         except StoreIOError as error:
@@ -242,6 +242,15 @@ class Writer:
         self.waiting.limit_ms = config.writer.busy_timeout_ms
         self._roster_pending = True
         self._sync_roster()
+
+    def _patience_until_ns(self, deadline_ns: int) -> int:
+        """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as one may.
+
+        A command that waited behind a batch that waited for the lock has used up its patience there.
+        """
+        writer = self.config.writer
+        asked_ns = deadline_ns - writer.request_timeout_ms * 1_000_000
+        return min(asked_ns + writer.busy_timeout_ms * 1_000_000, deadline_ns - _ANSWER_NS)
 
     @property
     def _group(self) -> GroupCommit:
