@@ -7,7 +7,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install install-dev run demo test test-fast check format lock bench bench-recall clean
+MINUTES ?= 15
+
+.PHONY: help install install-dev run demo test test-fast chaos check format lock bench bench-recall clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -38,6 +40,10 @@ test: install-dev ## all tests with bounded faults
 
 test-fast: install-dev ## the tests that start no daemon
 	$(BIN)/python -m pytest -m "not system and not slow" -q
+
+chaos: install-dev ## every crash point with every fault, then MINUTES of random kills and stops under load
+	SIGNET_CHAOS_FULL=1 $(BIN)/python -m pytest tests/chaos
+	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --json build/chaos.json
 
 check: install-dev ## format, lint, types, import contracts, fast tests
 	$(BIN)/ruff format --check .

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ConfigError, ErrorCode, ExitCode, ForeignDatabase, NewerSchema, StoreIOError
 from signet_actors.protocol.message import Failure
@@ -39,6 +39,16 @@ _ANSWER_NS = _NS // 2
 """A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
 _QUICK_CHECK_BYTES = 64 << 20
 """A larger file is not read whole at start; `signet doctor` checks it on demand."""
+
+
+def patience_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
+    """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as anybody may.
+
+    A command that waited behind a batch which waited for the lock has used up its patience there, and is refused as
+    soon as the lock is found taken again: else the second in the queue would wait twice as long as the first.
+    """
+    asked_ns = deadline_ns - limits.request_timeout_ms * 1_000_000
+    return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - _ANSWER_NS)
 
 
 class LockWait:
@@ -164,7 +174,7 @@ class Writer:
             for start in range(0, len(effects), limit):
                 part = effects[start : start + limit]
                 deadlines = [incoming.header.deadline_ns for incoming in part if incoming.header.deadline_ns]
-                until_ns = self._patience_until_ns(min(deadlines)) if deadlines else None
+                until_ns = patience_until_ns(min(deadlines), self.config.writer) if deadlines else None
                 with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
                     group.commit(part)
         except StoreIOError as error:
@@ -242,15 +252,6 @@ class Writer:
         self.waiting.limit_ms = config.writer.busy_timeout_ms
         self._roster_pending = True
         self._sync_roster()
-
-    def _patience_until_ns(self, deadline_ns: int) -> int:
-        """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as one may.
-
-        A command that waited behind a batch that waited for the lock has used up its patience there.
-        """
-        writer = self.config.writer
-        asked_ns = deadline_ns - writer.request_timeout_ms * 1_000_000
-        return min(asked_ns + writer.busy_timeout_ms * 1_000_000, deadline_ns - _ANSWER_NS)
 
     @property
     def _group(self) -> GroupCommit:

@@ -55,6 +55,7 @@ def main() -> int:
     findings = run(asked.minutes * 60, seed, rate=asked.rate)
     sys.stdout.write(table(findings) + "\n")
     if asked.json is not None:
+        asked.json.parent.mkdir(parents=True, exist_ok=True)
         asked.json.write_text(json.dumps(findings.summary(), indent=1) + "\n", encoding="utf-8")
     return 1 if findings.wrong else 0
 
