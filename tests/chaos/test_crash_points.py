@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import os
-import random
 import re
 import subprocess
 import sys
@@ -34,23 +33,17 @@ from tests.chaos.crash_points import (
     settle,
     stop_soundly,
 )
-from tests.chaos.seeds import FULL, SEED
+from tests.chaos.seeds import FULL, SEED, share
 from tests.chaos.traffic import traffic_on
 from tests.support.bus_room import REPOSITORY, child_environment
 from tests.support.live_daemon import live_daemon
 from tests.support.store_room import StoreRoom
 
-_rotation = random.Random(SEED)
-
-
-def _cases(names: tuple[str, ...], *, others: int) -> list[tuple[str, str]]:
-    """``kill`` for all; of the rest all, or ``others`` that the seed picks."""
-    rest = [(name, action) for name in names for action in ACTIONS if action != "kill"]
-    return [(name, "kill") for name in names] + (rest if FULL else sorted(_rotation.sample(rest, others)))
+CASES = [(name, "kill") for name in GROUPS] + share([(name, other) for name in GROUPS for other in ACTIONS[1:]], 1)
 
 
 @pytest.mark.system
-@pytest.mark.parametrize(("name", "action"), _cases(tuple(GROUPS), others=2))
+@pytest.mark.parametrize(("name", "action"), CASES)
 def test_nothing_answered_is_lost_whatever_point_of_an_actor_meets_a_fault(name: str, action: str) -> None:
     book = run_group(GROUPS[name], action, seed=SEED)
     assert book.wrong == []
@@ -77,7 +70,7 @@ def test_a_fault_in_the_first_migration_leaves_none_or_all_of_it(action: str) ->
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("action", ACTIONS if FULL else ("kill", _rotation.choice(ACTIONS[1:])))
+@pytest.mark.parametrize("action", ["kill", *share(ACTIONS[1:], 1)])
 def test_a_fault_in_the_last_checkpoint_costs_nothing_but_the_checkpoint(action: str) -> None:
     argument = {"stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}.get(action, action)
     with live_daemon(config=CONFIG, started=False) as daemon:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.chaos.crash_points import environment, fired, settle, stop_soundly
+from tests.chaos.seeds import share
 from tests.chaos.traffic import traffic_on
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
@@ -28,7 +29,7 @@ REPLACED_S = 10.0
 """Three and five seconds are what is promised; a machine under load gets twice as much."""
 
 
-@pytest.mark.parametrize("name", ["writer", "searcher-1", "retention", "gateway"])
+@pytest.mark.parametrize("name", share(["writer", "searcher-1", "retention", "gateway"], 1))
 def test_a_stopped_actor_is_noticed_killed_and_replaced_and_nothing_is_lost(name: str) -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         tail = LogTail(daemon.workspace)
@@ -45,7 +46,9 @@ def test_a_stopped_actor_is_noticed_killed_and_replaced_and_nothing_is_lost(name
         stop_soundly(daemon)
 
 
-@pytest.mark.parametrize(("point", "name"), [("writer.mid_batch", "writer"), ("gateway.validated", "gateway")])
+@pytest.mark.parametrize(
+    ("point", "name"), share([("writer.mid_batch", "writer"), ("gateway.validated", "gateway")], 1)
+)
 def test_an_actor_whose_loop_is_stuck_is_replaced_like_a_stopped_one(point: str, name: str) -> None:
     with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
         daemon.start(**environment(daemon, f"{point}=sleep:60000@9/1"))

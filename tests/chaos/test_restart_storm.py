@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from signet_actors.runtime.sockets import socket_directory
+from tests.chaos.seeds import FULL, share
 from tests.chaos.storms import storm_problems
 from tests.support.bus_room import eventually
 from tests.support.echo_daemon import alive, daemon
@@ -38,7 +39,7 @@ def workspace() -> Iterator[Path]:
         yield Path(directory) / "w"
 
 
-@pytest.mark.parametrize("way", ["boot_exit:1", "after:100:1"])
+@pytest.mark.parametrize("way", share(["boot_exit:1", "after:100:1"], 1))
 def test_a_core_child_that_dies_early_gets_growing_waits_and_then_the_daemon_gives_up(
     workspace: Path, way: str
 ) -> None:
@@ -51,6 +52,7 @@ def test_a_core_child_that_dies_early_gets_growing_waits_and_then_the_daemon_giv
         assert storm_problems(running, "writer") == []
 
 
+@pytest.mark.skipif(not FULL, reason="waits long; `make chaos` runs it")
 def test_a_gateway_that_dies_early_ends_the_daemon_after_its_budget(workspace: Path) -> None:
     with daemon(workspace, FEWER, orders="gateway=after:100:1", serving=False) as running:
         assert running.exit_code(60) == 75
@@ -65,7 +67,7 @@ def test_a_child_that_serves_for_a_while_before_each_death_is_restarted_and_neve
         assert running.process.poll() is None
 
 
-@pytest.mark.parametrize("way", ["boot_exit:1", "after:100:1"])
+@pytest.mark.parametrize("way", share(["boot_exit:1", "after:100:1"], 1))
 def test_an_optional_child_is_given_up_and_the_core_serves_at_no_cost(workspace: Path, way: str) -> None:
     with daemon(workspace, AS_SHIPPED, orders=f"retention={way}") as running:
         running.wait_for("child given up for now", child="retention", within_s=60)

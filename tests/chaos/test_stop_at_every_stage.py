@@ -14,6 +14,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.chaos.crash_points import settle, stop_soundly
+from tests.chaos.seeds import share
 from tests.chaos.traffic import traffic_on
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
@@ -61,7 +62,7 @@ def test_a_request_to_stop_before_anything_was_begun_ends_the_program() -> None:
         daemon.start()
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", share(STAGES, 2))
 def test_a_request_to_stop_while_starting_is_obeyed_at_once(stage: str) -> None:
     with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
         process = daemon.launch()
@@ -92,7 +93,7 @@ def test_a_stop_while_another_program_holds_the_database_loses_nothing() -> None
         stop_soundly(daemon)
 
 
-@pytest.mark.parametrize("name", ["writer", "searcher-1", "gateway"])
+@pytest.mark.parametrize("name", share(["writer", "searcher-1", "gateway"], 1))
 def test_a_stop_while_an_actor_hangs_ends_it_by_force_and_loses_nothing(name: str) -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         tail = LogTail(daemon.workspace)
