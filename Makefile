@@ -7,7 +7,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install install-dev run demo test test-fast hostile check format lock sim bench bench-recall clean
+MINUTES ?= 15
+
+.PHONY: help install install-dev run demo test test-fast hostile chaos sim check format lock bench bench-recall clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -41,6 +43,10 @@ test-fast: install-dev ## the tests that start no daemon
 
 hostile: install-dev ## hostile and random input, the long variant (some hours); SIGNET_HOSTILE_SEED=n for another seed
 	SIGNET_HOSTILE=long $(BIN)/python -m pytest -s tests/hostile
+
+chaos: install-dev ## every crash point with every fault, then MINUTES of random kills and stops under load
+	SIGNET_CHAOS_FULL=1 $(BIN)/python -m pytest tests/chaos
+	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --json build/chaos.json
 
 check: install-dev ## format, lint, types, import contracts, fast tests
 	$(BIN)/ruff format --check .

@@ -69,6 +69,7 @@ class Gateway:
         self.state: GatewayState | None = None
         self.server: InProcessServer | None = None
         self._changing: asyncio.Task[None] | None = None
+        self._leaving_unborn = False
 
     async def run(self) -> int:
         """The exit code, once everything that was accepted is answered."""
@@ -82,6 +83,7 @@ class Gateway:
             await self.bus.close()
 
     async def _serve(self) -> int:
+        self.bus.on_drain = self._drain
         listener = socket.socket(fileno=self.boot.listen_fds[0])
         self.bus.starting("loading the embedding model")
         try:
@@ -90,6 +92,9 @@ class Gateway:
         except ConfigError as error:
             listener.close()
             return self._leave(ExitCode.PROVIDER_CONFIG, error.detail)
+        if self._leaving_unborn:
+            listener.close()
+            return ExitCode.OK
         key = confirm_key(Workspace(Path(self.boot.workspace)).secret_file)
         # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
@@ -102,7 +107,6 @@ class Gateway:
         )
         state.wire = settings
         server = self.server = InProcessServer(settings)
-        self.bus.on_drain = self._drain
         self.bus.on_reload = self._reload
         self.bus.more_counters = self._figures
         self._follow_embedding(state)
@@ -139,7 +143,10 @@ class Gateway:
 
     def _drain(self, grace_ms: int) -> None:
         """No new connection; what is in flight is answered."""
-        if self.state is None or self.server is None or self.state.draining:
+        if self.state is None or self.server is None:
+            self._leaving_unborn = True  # the model is still being loaded; nothing was accepted
+            return
+        if self.state.draining:
             return
         self.state.draining = True
         self.log.info("draining", in_flight=self.state.counters.in_flight)

@@ -330,7 +330,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._serving.keep_alive = False
         except httptools.HttpParserError as error:
             if self._verdict is None and _is_ours(error):
-                self.logger.error("A parser callback failed", exc_info=error.__context__)  # noqa: TRY400 - the cause, not its wrapper
+                self.logger.exception("A parser callback failed", exc_info=error.__context__)
                 self._verdict = _Verdict(500, ErrorCode.INTERNAL, "Internal error before the request was read")
             self._refuse(self._verdict or _Verdict(400, ErrorCode.INVALID_REQUEST, "The request is not valid HTTP/1.1"))
         else:

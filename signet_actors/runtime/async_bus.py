@@ -254,6 +254,7 @@ class AsyncBus:
     def starting(self, detail: str) -> None:
         """The supervisor knows what this process still works on before it is ready."""
         self._tell_supervisor(Starting(detail))
+        self.log.info("starting", detail=detail)
 
     def ready(self, detail: str = "") -> None:
         """The supervisor knows that this process serves."""

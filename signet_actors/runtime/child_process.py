@@ -9,6 +9,7 @@ Source: reliability.md appendix A, R9 and R10.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _PIPE_BYTES = 48 * 1024
 """Less than an empty pipe takes at once."""
 _UNKILLABLE_MS = 2_000
+_BIRTH = "signet_actors.runtime.birth"
 
 
 class ChildProcess:
@@ -135,4 +137,8 @@ class ChildProcess:
     def _interpreter(self, stdin: int) -> subprocess.Popen[bytes]:
         """A fresh interpreter on the child's module, which never looks for it in the current directory."""
         with held_back():
-            return subprocess.Popen([sys.executable, "-P", "-m", self._module], stdin=stdin, pass_fds=self.inherited)
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", _BIRTH, str(os.getpid()), self._module],
+                stdin=stdin,
+                pass_fds=self.inherited,
+            )

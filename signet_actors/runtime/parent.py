@@ -19,12 +19,20 @@ def tie_life_to_supervisor(supervisor_pid: int) -> bool:
     """This process dies with ``supervisor_pid`` and ignores group signals; False when that process is gone already.
 
     The supervisor spawns with these signals blocked and the block is inherited, so that none of them can arrive before
-    they are ignored here; a pending one is discarded. On Linux the kernel sends SIGKILL when the parent dies; the
-    comparison afterwards closes the race in which the parent died first. Elsewhere the loops compare at each tick.
+    they are ignored here; a pending one is discarded.
     """
     for number in GROUP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, GROUP_SIGNALS | {signal.SIGCHLD})
+    return die_with_supervisor(supervisor_pid)
+
+
+def die_with_supervisor(supervisor_pid: int) -> bool:
+    """This process dies with ``supervisor_pid``; False when that process is gone already.
+
+    On Linux the kernel sends SIGKILL when the parent dies; the comparison afterwards closes the race in which the
+    parent died first. Elsewhere the loops compare at each tick.
+    """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
     ActorExit,
@@ -73,6 +73,16 @@ _QUICK_CHECK_BYTES = 64 << 20
 
 class Damaged(SignetError):
     """The structure of the database is damaged."""
+
+
+def patience_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
+    """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as anybody may.
+
+    A command that waited behind a batch which waited for the lock has used up its patience there, and is refused as
+    soon as the lock is found taken again: else the second in the queue would wait twice as long as the first.
+    """
+    asked_ns = deadline_ns - limits.request_timeout_ms * 1_000_000
+    return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - _ANSWER_NS)
 
 
 class LockWait:
@@ -235,7 +245,7 @@ class Writer:
             for start in range(0, len(effects), limit):
                 part = effects[start : start + limit]
                 deadlines = [incoming.header.deadline_ns for incoming in part if incoming.header.deadline_ns]
-                until_ns = min(deadlines) - _ANSWER_NS if deadlines else None
+                until_ns = patience_until_ns(min(deadlines), self.config.writer) if deadlines else None
                 with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
                     group.commit(part)
         except StoreIOError as error:

@@ -123,6 +123,11 @@ def test_a_drain_ends_with_exit_code_0(room: BusRoom, listener: Listener) -> Non
     assert room.drain("gateway") == ExitCode.OK
 
 
+def test_a_drain_is_obeyed_while_the_model_is_still_being_loaded(room: BusRoom, listener: Listener) -> None:
+    start(room, listener)
+    assert room.drain("gateway") == ExitCode.OK  # it speaks first, and loads then
+
+
 def test_a_reload_is_followed_without_a_restart(room: BusRoom, listener: Listener) -> None:
     start(room, listener)
     wait_ready(room)

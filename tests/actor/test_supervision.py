@@ -8,116 +8,23 @@ import re
 import signal
 import socket
 import stat
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.support.bus_room import REPOSITORY, child_environment, eventually
+from tests.support.bus_room import eventually
+from tests.support.echo_daemon import QUICK, alive, changed, daemon
 
 pytestmark = pytest.mark.system
-
-QUICK: dict[str, Any] = {
-    "searcher": {"processes": 2},
-    "supervision": {
-        "heartbeatMs": 100,
-        "liveness": 5,
-        "backoffMinMs": 20,
-        "backoffMaxMs": 100,
-        "settledMs": 200,
-        "budgets": {
-            "writer": {"restarts": 5, "windowMs": 60000},
-            "searcher": {"restarts": 5, "windowMs": 60000},
-            "retention": {"restarts": 2, "windowMs": 60000},
-        },
-    },
-}
-
-
-class Daemon:
-    """A supervisor process and what it has written."""
-
-    def __init__(self, workspace: Path, process: subprocess.Popen[str]) -> None:
-        self.workspace = workspace
-        self.process = process
-
-    def lines(self) -> list[dict[str, Any]]:
-        found = []
-        for path in sorted((self.workspace / ".daemon" / "logs").glob("*.log")):
-            found += [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return found
-
-    def events(self, event: str, **facts: Any) -> list[dict[str, Any]]:
-        return [
-            line
-            for line in self.lines()
-            if line["event"] == event and all(line.get(key) == value for key, value in facts.items())
-        ]
-
-    def wait_for(self, event: str, *, count: int = 1, within_s: float = 20, **facts: Any) -> list[dict[str, Any]]:
-        return eventually(  # type: ignore[no-any-return]
-            lambda: len(found := self.events(event, **facts)) >= count and found, within_s=within_s, what=event
-        )
-
-    def pid_of(self, child: str) -> int:
-        return int(self.events("spawned", child=child)[-1]["pid"])
-
-    def exit_code(self, within_s: float = 20) -> int:
-        return self.process.wait(within_s)
-
-
-@contextmanager
-def daemon(
-    workspace: Path, config: dict[str, Any] | None = None, *, orders: str = "", serving: bool = True, **environ: str
-) -> Iterator[Daemon]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.echo_tree", str(workspace)],
-        env=child_environment(
-            **{"SIGNET_TEST_CONFIG": json.dumps(config or QUICK), "SIGNET_TEST_ECHO": orders, **environ}
-        ),
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=REPOSITORY,
-    )
-    running = Daemon(workspace, process)
-    try:
-        if serving:
-            running.wait_for("serving")
-        yield running
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(10)
-        assert process.stderr is not None
-        process.stderr.close()
 
 
 @pytest.fixture
 def workspace() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="sgt-", dir="/tmp") as directory:
         yield Path(directory) / "w"
-
-
-def alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
-    except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
-
-
-def changed(config: dict[str, Any], **supervision: Any) -> dict[str, Any]:
-    return {**config, "supervision": {**config["supervision"], **supervision}}
 
 
 def test_children_start_in_order_and_sigterm_drains_them_in_reverse(workspace: Path) -> None:

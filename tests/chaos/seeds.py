@@ -1,0 +1,36 @@
+"""The seed of this run of the chaos tests, and how much of them runs.
+
+``SIGNET_CHAOS_SEED`` repeats a run; without it the commit decides, so that each commit picks other faults and the same
+commit the same ones. ``SIGNET_CHAOS_FULL=1`` runs everything.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import zlib
+from collections.abc import Iterable
+from typing import TypeVar
+
+from tests.support.bus_room import REPOSITORY
+
+T = TypeVar("T")
+
+
+def _of_the_commit() -> int:
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=REPOSITORY, capture_output=True, check=False)
+    return zlib.crc32(done.stdout)
+
+
+SEED = int(os.environ.get("SIGNET_CHAOS_SEED") or _of_the_commit())
+FULL = os.environ.get("SIGNET_CHAOS_FULL") == "1"
+
+
+def share(cases: Iterable[T], count: int) -> list[T]:
+    """All cases in a full run, else ``count`` of them that the seed picks."""
+    every = list(cases)
+    if FULL:
+        return every
+    picked = set(random.Random(SEED).sample(range(len(every)), count))
+    return [case for index, case in enumerate(every) if index in picked]

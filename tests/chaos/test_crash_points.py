@@ -1,0 +1,179 @@
+"""Every named point of the code is met by a death, and by a stop, a failure or a delay, under traffic.
+
+Each run fires every point with ``kill``. The other actions rotate with the seed (``SIGNET_CHAOS_SEED``, else the
+commit's); ``SIGNET_CHAOS_FULL=1``, as in ``make chaos``, runs the full product.
+
+Source: reliability.md R1, R25, appendices B and C.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from signet_actors.runtime import sync_points
+from signet_actors.store.connect import open_reader
+from tests.chaos.crash_points import (
+    ACTIONS,
+    CONFIG,
+    GROUPS,
+    START_POINTS,
+    STOP_POINTS,
+    SUPERVISOR_POINTS,
+    environment,
+    fired,
+    run_group,
+    run_supervisor,
+    settle,
+    stop_soundly,
+)
+from tests.chaos.seeds import FULL, SEED, share
+from tests.chaos.traffic import traffic_on
+from tests.support.bus_room import REPOSITORY, child_environment
+from tests.support.live_daemon import live_daemon
+from tests.support.store_room import StoreRoom
+
+CASES = [(name, "kill") for name in GROUPS] + share([(name, other) for name in GROUPS for other in ACTIONS[1:]], 1)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("name", "action"), CASES)
+def test_nothing_answered_is_lost_whatever_point_of_an_actor_meets_a_fault(name: str, action: str) -> None:
+    book = run_group(GROUPS[name], action, seed=SEED)
+    assert book.wrong == []
+    assert book.acknowledged > 0
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("action", ACTIONS if FULL else ("kill",))
+def test_nothing_answered_is_lost_whatever_point_of_the_supervisor_meets_a_fault(action: str) -> None:
+    assert run_supervisor(action, seed=SEED).wrong == []
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("action", ACTIONS if FULL else ("kill",))
+def test_a_fault_in_the_first_migration_leaves_none_or_all_of_it(action: str) -> None:
+    argument = {"stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}.get(action, action)
+    config = f"{CONFIG}  startTimeoutMs: 3000\n"
+    with live_daemon(config=config, started=False) as daemon:
+        daemon.start(**environment(daemon, f"writer.mid_migration={argument}@1/1"))
+        assert fired(daemon) == ["writer.mid_migration"]
+        with traffic_on(daemon, seed=SEED) as traffic:
+            assert settle(daemon, traffic).wrong == []
+        stop_soundly(daemon)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("action", ["kill", *share(ACTIONS[1:], 1)])
+def test_a_fault_in_the_last_checkpoint_costs_nothing_but_the_checkpoint(action: str) -> None:
+    argument = {"stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}.get(action, action)
+    with live_daemon(config=CONFIG, started=False) as daemon:
+        daemon.start(**environment(daemon, f"writer.mid_checkpoint={argument}"))
+        with traffic_on(daemon, seed=SEED) as traffic:
+            traffic.stop()
+            assert daemon.stop() == 0
+            assert fired(daemon) == ["writer.mid_checkpoint"]
+            assert traffic.check().wrong == []
+        daemon.start()
+        stop_soundly(daemon)
+
+
+@pytest.mark.parametrize("action", ["kill", "raise:EIO"])
+def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(action: str, tmp_path: Path) -> None:
+    room = StoreRoom(tmp_path)
+    room.remember("kept")
+    room.close()
+    target = tmp_path / "copy.db"
+    script = (
+        "import sys; from pathlib import Path; from signet_actors.store.connect import open_writer;"
+        " from signet_actors.store.migrate import backup;"
+        " backup(open_writer(Path(sys.argv[1]), busy=lambda calls: False), Path(sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", script, str(room.path), str(target)]
+    told = tmp_path / "fired"
+    faulty = child_environment(SIGNET_SYNC_POINTS=f"writer.mid_backup={action}", SIGNET_SYNC_POINTS_FIRED=str(told))
+    assert subprocess.run(command, env=faulty, capture_output=True, check=False).returncode != 0
+    assert told.read_text(encoding="ascii").startswith("writer.mid_backup ")
+    assert not target.exists()
+    subprocess.run(command, env=child_environment(), check=True)
+    reader = open_reader(target)
+    assert reader.execute("SELECT content FROM memories").get == "kept"
+    reader.close()
+
+
+def test_every_known_point_is_met_here() -> None:
+    met = [point for group in GROUPS.values() for point in group.points]
+    assert sorted([*met, *SUPERVISOR_POINTS, *START_POINTS, *STOP_POINTS]) == sorted(sync_points.NAMES)
+
+
+def test_the_table_of_points_names_exactly_those_that_the_code_has() -> None:
+    patterns = [pattern for path in (REPOSITORY / "signet_actors").rglob("*.py") for pattern in points_in(path)]
+    for pattern in patterns:
+        assert any(re.fullmatch(pattern, name) for name in sync_points.NAMES), f"{pattern} is not in the table"
+    for name in sync_points.NAMES:
+        assert any(re.fullmatch(pattern, name) for pattern in patterns), f"no code has {name}"
+
+
+def points_in(path: Path) -> list[str]:
+    """What ``sync_point`` is called with in this file, or what the ``..._point`` attributes are set to, as patterns."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        value: ast.expr | None = None
+        match node:
+            case ast.Call(func=ast.Name(id="sync_point"), args=[argument]):
+                value = argument
+                if isinstance(argument, ast.Attribute):
+                    assert argument.attr.endswith("_point"), f"{path}: the name of a point must be seen in the code"
+                    continue
+            case ast.Assign(targets=[ast.Attribute(attr=attribute)], value=assigned) if attribute.endswith("_point"):
+                value = assigned
+        if isinstance(value, ast.Constant):
+            found.append(re.escape(str(value.value)))
+        elif isinstance(value, ast.JoinedStr):
+            parts = [re.escape(part.value) if isinstance(part, ast.Constant) else r"[a-z]+" for part in value.values]
+            found.append("".join(str(part) for part in parts))
+        else:
+            assert value is None, f"{path}: the name of a point must be seen in the code"
+    return found
+
+
+def test_a_point_that_nobody_has_is_refused_when_the_daemon_starts(tmp_path: Path) -> None:
+    environ = {**os.environ, "SIGNET_WORKSPACE": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run(
+        [sys.executable, "-m", "supervisor"],
+        env={**environ, "SIGNET_SYNC_POINTS": "writer.befor_commit=kill"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    assert "unknown sync point 'writer.befor_commit'" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["writer.mid_batch=explode", "writer.mid_batch=kill@often", "writer.mid_batch"])
+def test_an_order_that_cannot_be_followed_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - whatever it says
+        sync_points.arm(text)
+
+
+def test_a_point_fires_on_its_hit_in_its_life() -> None:
+    sync_points.arm("writer.mid_batch=raise:EIO@2/3")
+    try:
+        sync_points.sync_point("writer.mid_batch")
+        sync_points.sync_point("writer.mid_batch")
+        sync_points.begin_life(3)
+        sync_points.sync_point("writer.mid_batch")
+        with pytest.raises(OSError, match=r"writer\.mid_batch"):
+            sync_points.sync_point("writer.mid_batch")
+        sync_points.sync_point("writer.mid_batch")
+    finally:
+        sync_points.begin_life(1)
+        sync_points.arm("")

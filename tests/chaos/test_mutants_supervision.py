@@ -1,0 +1,31 @@
+"""The checks of storms catch a supervisor that has no backoff and no budget: so they can fail.
+
+Source: reliability.md section 4 item 8.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.storms import MOST_IN_A_MINUTE, storm_problems
+from tests.support.echo_daemon import daemon
+
+
+@pytest.mark.system
+def test_a_supervisor_that_restarts_at_once_and_for_ever_is_caught() -> None:
+    with tempfile.TemporaryDirectory(prefix="sgt-", dir="/tmp") as directory:
+        config = {"searcher": {"processes": 1}}
+        with daemon(
+            Path(directory) / "w",
+            config,
+            orders="retention=boot_exit:1",
+            serving=False,
+            tree="tests.chaos.mutant_tree",
+        ) as running:
+            running.wait_for("spawned", child="retention", count=MOST_IN_A_MINUTE + 1, within_s=60)
+            problems = storm_problems(running, "retention")
+    assert any("lives within a minute" in problem for problem in problems)
+    assert any("without a wait" in problem for problem in problems)

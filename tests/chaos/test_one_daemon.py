@@ -1,0 +1,116 @@
+"""One daemon, one writer, and nothing left of either when the supervisor is killed at whatever moment.
+
+Source: reliability.md R10, R15.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from signet_actors.runtime.sockets import socket_directory
+from tests.chaos.seeds import FULL, SEED
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.log_tail import LogTail
+from tests.support.open_files import family, one_writer_watched, open_files, writers_of
+
+pytestmark = pytest.mark.system
+
+TWO_SEARCHERS = "searcher:\n  processes: 2\n"
+
+
+def test_only_the_writer_has_the_database_open_for_writing() -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        daemon.api.remember("Written by one")
+        assert daemon.api.recall("written")["meta"]["totalReturned"] == 1
+        assert daemon.process is not None
+        pids = family(daemon.process.pid)
+        children = daemon.children()
+        assert set(children.values()) <= set(pids)
+        assert writers_of(daemon.database, pids) == [children["writer"]]
+        readers = [pid for pid in pids if (str(daemon.database), False) in open_files(pid)]
+        assert sorted(readers) == sorted([children["searcher-1"], children["searcher-2"]])
+
+
+def test_the_watch_sees_a_second_writer() -> None:
+    with live_daemon() as daemon, daemon.database.open("r+b"):
+
+        def ours() -> int:
+            return os.getpid()  # the daemon is a child of the tests, which have the file open too
+
+        with one_writer_watched(daemon.database, ours) as watch:
+            eventually(lambda: watch.looks >= 2, what="two looks")
+        assert watch.violations
+
+
+def test_the_supervisor_may_be_killed_at_any_moment_of_its_start_and_leaves_nothing() -> None:
+    rng = random.Random(SEED)
+    with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
+        for _ in range(12 if FULL else 4):
+            process = daemon.launch()
+            time.sleep(rng.uniform(0.05, 1.6))  # the moment is what is tested, so nothing is waited for
+            process.kill()
+            process.wait(30)
+            daemon.gone()
+        daemon.start()
+        daemon.api.remember("Written after all these deaths")
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def test_a_second_daemon_leaves_at_once_and_touches_neither_sockets_nor_files(tmp_path: Path) -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        sockets = socket_directory(Path(os.path.realpath(daemon.workspace)), daemon.environment())
+
+        def traces() -> dict[str, tuple[int, int]]:
+            places = [*sockets.iterdir(), *(daemon.workspace / ".daemon" / name for name in ("pid", "address"))]
+            return {str(path): (path.stat().st_ino, path.stat().st_ctime_ns) for path in places}
+
+        before = traces()
+        assert any(path.endswith("writer.sock") for path in before)
+        second = LiveDaemon(tmp_path, environ={"SIGNET_WORKSPACE": str(daemon.workspace)})
+        code, said = second.refused_start()
+        assert code == 73
+        assert daemon.process is not None
+        assert f"pid {daemon.process.pid}" in said
+        assert traces() == before
+        assert set(daemon.children()) == {"writer", "searcher-1", "searcher-2", "retention", "gateway"}
+
+
+def test_a_second_daemon_takes_over_as_soon_as_the_first_is_killed() -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        for life in range(3):
+            daemon.api.remember(f"Written in life {life}")
+            former = family(daemon.process.pid) if daemon.process is not None else []
+            daemon.kill_supervisor()
+            daemon.start()  # at once: children of the former life may still be dying
+            assert daemon.process is not None
+            strangers = set(daemon.processes()) & set(former)
+            assert strangers == set(), "somebody of the former life still lives"
+        assert len(daemon.api.listed()) == 3
+
+
+def test_children_of_a_stopped_supervisor_serve_on_and_the_health_says_that_nobody_watches() -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            eventually(lambda: daemon.api.get("/health/ready").status == 503, what="not ready")
+            refusal = daemon.api.get("/health/ready").json
+            assert "supervisor" in refusal["notUp"]
+            assert daemon.api.get("/health").ok()["status"] == "degraded"
+            daemon.api.remember("Written while nobody watched")
+            assert daemon.api.recall("watched")["meta"]["totalReturned"] == 1
+        finally:
+            daemon.process.send_signal(signal.SIGCONT)
+        daemon.wait_ready()
+        tail = LogTail(daemon.workspace)
+        tail.look()
+        assert {life.incarnation for life in tail.lives.values()} == {1}, json.dumps(tail.events("child died"))

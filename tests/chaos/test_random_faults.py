@@ -1,0 +1,40 @@
+"""A bounded share of ``make chaos``: random kills and stops of every process under traffic.
+
+Source: reliability.md R1, R10, R15, R25.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.chaos.random_faults import Fault, run, unexplained
+from tests.chaos.seeds import SEED
+from tests.chaos.traffic import BROKEN, Exchange
+
+SECONDS = 45
+
+
+@pytest.mark.system
+@pytest.mark.slow
+def test_random_deaths_and_stops_lose_double_and_change_nothing() -> None:
+    findings = run(SECONDS, SEED)
+    assert findings.wrong == [], f"repeat with SIGNET_CHAOS_SEED={SEED}"
+    assert findings.kills >= 10
+    assert findings.book.acknowledged >= 300
+
+
+def test_a_failure_is_explained_only_by_a_fault_of_its_time_and_kind() -> None:
+    writer = Fault("kill one", ("writer",), 1, begun=10.0, ended=12.0)
+    gateway = Fault("kill one", ("gateway",), 1, begun=20.0, ended=22.0)
+    cases = {
+        (503, 11.0): True,
+        (504, 11.0): True,
+        (503, 15.0): False,
+        (BROKEN, 11.0): False,
+        (BROKEN, 21.0): True,
+        (500, 11.0): False,
+        (507, 21.0): False,
+    }
+    for (status, at), explained in cases.items():
+        found = unexplained([Exchange("remember", at, at + 0.1, status)], [writer, gateway])
+        assert (found == []) is explained, (status, at)

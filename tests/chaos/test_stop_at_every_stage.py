@@ -1,0 +1,141 @@
+"""Asked to stop at whatever stage and in whatever state, the daemon stops in order and in bounded time.
+
+Source: reliability.md R19 and appendix A, column "Stop".
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.chaos.crash_points import settle, stop_soundly
+from tests.chaos.seeds import share
+from tests.chaos.traffic import traffic_on
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
+from tests.support.log_tail import LogTail
+
+pytestmark = pytest.mark.system
+
+TWO_SEARCHERS = "searcher:\n  processes: 2\n"
+LONGEST_S = 15.0
+"""Ten seconds is what is promised; a machine under load gets some more."""
+
+STAGES: dict[str, Callable[[LiveDaemon], bool]] = {
+    "the port is bound": lambda daemon: _said(daemon, "listening"),
+    "the writer is being started": lambda daemon: _said(daemon, "spawned", child="writer"),
+    "the writer is up": lambda daemon: _said(daemon, "child is up", child="writer"),
+    "the gateway is being started": lambda daemon: _said(daemon, "spawned", child="gateway"),
+    "the gateway loads its model": lambda daemon: _starts(daemon, "gateway", "loading the embedding model"),
+}
+
+
+def _said(daemon: LiveDaemon, event: str, **facts: str) -> bool:
+    return any(line["event"] == event and facts.items() <= line.items() for line in daemon.log())
+
+
+def _starts(daemon: LiveDaemon, child: str, detail: str) -> bool:
+    return _said(daemon, "spawned", child=child) and any(
+        line.get("actor") == child and line.get("detail") == detail for line in daemon.log()
+    )
+
+
+def stopped(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    """The exit code after SIGTERM, and how long it took."""
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(LONGEST_S)
+    return code, time.monotonic() - began
+
+
+def test_a_request_to_stop_before_anything_was_begun_ends_the_program() -> None:
+    with live_daemon(started=False) as daemon:
+        code, _ = stopped(daemon.launch())
+        assert code in {0, -signal.SIGTERM}  # Python itself may not have begun to listen
+        daemon.gone()
+        daemon.start()
+
+
+@pytest.mark.parametrize("stage", share(STAGES, 2))
+def test_a_request_to_stop_while_starting_is_obeyed_at_once(stage: str) -> None:
+    with live_daemon(config=TWO_SEARCHERS, started=False) as daemon:
+        process = daemon.launch()
+        eventually(lambda: STAGES[stage](daemon), within_s=60, what=stage)
+        code, _ = stopped(process)
+        assert code == 0, daemon.terminal()
+        daemon.gone()
+        assert not (daemon.workspace / ".daemon" / "pid").exists()
+        daemon.start()
+        stop_soundly(daemon)
+
+
+def test_a_stop_while_another_program_holds_the_database_loses_nothing() -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        with traffic_on(daemon) as traffic:
+            with foreign_lock(daemon.database):
+                since = traffic.statuses[503]
+                eventually(lambda: traffic.statuses[503] > since, within_s=60, what="writes refused")
+                assert daemon.process is not None
+                code, _ = stopped(daemon.process)
+                assert code == 0
+                daemon.gone()
+            traffic.stop(settle=False)
+            daemon.start()
+            assert traffic.check().wrong == []
+        stop_soundly(daemon)
+
+
+@pytest.mark.parametrize("name", share(["writer", "searcher-1", "gateway"], 1))
+def test_a_stop_while_an_actor_hangs_ends_it_by_force_and_loses_nothing(name: str) -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        tail = LogTail(daemon.workspace)
+        tail.look()
+        with traffic_on(daemon) as traffic:
+            os.kill(tail.lives[name].pid, signal.SIGSTOP)
+            assert daemon.process is not None
+            code, _ = stopped(daemon.process)
+            assert code == 0
+            daemon.gone()
+            traffic.stop(settle=False)
+            daemon.start()
+            assert traffic.check().wrong == []
+        stop_soundly(daemon)
+
+
+def test_an_orderly_stop_under_traffic_answers_or_refuses_and_folds_the_log() -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        with traffic_on(daemon) as traffic:
+            assert daemon.process is not None
+            code, _ = stopped(daemon.process)
+            assert code == 0
+            daemon.gone()
+            wal = daemon.database.with_name("memories.db-wal")
+            assert not wal.exists() or wal.stat().st_size == 0
+            daemon.start()
+            assert settle(daemon, traffic).wrong == []
+            assert set(traffic.statuses) <= {200, 503, 0}
+        stop_soundly(daemon)
+
+
+def test_a_second_request_to_stop_forces_the_end_and_loses_nothing() -> None:
+    with live_daemon(config=TWO_SEARCHERS) as daemon:
+        tail = LogTail(daemon.workspace)
+        tail.look()
+        with traffic_on(daemon) as traffic:
+            os.kill(tail.lives["writer"].pid, signal.SIGSTOP)  # the first request alone would take the whole grace
+            assert daemon.process is not None
+            daemon.process.send_signal(signal.SIGTERM)
+            eventually(lambda: tail.events("stopping"), what="stopping")
+            code, seconds = stopped(daemon.process)
+            assert code == 0
+            assert seconds < 4, "the grace was waited for"
+            daemon.gone()
+            traffic.stop(settle=False)
+            daemon.start()
+            assert traffic.check().wrong == []
+        stop_soundly(daemon)

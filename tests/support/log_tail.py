@@ -1,0 +1,106 @@
+"""The daemon's log as it grows: who lives, since when, and what became of the others.
+
+Source: the events that ``runtime/supervision.py`` writes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tests.support.bus_room import eventually
+
+
+@dataclass
+class Life:
+    """The newest life of a child; ``up_at`` (seconds since the epoch) is None until it is ready."""
+
+    pid: int
+    incarnation: int
+    up_at: float | None = None
+
+
+class LogTail:
+    """Reads what was appended since the last look; ``lives`` is the newest life of each child by name."""
+
+    def __init__(self, workspace: Path) -> None:
+        self.lives: dict[str, Life] = {}
+        self.lines: list[dict[str, Any]] = []
+        self._directory = workspace / ".daemon" / "logs"
+        self._read: dict[Path, int] = {}
+
+    def look(self) -> list[dict[str, Any]]:
+        """The new lines, in the order of each file."""
+        new = list(self._new_lines())
+        for line in new:
+            match line:
+                case {"event": "spawned", "child": name, "pid": pid, "child_incarnation": incarnation}:
+                    self.lives[name] = Life(pid, incarnation)
+                case {"event": "child is up", "child": name, "timestamp": text}:
+                    self.lives[name].up_at = seconds(text)
+                case {"event": "child died", "child": name} if name in self.lives:
+                    self.lives[name].up_at = None
+        self.lines += new
+        return new
+
+    def forget_lives(self) -> None:
+        """What was written so far is another daemon's."""
+        self.look()
+        self.lives.clear()
+
+    def replaced(self, dead: dict[str, int], *, within_s: float = 60) -> float:
+        """When (seconds since the epoch) the last of these children was up again as another process."""
+
+        def last() -> float | None:
+            self.look()
+            ups = [life.up_at if life.pid != dead[name] else None for name, life in self.lives.items() if name in dead]
+            return None if None in ups else max(up for up in ups if up is not None)
+
+        return eventually(last, within_s=within_s, what=f"{sorted(dead)} replaced")  # type: ignore[no-any-return]
+
+    def life(self, name: str, incarnation: int, *, within_s: float = 60) -> Life:
+        """The child serves in this or a later incarnation."""
+
+        def reached() -> Life | None:
+            self.look()
+            life = self.lives.get(name)
+            return life if life is not None and life.up_at is not None and life.incarnation >= incarnation else None
+
+        return eventually(reached, within_s=within_s, what=f"{name} in life {incarnation}")  # type: ignore[no-any-return]
+
+    def events(self, event: str, **facts: Any) -> list[dict[str, Any]]:
+        self.look()
+        return [
+            line
+            for line in self.lines
+            if line.get("event") == event and all(line.get(key) == value for key, value in facts.items())
+        ]
+
+    def _new_lines(self) -> Iterator[dict[str, Any]]:
+        for path in sorted(self._directory.glob("*.log*")):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                whole, newline, _ = file.read().rpartition(b"\n")
+            if not newline:
+                continue
+            self._read[path] = self._read.get(path, 0) + len(whole) + 1
+            for line in whole.splitlines():
+                try:
+                    yield json.loads(line)
+                except ValueError:  # cut off by a death in the middle of it
+                    continue
+
+
+def seconds(timestamp: str) -> float:
+    """A log line's timestamp as seconds since the epoch."""
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def wall() -> float:
+    """Comparable with the timestamps of the log."""
+    return time.time()

@@ -1,0 +1,26 @@
+"""How long a command may wait for a lock that another program holds, counted from when it was asked."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.config.schema import WriterConfig
+from signet_actors.writer.actor import patience_until_ns
+
+_MS = 1_000_000
+
+
+@given(st.integers(0, 10**15), st.integers(0, 60_000), st.integers(1_000, 60_000))
+def test_nobody_waits_longer_than_the_budget_nor_until_its_caller_has_gone(
+    asked_ns: int, busy_ms: int, request_ms: int
+) -> None:
+    limits = WriterConfig(busy_timeout_ms=busy_ms, request_timeout_ms=request_ms)
+    until_ns = patience_until_ns(asked_ns + request_ms * _MS, limits)
+    assert until_ns <= asked_ns + busy_ms * _MS
+    assert until_ns < asked_ns + request_ms * _MS
+
+
+def test_the_default_patience_is_the_busy_budget_whole() -> None:
+    limits = WriterConfig()
+    assert patience_until_ns(limits.request_timeout_ms * _MS, limits) == limits.busy_timeout_ms * _MS
