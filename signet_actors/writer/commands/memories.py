@@ -29,7 +29,9 @@ from signet_actors.protocol.writer import (
 from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import readable
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.transaction import WriteTransaction
 from signet_actors.writer.commands import agents, embeddings, graph_links, history, jobs
+from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
 AUTONOMOUS_ACTOR_TYPES = ("pipeline", "agent")
@@ -61,6 +63,42 @@ class StoredRow(NamedTuple):
 
 _COLUMNS = ", ".join(f"m.{name}" for name in StoredRow._fields)
 
+_MEMORIES = Insert(
+    "memories",
+    (
+        "seq",
+        "id",
+        "type",
+        "content",
+        "normalized_content",
+        "content_hash",
+        "content_sha256",
+        "cjk",
+        "importance",
+        "source_type",
+        "source_id",
+        "source_path",
+        "runtime_path",
+        "idempotency_key",
+        "session_id",
+        "tags",
+        "who",
+        "project",
+        "scope",
+        "agent_id",
+        "visibility",
+        "pinned",
+        "extraction_status",
+        "embedding_model",
+        "embedding_seq",
+        "created_at",
+        "updated_at",
+        "updated_by",
+    ),
+)
+_TAGS = Insert("memory_tags", ("tag", "memory_seq"), "INSERT OR IGNORE")
+_EDGES = Insert("temporal_edges", ("subject_type", "subject_id", "facet", "start_at", "end_at", "created_at"))
+
 
 def remember(session: Session, command: Remember) -> Remembered:
     """The memory is stored, or the one that it duplicates is returned unchanged."""
@@ -82,13 +120,11 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
     extract = session.config.memory.pipeline_v2.enabled
     created_at = memory.created_at or session.now
     changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
-    session.tx.execute(
-        "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, cjk, importance,"
-        " source_type, source_id, source_path, runtime_path, idempotency_key, session_id, tags, who, project, scope,"
-        " agent_id, visibility, pinned, extraction_status, embedding_model, embedding_seq, created_at, updated_at,"
-        " updated_by)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    seq = session.new_rows.next_seq("memories")
+    session.new_rows.add(
+        _MEMORIES,
         (
+            seq,
             memory_id,
             memory.type,
             memory.content,
@@ -117,16 +153,12 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
             session.now,
             changed_by,
         ),
+        *_marks(memory, digest),
     )
-    seq = session.tx.connection.last_insert_rowid()
     for tag in memory.tags:
-        session.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, seq))
+        session.new_rows.add(_TAGS, (tag, seq))
     for edge in memory.temporal:
-        session.tx.execute(
-            "INSERT INTO temporal_edges (subject_type, subject_id, facet, start_at, end_at, created_at)"
-            " VALUES ('memory', ?, ?, ?, ?, ?)",
-            (memory_id, edge.facet, edge.start, edge.end, session.now),
-        )
+        session.new_rows.add(_EDGES, ("memory", memory_id, edge.facet, edge.start, edge.end, session.now))
     history.record(
         session,
         memory_id,
@@ -156,8 +188,9 @@ def same_scope(memory: NewMemory) -> tuple[str, str, str, str]:
 
 def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
     """The live row with this content in the memory's scope."""
-    return _row(
+    return _found_by(
         session,
+        ("hash", *same_scope(memory), digest),
         f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (*same_scope(memory), digest),
     )
@@ -165,7 +198,23 @@ def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow 
 
 def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredRow | None:
     """The row, live or deleted, that holds an idempotency key in the memory's scope."""
-    return _row(session, f"{SAME_SCOPE} AND m.idempotency_key = ?", (*same_scope(memory), key))
+    return _found_by(
+        session,
+        ("key", *same_scope(memory), key),
+        f"{SAME_SCOPE} AND m.idempotency_key = ?",
+        (*same_scope(memory), key),
+    )
+
+
+def _marks(memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
+    """By what a new row of the memory is found; see ``Session.tx_for``."""
+    scope = same_scope(memory)
+    marks: list[tuple[str, ...]] = [("hash", *scope, digest)]
+    if memory.idempotency_key is not None:
+        marks.append(("key", *scope, memory.idempotency_key))
+    if memory.source_id is not None:
+        marks.append(("source", *scope, memory.source_id))
+    return marks
 
 
 def release_key(session: Session, row: StoredRow) -> None:
@@ -176,8 +225,9 @@ def release_key(session: Session, row: StoredRow) -> None:
 def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
     """Order: source id, idempotency key, content hash. Source: decisions.md 4."""
     if memory.source_id is not None and not memory.session_bound:
-        row = _row(
+        row = _found_by(
             session,
+            ("source", *same_scope(memory), memory.source_id),
             f"m.source_id = ? AND m.source_type IS NOT 'chunk' AND {SAME_SCOPE} AND m.is_deleted = 0",
             (memory.source_id, *same_scope(memory)),
         )
@@ -403,7 +453,16 @@ def recover(session: Session, command: RecoverMemory) -> Recovered:
 
 
 def _row(session: Session, predicate: str, bindings: Any) -> StoredRow | None:
-    row = session.tx.one(f"SELECT {_COLUMNS} FROM memories m WHERE {predicate} LIMIT 1", bindings)
+    return _first(session.tx, predicate, bindings)
+
+
+def _found_by(session: Session, mark: tuple[str, ...], predicate: str, bindings: Any) -> StoredRow | None:
+    """The same, without inserting the new rows that wait unless one of them bears ``mark``."""
+    return _first(session.tx_for(mark), predicate, bindings)
+
+
+def _first(tx: WriteTransaction, predicate: str, bindings: Any) -> StoredRow | None:
+    row = tx.one(f"SELECT {_COLUMNS} FROM memories m WHERE {predicate} LIMIT 1", bindings)
     return None if row is None else StoredRow(*row)
 
 
