@@ -34,7 +34,7 @@ class _Filled:
     def __init__(self, socket: Any, waiting: list[list[bytes]]) -> None:
         self._socket = socket
         self._waiting = waiting
-        self.send_multipart = socket.send_multipart
+        self.send_multipart, self.poll = socket.send_multipart, socket.poll
 
     def recv_multipart(self, flags: int) -> list[bytes]:
         return self._waiting.pop(0) if self._waiting else self._socket.recv_multipart(flags)
