@@ -13,6 +13,7 @@ from signet_actors.protocol.writer import (
     ForgetTarget,
     Forgotten,
     Idempotency,
+    ImportMemories,
     ManyForgotten,
     ManyModified,
     MemoryPatch,
@@ -26,12 +27,13 @@ from signet_actors.protocol.writer import (
     RememberChunks,
     WriterReply,
 )
-from signet_actors.writer.commands import chunks, jobs, memories, purge
+from signet_actors.writer.commands import chunks, jobs, memories, purge, transfer
 from signet_actors.writer.session import Session
 
 Effect = (
     Remember
     | RememberChunks
+    | ImportMemories
     | ModifyMemory
     | ModifyMany
     | ForgetMemory
@@ -69,6 +71,8 @@ def execute(session: Session, command: Effect) -> WriterReply:
             return memories.remember(session, command)
         case RememberChunks():
             return chunks.remember(session, command)
+        case ImportMemories():
+            return transfer.import_memories(session, command)
         case ModifyMemory():
             return memories.modify(session, command.patch, command.principal, command.read)
         case ModifyMany():

@@ -19,6 +19,7 @@ from signet_actors.gateway.routes import (
     remember,
     repair,
     status,
+    transfer,
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -28,6 +29,7 @@ ROUTES: tuple[Route, ...] = (
     *recall.ROUTES,
     *modify.ROUTES,
     *forget.ROUTES,
+    *transfer.ROUTES,
     *notes.ROUTES,
     *jobs.ROUTES,
     *embeddings.ROUTES,

@@ -18,6 +18,7 @@ from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     ForgetMemory,
     Forgotten,
+    ImportLine,
     MemoryPatch,
     Modified,
     NewMemory,
@@ -94,6 +95,9 @@ _MEMORIES = Insert(
         "created_at",
         "updated_at",
         "updated_by",
+        "access_count",
+        "injected_count",
+        "last_accessed",
     ),
 )
 _TAGS = Insert("memory_tags", ("tag", "memory_seq"), "INSERT OR IGNORE")
@@ -102,18 +106,26 @@ _EDGES = Insert("temporal_edges", ("subject_type", "subject_id", "facet", "start
 
 def remember(session: Session, command: Remember) -> Remembered:
     """The memory is stored, or the one that it duplicates is returned unchanged."""
-    memory = command.memory
+    return remember_one(session, command.memory, command.principal)
+
+
+def remember_one(
+    session: Session, memory: NewMemory, principal: Principal, former: ImportLine | None = None
+) -> Remembered:
+    """The same for a memory that comes from an export, where ``former`` tells what it was there."""
     digest = content_hash(memory.content)
     existing = _duplicate(session, memory, digest)
     if existing is not None:
         return _already_there(session, existing, memory, digest)
     agents.register(session, memory.agent_id)
-    return insert(session, memory, command.principal, digest)
+    return insert(session, memory, principal, digest, former)
 
 
-def insert(session: Session, memory: NewMemory, principal: Principal, digest: str) -> Remembered:
+def insert(
+    session: Session, memory: NewMemory, principal: Principal, digest: str, former: ImportLine | None = None
+) -> Remembered:
     """A new row with its vector, tags, temporal edges, history and extraction job."""
-    memory_id = session.new_id()
+    memory_id = session.new_id() if former is None else _free_id(session, former.id)
     embedding_seq = None
     if memory.vector is not None:
         embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
@@ -138,7 +150,7 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
             memory.source_path,
             memory.runtime_path,
             memory.idempotency_key,
-            principal.session_id,
+            principal.session_id if former is None else former.session_id,
             msgspec.json.encode(memory.tags).decode(),
             memory.who,
             memory.project,
@@ -150,10 +162,13 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
             memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
             embedding_seq,
             created_at,
-            session.now,
+            session.now if former is None else former.updated_at or session.now,
             changed_by,
+            0 if former is None else former.access_count,
+            0 if former is None else former.injected_count,
+            None if former is None else former.last_accessed,
         ),
-        *_marks(memory, digest),
+        *_marks(memory_id, memory, digest),
     )
     for tag in memory.tags:
         session.new_rows.add(_TAGS, (tag, seq))
@@ -165,6 +180,7 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
         "created",
         msgspec.structs.replace(principal, changed_by=changed_by),
         new_content=memory.content,
+        reason=None if former is None else "imported",
     )
     if extract:
         jobs.enqueue_first(session, "extract", memory_id)
@@ -206,13 +222,21 @@ def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredR
     )
 
 
-def _marks(memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
+def _free_id(session: Session, wanted: str | None) -> str:
+    """``wanted`` if no memory has it, else a new one."""
+    if wanted is None:
+        return session.new_id()
+    taken = session.tx_for(("id", wanted)).one("SELECT 1 FROM memories WHERE id = ?", (wanted,))
+    return wanted if taken is None else session.new_id()
+
+
+def _marks(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
     """By what a new row of the memory is found; see ``Session.tx_for``."""
     scope = same_scope(memory)
-    marks: list[tuple[str, ...]] = [("hash", *scope, digest)]
+    marks: list[tuple[str, ...]] = [("id", memory_id), ("hash", *scope, digest)]
     if memory.idempotency_key is not None:
         marks.append(("key", *scope, memory.idempotency_key))
-    if memory.source_id is not None:
+    if memory.source_id is not None and memory.source_type != "chunk":
         marks.append(("source", *scope, memory.source_id))
     return marks
 
