@@ -196,6 +196,13 @@ def test_an_oversized_line_goes_in_parts_but_a_row_of_an_export_stays_one(api: M
     assert whole.memory.vector.frame == len(parts.chunks)
 
 
+def test_a_line_of_many_parts_is_stored_where_it_comes_alone(api: MemoryApi) -> None:
+    long = {"content": " ".join(f"Number {number} is one of very many sentences." for number in range(18_000))}
+    assert api.request("POST", IMPORT, body({"content": "x"}, long)).status == 413
+    assert api.request("POST", IMPORT, body(long)).json["imported"] == 1
+    assert len(api.bus.only(ImportMemories).body.lines[0].chunks) > 1500
+
+
 def test_memories_are_imported_without_vectors_where_the_model_fails(api: MemoryApi) -> None:
     api.embedder.failure = RuntimeError("broken")
     assert api.request("POST", IMPORT, body({"content": "x"})).json["imported"] == 1

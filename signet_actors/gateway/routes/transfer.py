@@ -28,6 +28,7 @@ from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, read_scope_of
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.routes.remember import MAX_CHUNKS
 from signet_actors.gateway.stored_text import LONG_TEXTS, ShortTexts
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.transfer import (
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 
 MAX_LINES: Final = 1000
 """Lines of one request: with their vectors they hold the writer for less than a quarter of a second."""
-MAX_ROWS: Final = 4000
-"""Rows of one request, counting each part of an oversized content."""
+MAX_ROWS: Final = 1500
+"""Rows of one request, counting each part of an oversized content; for the same reason. One line may have more."""
 MAX_TIMES: Final = 20
 MAX_COUNT: Final = 2**53
 MAX_CURSOR: Final = 2**62
@@ -135,7 +136,7 @@ def _prepared(call: Call) -> _Batch:
             continue
         redacted += short.redacted
         rows += len(line.chunks) or 1
-        if rows > MAX_ROWS:
+        if rows > MAX_ROWS and lines:
             raise InvalidRequest(
                 f"the lines of a request must not become more than {MAX_ROWS} rows; send fewer at once",
                 code=ErrorCode.PAYLOAD_TOO_LARGE,
@@ -221,6 +222,12 @@ def _line(call: Call, number: int, body: Mapping[str, Any], short: _ShortTextsOf
         for chunk in chunk_by_sentence(content, guardrails.chunk_target_chars):
             unique.setdefault(content_hash(chunk), chunk)
         chunks = tuple(unique.values())
+        if len(chunks) > MAX_CHUNKS:
+            raise InvalidRequest(
+                f"content falls into {len(chunks)} chunks, more than {MAX_CHUNKS}",
+                code=ErrorCode.PAYLOAD_TOO_LARGE,
+                field="content",
+            )
     return ImportLine(
         line=number,
         memory=memory,
