@@ -231,14 +231,14 @@ class MemoriesExported(Message, frozen=True, tag="searcher.memories_exported"):
 class ExportMemories(Request[MemoriesExported], frozen=True, tag="searcher.export_memories"):
     """Page through what an agent may read; ``scope`` None means whatever the rows' scope.
 
-    A page ends with the first row beyond ``max_bytes`` of content.
+    A page ends with the line that makes it ``max_bytes`` long.
     """
 
     agent_id: str
     scope: str | None = None
     after: int = 0
     limit: int = 500
-    max_bytes: int = 2 << 20
+    max_bytes: int = 1 << 20
 
 
 class EmbeddingHealth(Message, frozen=True, tag="searcher.embedding_health"):

@@ -160,6 +160,7 @@ def test_a_body_without_a_good_line_asks_the_writer_nothing(api: MemoryApi) -> N
         (body({"format": "signet-memories", "version": 2}, {"content": "x"}), 400, "version"),
         (body({"format": "signet-memories", "version": True}, {"content": "x"}), 400, "version"),
         (b"{}\n" * 1003, 413, None),
+        (body(*({"content": "x" * 900_000} for _ in range(4)), {"content": "y" * 80_000}), 413, None),
         (body(*({"content": " ".join(f"word{n} is here." for n in range(9000))} for _ in range(14))), 413, None),
     ],
 )

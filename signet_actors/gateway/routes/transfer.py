@@ -51,6 +51,8 @@ MAX_LINES: Final = 1000
 """Lines of one request: with their vectors they hold the writer for less than a quarter of a second."""
 MAX_ROWS: Final = 1500
 """Rows of one request, counting each part of an oversized content; for the same reason. One line may have more."""
+MAX_BYTES: Final = 3_670_016
+"""Bytes of one request: even with each oversized content beside its parts, one message to the writer."""
 MAX_TIMES: Final = 20
 MAX_COUNT: Final = 2**53
 MAX_CURSOR: Final = 2**62
@@ -122,6 +124,8 @@ async def export_memories(call: Call) -> Reply:
 
 def _prepared(call: Call) -> _Batch:
     """The request's lines, checked, cleaned and embedded."""
+    if len(call.raw) > MAX_BYTES:
+        raise InvalidRequest(f"a request must be at most {MAX_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
     state = call.state
     short = _ShortTextsOfABatch(state)
     lines: list[ImportLine] = []

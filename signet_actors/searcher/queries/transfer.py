@@ -18,7 +18,7 @@ _STORED = MemoryLine.__struct_fields__[:-1]
 _COLUMNS = ", ".join(f"m.{name}" for name in ("seq", *_STORED))
 _TAGS_AT, _PINNED_AT = _STORED.index("tags"), _STORED.index("pinned")
 _ROWS_AT_ONCE = 50
-_encode_lines = msgspec.json.Encoder().encode_lines
+_encode = msgspec.json.Encoder().encode
 
 
 def export(view: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, list[bytes]]:
@@ -28,7 +28,7 @@ def export(view: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, lis
     else:
         policy = readable(view.connection, ReadScope(agent_id=query.agent_id, scope=query.scope))
     where, bindings = both(("m.seq > :after AND m.is_deleted = 0", {}), policy)
-    lines: list[MemoryLine] = []
+    lines: list[bytes] = []
     after: int | None = query.after
     size = 0
     while len(lines) < query.limit and size < query.max_bytes:
@@ -45,11 +45,11 @@ def export(view: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, lis
             columns = [*row[1:], times.get(row[2], [])]
             columns[_TAGS_AT] = decode_tags(columns[_TAGS_AT])
             columns[_PINNED_AT] = bool(columns[_PINNED_AT])
-            lines.append(MemoryLine(*columns))
-            size += len(row[1])
+            lines.append(_encode(MemoryLine(*columns)) + b"\n")
+            size += len(lines[-1])
             if size >= query.max_bytes:
                 break
-    return MemoriesExported(count=len(lines), next=after), [_encode_lines(lines)]
+    return MemoriesExported(count=len(lines), next=after), [b"".join(lines)]
 
 
 def _times(view: Snapshot, ids: list[str]) -> dict[str, list[LineTime]]:
