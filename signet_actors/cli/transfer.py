@@ -122,9 +122,10 @@ class Position:
 @shared_options
 @click.pass_obj
 def export(invocation: Invocation, file: str, scope: str | None, agent: str | None) -> None:
-    """Write every memory that the agent may read to FILE, or to standard output.
+    """Write memories to a file of JSON lines.
 
-    Forgotten memories and the history are not in it; a backup holds those.
+    All that the agent may read, to FILE or to standard output. Forgotten memories and the history are not in it; a
+    backup holds those.
     """
     client = invocation.client()
     if file == "-":
@@ -150,10 +151,10 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
 @shared_options
 @click.pass_obj
 def import_(invocation: Invocation, file: str, agent: str | None) -> None:
-    """Store the memories of FILE, or of standard input, one a line.
+    """Store the memories of a file of JSON lines.
 
-    What is there already is recognised. Interrupted, the same command goes on where it stopped. Exit code 1 when a
-    line was refused.
+    They come from FILE or from standard input. What is there already is recognised. Interrupted, the same command
+    goes on where it stopped. Exit code 1 when a line was refused.
     """
     if file == "-":
         done = _import(invocation, sys.stdin.buffer, agent, Done(), lambda _: None, lambda _: None)
