@@ -37,7 +37,9 @@ WRITE_CLIENTS: Final = (1, 16, 64)
 RECALL_CLIENTS: Final = (1, 8)
 MIXED_CLIENTS: Final = 32
 RECALL_SHARE: Final = 0.8
-FILL_CLIENTS: Final = 32
+IMPORT_CLIENTS: Final = 2
+IMPORT_LINES: Final = 400
+IMPORT_TARGET_PER_S: Final = 5_000
 WARM_UP: Final = 60
 PROBE_EVERY_S: Final = 0.02
 SETTLE_S: Final = 3.0
@@ -172,6 +174,7 @@ class Bench:
         self.found: dict[str, Any] = {
             "circumstances": circumstances(),
             "settings": options.settings,
+            "imports": {},
             "sizes": {},
             "writes": {},
             "floors": {},
@@ -212,12 +215,23 @@ class Bench:
         if missing <= 0:
             return
         made = [self.texts.memory() for _ in range(missing)]
-        began = time.perf_counter()
-        answered = self.load([self._remember(memory) for memory in made], FILL_CLIENTS, 600)
-        took = time.perf_counter() - began
+        batches = [self._import(made[begin : begin + IMPORT_LINES]) for begin in range(0, missing, IMPORT_LINES)]
+        answers: list[tuple[int, bytes]] = []
+        usage = Usage(self.daemon.processes())
+        with usage.measured():
+            answered = self.load(batches, IMPORT_CLIENTS, 1200, answers)
         self.known += made
         self._must_have_worked(answered, "filling")
-        self.say(f"{size} memories; {missing} in {took:.1f} s over {FILL_CLIENTS} clients")
+        stored = [msgspec.json.decode(body) for _, body in answers]
+        if answered.refused or sum(answer["imported"] for answer in stored) != missing:
+            raise DaemonFailed(f"filling: {answered.refused} batches and some lines were refused")
+        self.found["imports"][str(size)] = {
+            "memories": missing,
+            "per_s": round(missing / usage.wall_s, 1),
+            "latency_ms": spread(answered.latencies_ms),
+            "cpu_ms_per_memory": usage.each(missing),
+        }
+        self.say(f"{size} memories; {missing} imported in {usage.wall_s:.1f} s")
 
     def _measure_recall(self, size: int) -> None:
         figures: dict[str, Any] = {}
@@ -396,6 +410,10 @@ class Bench:
     def _remember(self, made: Made) -> bytes:
         return encode_request("POST", "/api/memory/remember", host=self._host, body=msgspec.json.encode(made.body()))
 
+    def _import(self, memories: Sequence[Made]) -> bytes:
+        lines = b"\n".join(msgspec.json.encode(made.body()) for made in memories)
+        return encode_request("POST", "/api/memory/import", host=self._host, body=lines)
+
     def _recall(self, asked: Asked) -> bytes:
         return encode_request("POST", "/api/memory/recall", host=self._host, body=msgspec.json.encode(asked.body))
 
@@ -462,6 +480,10 @@ def lines_of(found: dict[str, Any]) -> list[Line]:
     lines: list[Line] = []
     floors = found["floors"]
     write_floors = {floor.rows_per_commit: floor for floor in floors["write"]}
+    lines += [
+        Line(f"import to {int(name):,} memories", done["per_s"], "/s", least=IMPORT_TARGET_PER_S)
+        for name, done in found["imports"].items()
+    ]
     for name, writes in found["writes"].items():
         clients = int(name)
         took: Spread = writes["latency_ms"]

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 ACTOR = "cli"
+JSON = "application/json"
+JSON_LINES = "application/x-ndjson"
+NEXT_CURSOR_HEADER = "x-signet-next-cursor"
 ADDRESS_FILE_NAME = "address"
 PATIENCE_S = 5.0
 SHORTEST_WAIT_S = 0.05
@@ -87,12 +90,16 @@ class Address:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the daemon: 2xx, a JSON object. ``raw`` is its body as it came; ``changes``: to a change."""
+    """An answer of the daemon: 2xx, a JSON object. ``raw`` is its body as it came; ``changes``: to a change.
+
+    ``next_cursor`` is set where the answer is a page of lines that others follow; its ``body`` is empty then.
+    """
 
     status: int
     raw: bytes
     body: dict[str, Any]
     changes: bool = False
+    next_cursor: str | None = None
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """The member that is a list of objects; raises RequestRefused where it is anything else, or missing."""
@@ -200,6 +207,14 @@ class DaemonClient:
         """The answer to a POST that changes nothing. Members that are None are left out."""
         return self.request("POST", path, body=_given(body), changes=False)
 
+    def page(self, path: str, **query: Any) -> Answer:
+        """A page of JSON Lines; raises RequestRefused where anything else comes."""
+        return self.request("GET", path, query=query, accept=JSON_LINES)
+
+    def send_lines(self, path: str, lines: bytes, *, key: str, **query: Any) -> Answer:
+        """The answer to JSON Lines that are to be stored; with the same ``key`` they are stored once."""
+        return self.request("POST", path, query=query, lines=lines, key=key)
+
     def request(
         self,
         method: str,
@@ -208,23 +223,28 @@ class DaemonClient:
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
         changes: bool | None = None,
+        lines: bytes | None = None,
+        key: str | None = None,
+        accept: str = JSON,
     ) -> Answer:
         """The daemon's answer; raises RequestRefused, OutcomeUnknown or DaemonNotRunning.
 
-        ``changes`` tells whether the request changes anything; by default its method does.
+        ``changes`` tells whether the request changes anything; by default its method does. ``key`` is the
+        Idempotency-Key of a change, else a new one.
         """
         changes = method in MUTATING if changes is None else changes
         target = self.address.prefix + path
         given = {name: _query_text(value) for name, value in (query or {}).items() if value is not None}
         if given:
             target += "?" + urlencode(given)
-        headers = {"Accept": "application/json", "x-signet-actor": ACTOR, "x-signet-actor-type": "operator"}
-        payload: bytes | None = None
+        headers = {"Accept": accept, "x-signet-actor": ACTOR, "x-signet-actor-type": "operator"}
+        payload = lines
         if body is not None:
             payload = json.dumps(body, ensure_ascii=True).encode()
-            headers["Content-Type"] = "application/json"
+        if payload is not None:
+            headers["Content-Type"] = JSON if lines is None else JSON_LINES
         if changes:
-            headers["Idempotency-Key"] = f"{ACTOR}-{uuid.uuid4()}"
+            headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._doubt()
         self.last = self._attempts(method, target, payload, headers, changes=changes)
         return self.last
@@ -254,6 +274,8 @@ class DaemonClient:
                 asked_again = True
                 continue
             if response.status < 400:
+                if headers["Accept"] == JSON_LINES:
+                    return _page(response, raw)
                 return _answer(response, raw, changes=changes)
             refused = _refusal(response, raw, changes=changes)
             if refused.code is ErrorCode.OUTCOME_UNKNOWN and not asked_again:
@@ -353,6 +375,13 @@ def _answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) ->
     if body is None:
         raise not_an_answer("it is no JSON object" if raw.strip() else "it is empty", changes=changes)
     return Answer(response.status, raw, body, changes)
+
+
+def _page(response: http.client.HTTPResponse, raw: bytes) -> Answer:
+    kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
+    if response.status != 200 or kind != JSON_LINES:
+        raise not_an_answer(one_line(f"{response.status} {response.reason}, {kind or 'no type'}"), changes=False)
+    return Answer(response.status, raw, {}, next_cursor=response.getheader(NEXT_CURSOR_HEADER))
 
 
 def _refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> RequestRefused:

@@ -36,6 +36,8 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("edit", "memories", "edit", "Change a memory."),
     ("forget", "forget", "forget", "Delete memories; recoverable for 30 days unless forced."),
     ("recover", "memories", "recover", "Bring a deleted memory back."),
+    ("export", "transfer", "export", "Write memories to a file of JSON lines."),
+    ("import", "transfer", "import_", "Store the memories of a file of JSON lines."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "configuration", "config", "Show or check the configuration."),
     ("retention", "retention", "retention", "Run the periodic clean-up now."),

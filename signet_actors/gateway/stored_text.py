@@ -28,6 +28,7 @@ from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Vectors
 
 if TYPE_CHECKING:
+    from signet_actors.config.schema import GuardrailsConfig
     from signet_actors.gateway.state import GatewayState
 
 INLINE_CHARS: Final = 2048
@@ -228,6 +229,17 @@ async def stored_vectors(
     return [_vector(embedder, row, frames) for row in rows]
 
 
+def chunks_of(content: str, guardrails: GuardrailsConfig) -> tuple[str, ...]:
+    """The parts of an oversized content, each once, in order of the text; none where it is stored whole."""
+    if len(content) <= guardrails.max_content_chars:
+        return ()
+    # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
+    unique: dict[str, str] = {}
+    for chunk in chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars)):
+        unique.setdefault(content_hash(chunk), chunk)
+    return tuple(unique.values())
+
+
 def raw_frame(row: Vectors) -> bytes:
     """A vector as it travels: little-endian float32."""
     return np.ascontiguousarray(row, dtype="<f4").tobytes()
@@ -252,14 +264,7 @@ def _remembered_text(state: GatewayState, raw: str) -> RememberedText:
     # After the secrets are cut: "[db password]: <it>" is one only as long as both halves stand together, and a tag
     # that is a token is lower-cased, which would hide it.
     content, pinned, tags = parse_prefixes(text)
-    guardrails = state.config.memory.pipeline_v2.guardrails
-    chunks: tuple[str, ...] = ()
-    if len(content) > guardrails.max_content_chars:
-        # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
-        unique: dict[str, str] = {}
-        for chunk in chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars)):
-            unique.setdefault(content_hash(chunk), chunk)
-        chunks = tuple(unique.values())
+    chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails)
     return RememberedText(content, redacted, pinned, tags, infer_type(content), chunks)
 
 

@@ -218,6 +218,29 @@ class ExportEmbeddings(Request[EmbeddingsExported], frozen=True, tag="searcher.e
     vectors: bool = False
 
 
+class MemoriesExported(Message, frozen=True, tag="searcher.memories_exported"):
+    """A page of live memories in the order in which they were stored. Frame 0 holds it as JSON Lines.
+
+    ``next`` is the ``after`` of the page that follows; None on the last one.
+    """
+
+    count: int
+    next: int | None
+
+
+class ExportMemories(Request[MemoriesExported], frozen=True, tag="searcher.export_memories"):
+    """Page through what an agent may read; ``scope`` None means whatever the rows' scope.
+
+    A page ends with the line that makes it ``max_bytes`` long.
+    """
+
+    agent_id: str
+    scope: str | None = None
+    after: int = 0
+    limit: int = 500
+    max_bytes: int = 1 << 20
+
+
 class EmbeddingHealth(Message, frozen=True, tag="searcher.embedding_health"):
     """Counts behind ``GET /api/embeddings/health``, over live memories but for ``null_vectors`` and ``orphaned``.
 
@@ -295,6 +318,7 @@ SearcherQuery = (
     | ListAuthors
     | FindSimilar
     | ExportEmbeddings
+    | ExportMemories
     | GetEmbeddingHealth
     | GetStoreStats
     | FindForgetCandidates
@@ -310,6 +334,7 @@ SearcherReply = (
     | AuthorsListed
     | SimilarFound
     | EmbeddingsExported
+    | MemoriesExported
     | EmbeddingHealth
     | StoreStats
     | ForgetCandidatesFound

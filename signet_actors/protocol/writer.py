@@ -13,6 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Message, Principal, Request
 
@@ -112,6 +113,54 @@ class RememberChunks(Request[ChunksRemembered], frozen=True, tag="writer.remembe
     chunks: tuple[str, ...]
     principal: Principal
     vectors: tuple[Vector, ...] = ()
+    idempotency: Idempotency | None = None
+
+
+class ImportLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A memory from an export. ``id`` None, or one that is in use: the writer makes one.
+
+    ``chunks`` when the content is oversized, with one of ``vectors`` for each of them or none at all.
+    """
+
+    line: int
+    memory: NewMemory
+    id: str | None = None
+    session_id: str | None = None
+    updated_at: str | None = None
+    access_count: int = 0
+    injected_count: int = 0
+    last_accessed: str | None = None
+    chunks: tuple[str, ...] = ()
+    vectors: tuple[Vector, ...] = ()
+
+
+class LineRefused(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why the writer did not store a line."""
+
+    line: int
+    code: ErrorCode
+    detail: str
+    field: str | None = None
+
+
+class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
+    """Every line but the ``refused`` is on disk."""
+
+    imported: int
+    deduped: int
+    refused: list[LineRefused]
+
+
+class ImportMemories(Request[MemoriesImported], frozen=True, tag="writer.import_memories"):
+    """Store many memories in one commit, each like a remember; a refused line leaves the others.
+
+    Frame 0 holds all vectors, one after the other, each of ``dimensions`` float32; here ``Vector.frame`` is the place
+    of a vector in it.
+    """
+
+    lines: tuple[ImportLine, ...]
+    principal: Principal
+    dimensions: int = 0
     idempotency: Idempotency | None = None
 
 
@@ -424,6 +473,7 @@ class ReportDamage(Request[DamageNoted], frozen=True, tag="writer.report_damage"
 WriterCommand = (
     Remember
     | RememberChunks
+    | ImportMemories
     | ModifyMemory
     | ModifyMany
     | ForgetMemory
@@ -444,6 +494,7 @@ WriterCommand = (
 WriterReply = (
     Remembered
     | ChunksRemembered
+    | MemoriesImported
     | Modified
     | ManyModified
     | Forgotten

@@ -34,6 +34,7 @@ from signet_actors.runtime.blocking_ref import BlockingRef
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
+from signet_actors.runtime.linger import Linger
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.mailbox import Incoming, Mailbox
 from signet_actors.runtime.parent import supervisor_lives
@@ -107,7 +108,7 @@ class ActorLoop:
         self._poller.register(self._control, zmq.POLLIN)
         self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
         self._mailboxes: list[Mailbox[Any]] = []
-        self._unbound: list[tuple[str, msgspec.msgpack.Decoder[Any], int, int]] = []
+        self._unbound: list[tuple[str, msgspec.msgpack.Decoder[Any], int, int, Linger | None]] = []
         self._work: Mailbox[Any] | None = None
         self._announce = False
         self._watching_for_gateway = False
@@ -120,12 +121,21 @@ class ActorLoop:
         self._snapshots_to_end: int | None = None
         self._dequeued_point = f"{boot.role}.dequeued"
 
-    def bind_mailbox(self, name: str, decoder: msgspec.msgpack.Decoder[M], *, max_items: int, max_bytes: int) -> None:
+    def bind_mailbox(
+        self,
+        name: str,
+        decoder: msgspec.msgpack.Decoder[M],
+        *,
+        max_items: int,
+        max_bytes: int,
+        linger: Linger | None = None,
+    ) -> None:
         """The actor will have a mailbox at ``<socket_dir>/<name>.sock``, bound once its self-check has passed.
 
         Nothing is accepted before: a sender finds nobody there and can say for certain that nothing was applied.
+        With ``linger`` its batches may gather.
         """
-        self._unbound.append((name, decoder, max_items, max_bytes))
+        self._unbound.append((name, decoder, max_items, max_bytes, linger))
 
     def connect_work(self, name: str, decoder: msgspec.msgpack.Decoder[M]) -> None:
         """The actor will offer itself at the gateway's search socket under ``name`` and get queries one by one."""
@@ -206,7 +216,7 @@ class ActorLoop:
         self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection stands
         self._tell_supervisor(Starting(""))
         actor.start()
-        for name, decoder, max_items, max_bytes in self._unbound:
+        for name, decoder, max_items, max_bytes, linger in self._unbound:
             socket = bind_router(self._context, self.boot.socket_dir, name)
             box: Mailbox[Any] = Mailbox(
                 socket,
@@ -217,6 +227,7 @@ class ActorLoop:
                 self.counters,
                 max_items=max_items,
                 max_bytes=max_bytes,
+                linger=linger,
             )
             self._poller.register(socket, zmq.POLLIN)
             self._mailboxes.append(box)

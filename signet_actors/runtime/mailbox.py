@@ -5,7 +5,8 @@ Source: reliability.md section 2 rules 6, 7, 9, 19 and 20; appendix B.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, is_tell
+from signet_actors.runtime.linger import Linger
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -71,7 +73,10 @@ class Incoming(Generic[M]):
 
 
 class Mailbox(Generic[M]):
-    """Reads a socket into batches. ``routed``: a ROUTER, whose messages begin with the sender's identity."""
+    """Reads a socket into batches. ``routed``: a ROUTER, whose messages begin with the sender's identity.
+
+    With ``linger`` a batch may gather for a moment before it is given out.
+    """
 
     def __init__(
         self,
@@ -85,6 +90,8 @@ class Mailbox(Generic[M]):
         max_items: int,
         max_bytes: int,
         routed: bool = True,
+        linger: Linger | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.socket = socket
         self.counters = counters
@@ -95,6 +102,8 @@ class Mailbox(Generic[M]):
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._routed = routed
+        self._linger = linger
+        self._sleep = sleep
         self._batch_ms = 0
 
     def worked(self, duration_ns: int) -> None:
@@ -109,7 +118,25 @@ class Mailbox(Generic[M]):
     def take(self) -> list[Incoming[M]]:
         """Everything that waits, up to the bound; the rest, the late, the foreign, the illegible is answered here."""
         batch: list[Incoming[M]] = []
-        total = 0
+        total = self._read(batch, 0)
+        if batch and self._linger is not None:
+            self._gather(batch, total, self._linger)
+        return batch
+
+    def _gather(self, batch: list[Incoming[M]], total: int, linger: Linger) -> None:
+        began_ns = self._clock.monotonic_ns()
+        while len(batch) < self._max_items:
+            # What was told, or is answered already, has no sender that waits.
+            asks = sum(not incoming.answered for incoming in batch)
+            nap_ns = linger.nap_ns(asks, self._clock.monotonic_ns() - began_ns)
+            if not nap_ns:
+                break
+            self._sleep(nap_ns / 1e9)
+            total = self._read(batch, total)
+        linger.gathered(sum(not incoming.answered for incoming in batch))
+
+    def _read(self, batch: list[Incoming[M]], total: int) -> int:
+        """What waits is in ``batch``, whose size was ``total`` bytes; returns its size now."""
         refused = 0
         while refused < _REFUSALS_PER_BATCH:
             try:
@@ -134,7 +161,7 @@ class Mailbox(Generic[M]):
             else:
                 batch.append(incoming)
                 total += incoming.nbytes
-        return batch
+        return total
 
     def _unworked(self, incoming: Incoming[M], code: ErrorCode, detail: str) -> Failure:
         """The refusal of what is not worked on now; ``code`` promises that it never was.

@@ -14,6 +14,7 @@ from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.searcher import (
     ExportEmbeddings,
+    ExportMemories,
     FindForgetCandidates,
     FindSimilar,
     GetCommonWords,
@@ -34,7 +35,7 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.searcher.queries import embeddings, forget, memories, stats
+from signet_actors.searcher.queries import embeddings, forget, memories, stats, transfer
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
 from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
@@ -191,6 +192,8 @@ class Searcher:
                 return embeddings.find_similar(reader, view, query), []
             case ExportEmbeddings():
                 return embeddings.export(view, query)
+            case ExportMemories():
+                return transfer.export(view, query)
             case GetEmbeddingHealth():
                 return embeddings.health(view, query), []
             case GetStoreStats():

@@ -44,8 +44,19 @@ def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[st
     ``shared`` reads all global memories and the agent's own; ``group`` the global memories of the agents that share its
     ``policy_group``, and its own; ``isolated`` its own.
     """
-    policy = resolve_policy(connection, read.agent_id)
-    bindings: dict[str, Any] = {"rp_agent": read.agent_id}
+    predicate, bindings = readable_in_any_scope(connection, read.agent_id)
+    if read.scope is None:
+        predicate += " AND m.scope IS NULL"
+    else:
+        bindings["rp_scope"] = read.scope
+        predicate += " AND m.scope = :rp_scope"
+    return predicate, bindings
+
+
+def readable_in_any_scope(connection: apsw.Connection, agent_id: str) -> tuple[str, dict[str, Any]]:
+    """The same for an agent, whatever the rows' ``scope``; for an export that must not leave rows behind."""
+    policy = resolve_policy(connection, agent_id)
+    bindings: dict[str, Any] = {"rp_agent": agent_id}
     if policy.kind == "shared":
         predicate = "(m.visibility = 'global' OR m.agent_id = :rp_agent)"
     elif policy.kind == "group":
@@ -55,11 +66,6 @@ def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[st
         predicate = f"((m.visibility = 'global' AND m.agent_id IN ({marks})) OR m.agent_id = :rp_agent)"
     else:
         predicate = "m.agent_id = :rp_agent"
-    if read.scope is None:
-        predicate += " AND m.scope IS NULL"
-    else:
-        bindings["rp_scope"] = read.scope
-        predicate += " AND m.scope = :rp_scope"
     return f"{predicate} AND m.visibility <> 'archived'", bindings
 
 

@@ -16,6 +16,7 @@ from signet_actors.protocol.writer import WriterCommand
 from signet_actors.runtime.actor_loop import ActorLoop
 from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.linger import Linger
 from signet_actors.runtime.logs import configure_logging
 from signet_actors.runtime.network_refusal import refuse_network_sockets
 from signet_actors.writer.actor import Writer
@@ -35,7 +36,13 @@ def main() -> int:
     loop = ActorLoop(boot, clock, log)
     decoder: msgspec.msgpack.Decoder[WriterCommand] = msgspec.msgpack.Decoder(WriterCommand)
     limits = boot.config.writer
-    loop.bind_mailbox("writer", decoder, max_items=limits.queue_limit, max_bytes=limits.queue_bytes)
+    loop.bind_mailbox(
+        "writer",
+        decoder,
+        max_items=limits.queue_limit,
+        max_bytes=limits.queue_bytes,
+        linger=Linger(limits.batch_limit),
+    )
     return loop.run(Writer(boot, loop, clock, random.Random(), log))
 
 

@@ -15,6 +15,7 @@ from signet_actors.protocol.writer import (
     ForgetTarget,
     Forgotten,
     Idempotency,
+    ImportMemories,
     LeaseJobs,
     ManyForgotten,
     ManyModified,
@@ -30,12 +31,13 @@ from signet_actors.protocol.writer import (
     RenewLease,
     WriterReply,
 )
-from signet_actors.writer.commands import chunks, jobs, leases, memories, purge
+from signet_actors.writer.commands import chunks, jobs, leases, memories, purge, transfer
 from signet_actors.writer.session import Session
 
 Effect = (
     Remember
     | RememberChunks
+    | ImportMemories
     | ModifyMemory
     | ModifyMany
     | ForgetMemory
@@ -77,6 +79,8 @@ def execute(session: Session, command: Effect) -> WriterReply:
             return memories.remember(session, command)
         case RememberChunks():
             return chunks.remember(session, command)
+        case ImportMemories():
+            return transfer.import_memories(session, command)
         case ModifyMemory():
             return memories.modify(session, command.patch, command.principal, command.read)
         case ModifyMany():

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -66,6 +67,10 @@ class Housekept(NamedTuple):
     more: bool
 
 
+class _Undone(Exception):
+    """A command failed after it had written: the transaction was rolled back, and the batch runs anew."""
+
+
 NOTHING_DONE = Housekept(0, False)
 PRUNED_AT_ONCE = 2000
 
@@ -94,6 +99,7 @@ class GroupCommit:
         self.touches = PendingTouches()
         self.figures = CommitFigures()
         self.storage_full = False
+        self._committing = False
 
     def commit(self, batch: Sequence[Waiting]) -> None:
         """Every command of the batch is applied or refused, on disk, and answered.
@@ -109,17 +115,13 @@ class GroupCommit:
             batch = [waiting for waiting in batch if isinstance(waiting.body, dispatch.FREES_SPACE)]
             if not batch:
                 return
-        answers: list[tuple[Waiting, WriterReply]] = []
-        committing = False
+        self._committing = False
         try:
-            with write_transaction(self.connection) as tx:
-                session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
-                for waiting in batch:
-                    answers.append((waiting, self._run(session, waiting)))
-                    sync_point("writer.mid_batch")
-                committing = True
-                tx.commit()
-                committing = False
+            try:
+                answers = self._transact(batch, careful=False)
+            except _Undone:
+                self.known.forget()
+                answers = self._transact(batch, careful=True)
         except LockTimeout:
             self.known.forget()
             self.figures.refused_busy += len(batch)
@@ -130,7 +132,7 @@ class GroupCommit:
             self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
             return
         except BROKEN_DISK as error:
-            self._disk_failed(batch, committing=committing, error=error)
+            self._disk_failed(batch, committing=self._committing, error=error)
         self.figures.commits += 1
         self.figures.rows += len(batch)
         self.figures.largest_batch = max(self.figures.largest_batch, len(batch))
@@ -181,34 +183,79 @@ class GroupCommit:
         self.log.warning("storage_recovered")
         return True
 
-    def _run(self, session: Session, waiting: Waiting) -> WriterReply:
+    def _transact(self, batch: Sequence[Waiting], *, careful: bool) -> list[tuple[Waiting, WriterReply]]:
+        """The answers of a transaction that is on disk.
+
+        First without savepoints, because each one costs a tenth of a remember, and commands that fail halfway are rare:
+        one that does raises ``_Undone``. Then with ``careful`` each command has a savepoint, and only those fail that
+        must.
+        """
+        replayed = self.figures.replayed
+        answers: list[tuple[Waiting, WriterReply]] = []
+        with write_transaction(self.connection) as tx:
+            session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
+            try:
+                for waiting in batch:
+                    answers.append((waiting, self._run(session, waiting, careful=careful)))
+                    sync_point("writer.mid_batch")
+                self._insert_rest(session)
+            except _Undone:
+                self.figures.replayed = replayed
+                raise
+            self._committing = True
+            tx.commit()
+            self._committing = False
+        return answers
+
+    def _run(self, session: Session, waiting: Waiting, *, careful: bool) -> WriterReply:
         command = cast(dispatch.Effect, waiting.body)
         session.frames = waiting.frames
         key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(command))
-        earlier = idempotency.earlier_reply(self.connection, key, digest)
+        earlier = idempotency.earlier_reply(session.tx_for(idempotency.reply_mark(key)).connection, key, digest)
         if earlier is not None:
             self.figures.replayed += 1
             return earlier
+        before = session.changes()
         try:
-            with session.tx.savepoint():
+            with session.tx.savepoint() if careful else nullcontext():
                 reply = dispatch.execute(session, command)
                 if dispatch.keeps_reply(command):
                     idempotency.keep_reply(session, key, digest, reply)
+                if careful:
+                    session.new_rows.flush()
                 return reply
         except SignetError as error:
             self.known.forget()  # what the savepoint undid must not be believed
+            if careful:
+                session.new_rows.discard()
+            elif session.changes() != before:
+                raise _Undone from error
             return Failure(code=error.code, detail=error.detail, field=error.field, retry_after_ms=error.retry_after_ms)
         except (LockTimeout, DiskFull):
             raise
         except BROKEN_DISK:
             raise
-        except Exception:
+        except Exception as error:
+            if not careful:
+                raise _Undone from error
             # One command's bug is that command's failure: its savepoint is undone and the others go on.
             self.known.forget()
+            session.new_rows.discard()
             if not self.connection.in_transaction:
                 raise
             self.log.exception("command_failed", command=type(command).__name__, trace=waiting.header.trace_id)
             return Failure(code=ErrorCode.INTERNAL, detail="the command failed; nothing of it was applied")
+
+    def _insert_rest(self, session: Session) -> None:
+        """Every row is in its table; raises ``_Undone`` when one may not be, so that only its command fails."""
+        try:
+            session.new_rows.flush()
+        except (LockTimeout, DiskFull):
+            raise
+        except BROKEN_DISK:
+            raise
+        except Exception as error:
+            raise _Undone from error
 
     def _enter_storage_full(self) -> None:
         self.known.forget()

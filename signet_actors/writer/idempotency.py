@@ -17,8 +17,10 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import Idempotency, Remembered, WriterReply
 from signet_actors.store.failures import Connection
+from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
+_REPLIES = Insert("request_replies", ("request_id", "body_digest", "reply", "created_ms"))
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
 _tags: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
@@ -58,7 +60,9 @@ def keep_reply(session: Session, key: str, digest: str | None, reply: WriterRepl
     """The reply is stored in the open transaction."""
     if isinstance(reply, Remembered):
         reply = msgspec.structs.replace(reply, content="", tags=[])
-    session.tx.execute(
-        "INSERT INTO request_replies (request_id, body_digest, reply, created_ms) VALUES (?, ?, ?, ?)",
-        (key, digest, _encoder.encode(reply), session.now_ms),
-    )
+    session.new_rows.add(_REPLIES, (key, digest, _encoder.encode(reply), session.now_ms), reply_mark(key))
+
+
+def reply_mark(key: str) -> tuple[str, str]:
+    """By what a kept reply is found; see ``Session.tx_for``."""
+    return ("reply", key)

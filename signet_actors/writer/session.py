@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import random
 from array import array
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from signet_actors.config.schema import Config
 from signet_actors.protocol.writer import Vector
 from signet_actors.runtime.clock import Clock, iso, new_id
 from signet_actors.store.transaction import WriteTransaction
+from signet_actors.writer.new_rows import Insert, NewRows
 
 
 @dataclass(slots=True)
@@ -22,7 +23,7 @@ class KnownRows:
     """
 
     agents: set[str] = field(default_factory=set)
-    vec_tables: dict[tuple[str, int], str] = field(default_factory=dict)
+    vec_tables: dict[tuple[str, int], Insert] = field(default_factory=dict)
 
     def forget(self) -> None:
         self.agents.clear()
@@ -33,7 +34,7 @@ class KnownRows:
 class Session:
     """One command's view of its group commit. ``now`` is the same for the whole commit."""
 
-    tx: WriteTransaction
+    _tx: WriteTransaction
     clock: Clock
     rng: random.Random
     config: Config
@@ -41,6 +42,7 @@ class Session:
     known: KnownRows
     now_ms: int
     now: str
+    new_rows: NewRows
     frames: Sequence[bytes] = ()
 
     @classmethod
@@ -48,7 +50,23 @@ class Session:
         cls, tx: WriteTransaction, clock: Clock, rng: random.Random, config: Config, boot_id: str, known: KnownRows
     ) -> Session:
         now_ms = clock.wall_ms()
-        return cls(tx, clock, rng, config, boot_id, known, now_ms, iso(now_ms))
+        return cls(tx, clock, rng, config, boot_id, known, now_ms, iso(now_ms), NewRows(tx))
+
+    @property
+    def tx(self) -> WriteTransaction:
+        """The open transaction, with every new row in it."""
+        self.new_rows.flush()
+        return self._tx
+
+    def tx_for(self, mark: Hashable) -> WriteTransaction:
+        """The open transaction for a look-up that finds a new row only by ``mark``."""
+        if self.new_rows.holds(mark):
+            self.new_rows.flush()
+        return self._tx
+
+    def changes(self) -> tuple[int, int]:
+        """Differs from an earlier answer if anything was written, or waits to be, since."""
+        return self._tx.connection.total_changes(), self.new_rows.added
 
     def new_id(self) -> str:
         return new_id(self.clock, self.rng)
@@ -60,5 +78,6 @@ class Session:
         raw = self.frames[vector.frame]
         if len(raw) != 4 * vector.dimensions:
             return None
-        length = math.hypot(*array("f", raw))
-        return raw if math.isfinite(length) and length > 0.0 else None
+        numbers = array("f", raw)
+        # A sum of float32 cannot overflow a double, so it is finite exactly when all of them are.
+        return raw if any(numbers) and math.isfinite(sum(numbers)) else None

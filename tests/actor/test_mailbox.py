@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, TouchMemories, WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.envelope import Speaker, encode_body, new_counters
+from signet_actors.runtime.linger import Linger
 from signet_actors.runtime.mailbox import Mailbox
 from signet_actors.runtime.sockets import bind_router, connect_dealer, new_context
 from tests.support.bus_room import BOOT_ID, eventually
@@ -33,7 +34,7 @@ class _Filled:
     def __init__(self, socket: Any, waiting: list[list[bytes]]) -> None:
         self._socket = socket
         self._waiting = waiting
-        self.send_multipart = socket.send_multipart
+        self.send_multipart, self.poll = socket.send_multipart, socket.poll
 
     def recv_multipart(self, flags: int) -> list[bytes]:
         return self._waiting.pop(0) if self._waiting else self._socket.recv_multipart(flags)
@@ -249,3 +250,66 @@ def test_the_answer_to_somebody_who_has_left_is_counted(pair: Pair) -> None:
         return pair.counters["unroutable"] > 0
 
     eventually(unroutable)
+
+
+def lingering(pair: Pair, while_asleep: list[Callable[[], None]]) -> list[float]:
+    """The mailbox lets batches gather, and at each sleep the next of ``while_asleep`` happens; the sleeps."""
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if while_asleep:
+            while_asleep.pop(0)()
+
+    box: Any = pair.box
+    box._linger, box._sleep = Linger(256), sleep
+    return slept
+
+
+def test_a_batch_gathers_while_recent_ones_were_crowded(pair: Pair) -> None:
+    slept = lingering(pair, [])
+    pair.say("1")
+    pair.say("2")
+    pair.all_there(2)
+    assert len(pair.box.take()) == 2
+    assert slept == []
+
+    def one_more() -> None:
+        pair.say("4")
+        pair.all_there(1)
+
+    slept = lingering(pair, [one_more])
+    for _ in range(2):
+        cast("Any", pair.box)._linger.gathered(2)
+    pair.say("3")
+    pair.all_there(1)
+    assert [incoming.header.message_id for incoming in pair.box.take()] == ["3", "4"]
+    assert len(slept) == 1
+
+
+def test_what_is_only_told_makes_no_crowd(pair: Pair) -> None:
+    slept = lingering(pair, [])
+    for _ in range(3):
+        pair.say("~told", body=encode_body(TouchMemories(ids=("a",))))
+        pair.say("~told again", body=encode_body(TouchMemories(ids=("a",))))
+        pair.say("asked")
+        pair.all_there(3)
+        assert len(pair.box.take()) == 3
+    assert slept == []
+
+
+def test_a_batch_that_gathers_is_bounded_like_any_other(pair: Pair) -> None:
+    def six_more() -> None:
+        for number in range(6):
+            pair.say(f"more {number}")
+        pair.all_there(6)
+
+    lingering(pair, [six_more])
+    for _ in range(2):
+        cast("Any", pair.box)._linger.gathered(200)
+    pair.say("first")
+    pair.all_there(1)
+    assert len(pair.box.take()) == 4
+    for _ in range(3):
+        _, refusal = pair.answer()
+        assert refusal.code is ErrorCode.BUSY

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Asked:
-    """One request as it arrived; ``body`` is None where there was none."""
+    """One request as it arrived; ``body`` is None where there was none, bytes where it was not JSON."""
 
     method: str
     path: str
@@ -31,8 +31,16 @@ class Scripted:
     status: int = 200
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    media_type: Mapping[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
     drop: bool = False
     hang: bool = False
+
+
+def _body(raw: bytes) -> Any:
+    try:
+        return json.loads(raw) if raw else None
+    except ValueError:
+        return raw
 
 
 class ScriptedDaemon:
@@ -60,7 +68,7 @@ class ScriptedDaemon:
                         parts.path,
                         dict(parse_qsl(parts.query)),
                         {name.lower(): value for name, value in self.headers.items()},
-                        json.loads(raw) if raw else None,
+                        _body(raw),
                     )
                 )
                 scripted = daemon._next(self.command, parts.path)
@@ -71,9 +79,8 @@ class ScriptedDaemon:
                     return
                 body = scripted.body if isinstance(scripted.body, bytes) else json.dumps(scripted.body).encode()
                 self.send_response(scripted.status)
-                for name, value in scripted.headers.items():
+                for name, value in {**scripted.headers, **scripted.media_type}.items():
                     self.send_header(name, value)
-                self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)

@@ -186,12 +186,14 @@ def test_figures_become_lines_with_targets_and_floors() -> None:
             "health_ms": took,
             "1000": {"keyword_ms": took, "vector_ms": took},
         },
+        "imports": {"1000": {"memories": 1000, "per_s": 4999.0, "latency_ms": took}},
         "writes": {"1": {"latency_ms": took, "per_s": 400.0, "rows_per_commit": 1.0}},
         "sizes": {"1000": {"1 clients": phase, "8 clients": phase, "idle_cpu_percent": 0.5, "pss_bytes": {"sum": 2e8}}},
         "mixed": {"clients": 32, "per_s": 1.0, "recall_ms": took, "remember_ms": took, "health_ms": took},
         "ready_s": {"0": 1.5, "1000": 2.5},
     }
     lines = {line.figure: line for line in lines_of(found)}
+    assert lines["import to 1,000 memories"].met is False
     assert lines["remember, 1 client, p50"].met is True
     assert lines["recall at 1,000, 8 clients"].met is False
     assert lines["identifiers first at 1,000"].measured == 75

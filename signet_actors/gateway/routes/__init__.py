@@ -21,6 +21,7 @@ from signet_actors.gateway.routes import (
     remember,
     repair,
     status,
+    transfer,
 )
 
 ROUTES: tuple[Route, ...] = (
@@ -30,6 +31,7 @@ ROUTES: tuple[Route, ...] = (
     *recall.ROUTES,
     *modify.ROUTES,
     *forget.ROUTES,
+    *transfer.ROUTES,
     *notes.ROUTES,
     *jobs.ROUTES,
     *embeddings.ROUTES,

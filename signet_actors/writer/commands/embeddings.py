@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from signet_actors.protocol.writer import Vector
 from signet_actors.store.vectors import create_vec_table, vec_table
+from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
+
+_EMBEDDINGS = Insert(
+    "embeddings",
+    ("seq", "source_type", "source_id", "model", "dimensions", "vector", "content_hash", "created_at"),
+)
 
 
 def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -> int | None:
@@ -16,16 +22,15 @@ def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -
     if raw is None:
         return None
     space = (vector.model, vector.dimensions)
-    table = session.known.vec_tables.get(space)
-    if table is None:
-        table = session.known.vec_tables[space] = _ensure_table(session, *space)
-    session.tx.execute(
-        "INSERT INTO embeddings (source_type, source_id, model, dimensions, vector, content_hash, created_at)"
-        " VALUES ('memory', ?, ?, ?, ?, ?, ?)",
-        (memory_id, vector.model, vector.dimensions, raw, content_hash, session.now),
+    index = session.known.vec_tables.get(space)
+    if index is None:
+        index = session.known.vec_tables[space] = Insert(_ensure_table(session, *space), ("rowid", "embedding"))
+    seq = session.new_rows.next_seq("embeddings")
+    session.new_rows.add(
+        _EMBEDDINGS,
+        (seq, "memory", memory_id, vector.model, vector.dimensions, raw, content_hash, session.now),
     )
-    seq = session.tx.connection.last_insert_rowid()
-    session.tx.execute(f"INSERT INTO {table} (rowid, embedding) VALUES (?, ?)", (seq, raw))
+    session.new_rows.add(index, (seq, raw))
     return seq
 
 

@@ -8,7 +8,26 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.protocol.message import Principal
+from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
+
+_HISTORY = Insert(
+    "memory_history",
+    (
+        "id",
+        "memory_id",
+        "event",
+        "old_content",
+        "new_content",
+        "changed_by",
+        "actor_type",
+        "reason",
+        "metadata",
+        "session_id",
+        "request_id",
+        "created_at",
+    ),
+)
 
 
 def record(
@@ -23,9 +42,8 @@ def record(
     metadata: dict[str, object] | None = None,
 ) -> None:
     """An event is in the trail of ``memory_id``."""
-    session.tx.execute(
-        "INSERT INTO memory_history (id, memory_id, event, old_content, new_content, changed_by, actor_type, reason,"
-        " metadata, session_id, request_id, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    session.new_rows.add(
+        _HISTORY,
         (
             session.new_id(),
             memory_id,

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from signet_actors.domain.jobs import JobState, advance, lost_attempt
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
+from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
+
+_FIRST_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempts", "created_at", "updated_at"))
 
 LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
 WORKER_LOST = "the worker went away; the lease expired"
@@ -15,9 +18,8 @@ WORKER_LOST = "the worker went away; the lease expired"
 
 def enqueue_first(session: Session, job_type: str, memory_id: str) -> None:
     """A pending job waits for a memory that was made in this transaction and cannot have one yet."""
-    session.tx.execute(
-        "INSERT INTO memory_jobs (id, job_type, memory_id, max_attempts, created_at, updated_at)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+    session.new_rows.add(
+        _FIRST_JOBS,
         (
             session.new_id(),
             job_type,

@@ -18,6 +18,7 @@ from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     ForgetMemory,
     Forgotten,
+    ImportLine,
     MemoryPatch,
     Modified,
     NewMemory,
@@ -29,7 +30,9 @@ from signet_actors.protocol.writer import (
 from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import readable
 from signet_actors.store.rows import decode_tags
+from signet_actors.store.transaction import WriteTransaction
 from signet_actors.writer.commands import agents, embeddings, graph_links, history, jobs
+from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
 AUTONOMOUS_ACTOR_TYPES = ("pipeline", "agent")
@@ -61,34 +64,79 @@ class StoredRow(NamedTuple):
 
 _COLUMNS = ", ".join(f"m.{name}" for name in StoredRow._fields)
 
+_MEMORIES = Insert(
+    "memories",
+    (
+        "seq",
+        "id",
+        "type",
+        "content",
+        "normalized_content",
+        "content_hash",
+        "content_sha256",
+        "cjk",
+        "importance",
+        "source_type",
+        "source_id",
+        "source_path",
+        "runtime_path",
+        "idempotency_key",
+        "session_id",
+        "tags",
+        "who",
+        "project",
+        "scope",
+        "agent_id",
+        "visibility",
+        "pinned",
+        "extraction_status",
+        "embedding_model",
+        "embedding_seq",
+        "created_at",
+        "updated_at",
+        "updated_by",
+        "access_count",
+        "injected_count",
+        "last_accessed",
+    ),
+)
+_TAGS = Insert("memory_tags", ("tag", "memory_seq"), "INSERT OR IGNORE")
+_EDGES = Insert("temporal_edges", ("subject_type", "subject_id", "facet", "start_at", "end_at", "created_at"))
+
 
 def remember(session: Session, command: Remember) -> Remembered:
     """The memory is stored, or the one that it duplicates is returned unchanged."""
-    memory = command.memory
+    return remember_one(session, command.memory, command.principal)
+
+
+def remember_one(
+    session: Session, memory: NewMemory, principal: Principal, former: ImportLine | None = None
+) -> Remembered:
+    """The same for a memory that comes from an export, where ``former`` tells what it was there."""
     digest = content_hash(memory.content)
     existing = _duplicate(session, memory, digest)
     if existing is not None:
         return _already_there(session, existing, memory, digest)
     agents.register(session, memory.agent_id)
-    return insert(session, memory, command.principal, digest)
+    return insert(session, memory, principal, digest, former)
 
 
-def insert(session: Session, memory: NewMemory, principal: Principal, digest: str) -> Remembered:
+def insert(
+    session: Session, memory: NewMemory, principal: Principal, digest: str, former: ImportLine | None = None
+) -> Remembered:
     """A new row with its vector, tags, temporal edges, history and extraction job."""
-    memory_id = session.new_id()
+    memory_id = session.new_id() if former is None else _free_id(session, former.id)
     embedding_seq = None
     if memory.vector is not None:
         embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
     extract = session.config.memory.pipeline_v2.enabled
     created_at = memory.created_at or session.now
     changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
-    session.tx.execute(
-        "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, cjk, importance,"
-        " source_type, source_id, source_path, runtime_path, idempotency_key, session_id, tags, who, project, scope,"
-        " agent_id, visibility, pinned, extraction_status, embedding_model, embedding_seq, created_at, updated_at,"
-        " updated_by)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    seq = session.new_rows.next_seq("memories")
+    session.new_rows.add(
+        _MEMORIES,
         (
+            seq,
             memory_id,
             memory.type,
             memory.content,
@@ -102,7 +150,7 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
             memory.source_path,
             memory.runtime_path,
             memory.idempotency_key,
-            principal.session_id,
+            principal.session_id if former is None else former.session_id,
             msgspec.json.encode(memory.tags).decode(),
             memory.who,
             memory.project,
@@ -114,25 +162,25 @@ def insert(session: Session, memory: NewMemory, principal: Principal, digest: st
             memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
             embedding_seq,
             created_at,
-            session.now,
+            session.now if former is None else former.updated_at or session.now,
             changed_by,
+            0 if former is None else former.access_count,
+            0 if former is None else former.injected_count,
+            None if former is None else former.last_accessed,
         ),
+        *_marks(memory_id, memory, digest),
     )
-    seq = session.tx.connection.last_insert_rowid()
     for tag in memory.tags:
-        session.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, seq))
+        session.new_rows.add(_TAGS, (tag, seq))
     for edge in memory.temporal:
-        session.tx.execute(
-            "INSERT INTO temporal_edges (subject_type, subject_id, facet, start_at, end_at, created_at)"
-            " VALUES ('memory', ?, ?, ?, ?, ?)",
-            (memory_id, edge.facet, edge.start, edge.end, session.now),
-        )
+        session.new_rows.add(_EDGES, ("memory", memory_id, edge.facet, edge.start, edge.end, session.now))
     history.record(
         session,
         memory_id,
         "created",
         msgspec.structs.replace(principal, changed_by=changed_by),
         new_content=memory.content,
+        reason=None if former is None else "imported",
     )
     if extract:
         jobs.enqueue_first(session, "extract", memory_id)
@@ -156,8 +204,9 @@ def same_scope(memory: NewMemory) -> tuple[str, str, str, str]:
 
 def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
     """The live row with this content in the memory's scope."""
-    return _row(
+    return _found_by(
         session,
+        ("hash", *same_scope(memory), digest),
         f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (*same_scope(memory), digest),
     )
@@ -165,7 +214,31 @@ def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow 
 
 def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredRow | None:
     """The row, live or deleted, that holds an idempotency key in the memory's scope."""
-    return _row(session, f"{SAME_SCOPE} AND m.idempotency_key = ?", (*same_scope(memory), key))
+    return _found_by(
+        session,
+        ("key", *same_scope(memory), key),
+        f"{SAME_SCOPE} AND m.idempotency_key = ?",
+        (*same_scope(memory), key),
+    )
+
+
+def _free_id(session: Session, wanted: str | None) -> str:
+    """``wanted`` if no memory has it, else a new one."""
+    if wanted is None:
+        return session.new_id()
+    taken = session.tx_for(("id", wanted)).one("SELECT 1 FROM memories WHERE id = ?", (wanted,))
+    return wanted if taken is None else session.new_id()
+
+
+def _marks(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
+    """By what a new row of the memory is found; see ``Session.tx_for``."""
+    scope = same_scope(memory)
+    marks: list[tuple[str, ...]] = [("id", memory_id), ("hash", *scope, digest)]
+    if memory.idempotency_key is not None:
+        marks.append(("key", *scope, memory.idempotency_key))
+    if memory.source_id is not None and memory.source_type != "chunk":
+        marks.append(("source", *scope, memory.source_id))
+    return marks
 
 
 def release_key(session: Session, row: StoredRow) -> None:
@@ -176,8 +249,9 @@ def release_key(session: Session, row: StoredRow) -> None:
 def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
     """Order: source id, idempotency key, content hash. Source: decisions.md 4."""
     if memory.source_id is not None and not memory.session_bound:
-        row = _row(
+        row = _found_by(
             session,
+            ("source", *same_scope(memory), memory.source_id),
             f"m.source_id = ? AND m.source_type IS NOT 'chunk' AND {SAME_SCOPE} AND m.is_deleted = 0",
             (memory.source_id, *same_scope(memory)),
         )
@@ -403,7 +477,16 @@ def recover(session: Session, command: RecoverMemory) -> Recovered:
 
 
 def _row(session: Session, predicate: str, bindings: Any) -> StoredRow | None:
-    row = session.tx.one(f"SELECT {_COLUMNS} FROM memories m WHERE {predicate} LIMIT 1", bindings)
+    return _first(session.tx, predicate, bindings)
+
+
+def _found_by(session: Session, mark: tuple[str, ...], predicate: str, bindings: Any) -> StoredRow | None:
+    """The same, without inserting the new rows that wait unless one of them bears ``mark``."""
+    return _first(session.tx_for(mark), predicate, bindings)
+
+
+def _first(tx: WriteTransaction, predicate: str, bindings: Any) -> StoredRow | None:
+    row = tx.one(f"SELECT {_COLUMNS} FROM memories m WHERE {predicate} LIMIT 1", bindings)
     return None if row is None else StoredRow(*row)
 
 

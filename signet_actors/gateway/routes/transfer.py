@@ -1,0 +1,351 @@
+"""Memories in bulk over HTTP: JSON Lines out, a page at a time, and in, a batch at a time.
+
+A batch is parsed, cleaned of secrets and embedded by one of the threads for long texts, so that no other request waits
+for it, and becomes one message to the writer with all its vectors in one frame.
+
+Source: targets.md "Write" (bulk import); decisions.md 3, 4, 26, 30, 35, 39; docs/transfer.md.
+Departs: an imported line with an ``id`` is not recognised by its source id, because two memories of one session share
+it, and an export must not lose one of them. An export holds the rows of every scope unless one is named: what is left
+out of it would be lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import UNSET
+
+from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANCE, infer_type
+from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.stored_text import LONG_TEXTS, ShortTexts, chunks_of
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.http.transfer import (
+    FORMAT,
+    FORMAT_VERSION,
+    MEDIA_TYPE,
+    NEXT_CURSOR_HEADER,
+    ExportHeader,
+    ImportReply,
+    MemoryLine,
+    RefusedLine,
+)
+from signet_actors.protocol.searcher import ExportMemories
+from signet_actors.protocol.writer import ImportLine, ImportMemories, NewMemory, TemporalEdge, Vector
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+MAX_LINES: Final = 1000
+"""Lines of one request: with their vectors they hold the writer for less than a quarter of a second."""
+MAX_ROWS: Final = 1500
+"""Rows of one request, counting each part of an oversized content; for the same reason. One line may have more."""
+MAX_BYTES: Final = 3_670_016
+"""Bytes of one request: even with each oversized content beside its parts, one message to the writer."""
+MAX_TIMES: Final = 20
+MAX_COUNT: Final = 2**53
+MAX_CURSOR: Final = 2**62
+FACETS: Final = ("session", "source", "captured", "observed", "occurred", "valid")
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class _Batch(NamedTuple):
+    """A request's lines ready for the writer, their vectors, and those that are refused already."""
+
+    lines: list[ImportLine]
+    vectors: bytes
+    dimensions: int
+    redacted: int
+    refused: list[RefusedLine]
+
+
+async def import_memories(call: Call) -> Reply:
+    """Every line that is not refused is on disk once this answers."""
+    state = call.state
+    principal = ShortTexts(state).principal(call.principal())
+    idempotency = call.idempotency()
+    batch = await LONG_TEXTS.admitted(lambda: _prepared(call))
+    if not batch.lines:
+        return Reply(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
+    async with state.chunk_writes.turn(sum(len(line.chunks) or 1 for line in batch.lines)):
+        done = await state.bus.ask_writer(
+            ImportMemories(
+                lines=tuple(batch.lines),
+                principal=principal,
+                dimensions=batch.dimensions,
+                idempotency=idempotency,
+            ),
+            trace_id=call.trace_id,
+            frames=[batch.vectors] if batch.vectors else [],
+        )
+    refused = [
+        RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
+        for line in done.refused
+    ]
+    return Reply(
+        ImportReply(
+            imported=done.imported,
+            deduped=done.deduped,
+            redacted=batch.redacted,
+            refused=sorted(batch.refused + refused, key=lambda line: line.line),
+        )
+    )
+
+
+async def export_memories(call: Call) -> Reply:
+    """A page of the memories that the caller may read, oldest first; the first page begins with the header line."""
+    fields = Fields(call.query)
+    scope = read_scope_of(call)
+    after = fields.query_integer("after", 0, 0, MAX_CURSOR)
+    page, frames = await call.state.bus.ask_searcher(
+        ExportMemories(
+            agent_id=scope.agent_id,
+            scope=scope.scope,
+            after=after,
+            limit=fields.query_integer("limit", 500, 1, MAX_LINES),
+        ),
+        trace_id=call.trace_id,
+    )
+    head = b"" if after else msgspec.json.encode(ExportHeader()) + b"\n"
+    headers = {} if page.next is None else {NEXT_CURSOR_HEADER: str(page.next)}
+    return Reply(head + frames[0], headers=headers, media_type=MEDIA_TYPE)
+
+
+def _prepared(call: Call) -> _Batch:
+    """The request's lines, checked, cleaned and embedded."""
+    if len(call.raw) > MAX_BYTES:
+        raise InvalidRequest(f"a request must be at most {MAX_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
+    state = call.state
+    short = _ShortTextsOfABatch(state)
+    lines: list[ImportLine] = []
+    refused: list[RefusedLine] = []
+    redacted = rows = 0
+    for number, body in _objects(call.raw, refused):
+        short.redacted = False
+        try:
+            line = _line(call, number, body, short)
+        except SignetError as error:
+            refused.append(RefusedLine(number, error.detail, error.code.value, error.field or UNSET))
+            continue
+        redacted += short.redacted
+        rows += len(line.chunks) or 1
+        if rows > MAX_ROWS and lines:
+            raise InvalidRequest(
+                f"the lines of a request must not become more than {MAX_ROWS} rows; send fewer at once",
+                code=ErrorCode.PAYLOAD_TOO_LARGE,
+            )
+        lines.append(line)
+    return _embedded(state, lines, redacted, refused, call.trace_id)
+
+
+def _objects(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Each line's number and object; what is none goes to ``refused``, blank lines and the header nowhere."""
+    lines = raw.split(b"\n")
+    if len(lines) > MAX_LINES + 2:  # the header, and the end of the last line
+        raise InvalidRequest(f"a request must have at most {MAX_LINES} lines", code=ErrorCode.PAYLOAD_TOO_LARGE)
+    first = True
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            body = msgspec.json.decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+            body = None
+        if not isinstance(body, dict):
+            refused.append(RefusedLine(number, "the line is not a JSON object", ErrorCode.INVALID_REQUEST.value))
+        elif first and "format" in body and "content" not in body:
+            _check_header(body)
+        else:
+            yield number, body
+        first = False
+    if first:
+        raise InvalidRequest("the body must hold a JSON object on each line")
+
+
+def _check_header(header: Mapping[str, Any]) -> None:
+    if header.get("format") != FORMAT:
+        raise InvalidRequest(f"the format must be {FORMAT}", field="format")
+    version = header.get("version")
+    if isinstance(version, bool) or version != FORMAT_VERSION:
+        raise InvalidRequest(f"this release reads version {FORMAT_VERSION} of the format", field="version")
+
+
+def _line(call: Call, number: int, body: Mapping[str, Any], short: _ShortTextsOfABatch) -> ImportLine:
+    """One line without its vectors. Raises SignetError for a line that may not be stored."""
+    state = call.state
+    fields = Fields(body)
+    raw = fields.content()
+    if raw is None:
+        raise InvalidRequest("content is required", field="content")
+    content = short.content(raw)
+    if not content:
+        raise InvalidRequest("content is required", field="content")
+    memory_id = fields.text("id")
+    former_id = memory_id.lower() if memory_id is not None and _UUID.fullmatch(memory_id.lower()) else None
+    pinned = fields.flag("pinned") is True
+    importance = fields.importance("importance")
+    key = fields.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
+    if key is not None and short.clean(key) != key:
+        key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
+    memory = NewMemory(
+        content=content,
+        type=short.type_name(fields.memory_type()) or infer_type(content),
+        importance=importance if importance is not None else CRITICAL_IMPORTANCE if pinned else DEFAULT_IMPORTANCE,
+        tags=short.tags(fields.tags()),
+        pinned=pinned,
+        who=short.clean(fields.text("who") or "daemon"),
+        project=short.optional(fields.text("project")),
+        scope=fields.text("scope"),
+        agent_id=call.agent_id(body),
+        visibility=fields.visibility(),
+        source_type=short.clean(fields.text("sourceType", "source_type") or "import"),
+        source_id=short.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
+        source_path=short.optional(fields.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
+        runtime_path=short.optional(fields.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
+        idempotency_key=key,
+        session_bound=memory_id is not None,
+        created_at=fields.timestamp("createdAt", "created_at"),
+        temporal=_times(body),
+    )
+    # With an id it is one row of a store, and an export of that row again.
+    chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails) if memory_id is None else ()
+    return ImportLine(
+        line=number,
+        memory=memory,
+        id=former_id,
+        session_id=short.optional(fields.text("sessionId", "session_id")),
+        updated_at=fields.timestamp("updatedAt", "updated_at"),
+        access_count=_count(fields, "accessCount", "access_count"),
+        injected_count=_count(fields, "injectedCount", "injected_count"),
+        last_accessed=fields.timestamp("lastAccessed", "last_accessed"),
+        chunks=chunks,
+    )
+
+
+def _count(fields: Fields, *names: str) -> int:
+    value = fields.number(*names)
+    if value is None:
+        return 0
+    if not value.is_integer() or not 0 <= value <= MAX_COUNT:
+        raise InvalidRequest(f"{names[0]} must be a whole number, 0 or more", field=names[0])
+    return int(value)
+
+
+def _times(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
+    times = body.get("times")
+    if times is None:
+        return ()
+    if not isinstance(times, list) or len(times) > MAX_TIMES or not all(isinstance(time, dict) for time in times):
+        raise InvalidRequest(f"times must be an array of at most {MAX_TIMES} objects", field="times")
+    edges = []
+    for time in times:
+        fields = Fields(time)
+        facet = fields.text("facet")
+        if facet not in FACETS:
+            raise InvalidRequest(f"times.facet must be one of: {', '.join(FACETS)}", field="times")
+        edges.append(TemporalEdge(facet=facet, start=fields.timestamp("start"), end=fields.timestamp("end")))
+    return tuple(edges)
+
+
+class _ShortTextsOfABatch(ShortTexts):
+    """The same few authors, projects and tags come with every line, and are looked through once."""
+
+    def __init__(self, state: GatewayState) -> None:
+        super().__init__(state)
+        self._seen: dict[str, str] = {}
+
+    def clean(self, text: str) -> str:
+        """``text`` without secrets."""
+        known = self._seen.get(text)
+        if known is None:
+            known = self._seen[text] = super().clean(text)
+        self.redacted |= known != text
+        return known
+
+    def content(self, raw: str) -> str:
+        """A content in storage form, without secrets."""
+        if self._redactor is None:
+            return storage_content(raw)
+        clean, found = self._redactor.cleaned(raw)
+        self.redacted |= found
+        return storage_content(clean)
+
+
+def _embedded(
+    state: GatewayState, lines: list[ImportLine], redacted: int, refused: list[RefusedLine], trace_id: str
+) -> _Batch:
+    """The lines with a place in the one frame of vectors for each text that has one."""
+    embedder = state.embedder
+    bare = _Batch(lines, b"", 0, redacted, refused)
+    if embedder is None or not embedder.local or not lines:
+        return bare
+    texts = [text for line in lines for text in (line.chunks or (line.memory.content,))]
+    try:
+        rows = np.ascontiguousarray(embedder.embed(texts), dtype="<f4")
+    except (SignetError, OSError, ValueError, RuntimeError) as error:
+        # Its kind only: what a tokenizer says may quote the text.
+        state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
+        return bare
+    usable = [bool(row.any()) for row in rows]
+    placed: list[ImportLine] = []
+    at = 0
+    for line in lines:
+        count = len(line.chunks) or 1
+        vectors = tuple(
+            Vector(model=embedder.model, dimensions=embedder.dimensions, frame=place)
+            for place in range(at, at + count)
+            if usable[place]
+        )
+        at += count
+        if line.chunks:
+            # One vector per chunk or none at all, as for a remember.
+            placed.append(msgspec.structs.replace(line, vectors=vectors if len(vectors) == count else ()))
+        elif vectors:
+            placed.append(msgspec.structs.replace(line, memory=msgspec.structs.replace(line.memory, vector=vectors[0])))
+        else:
+            placed.append(line)
+    return bare._replace(lines=placed, vectors=rows.tobytes(), dimensions=embedder.dimensions)
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/api/memory/import",
+        handler=import_memories,
+        permission=Permission.ADMIN,
+        summary="Store many memories",
+        tag="Transfer",
+        body=MemoryLine,
+        replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
+        mutates=True,
+        description=(
+            f"JSON Lines: one memory a line, at most {MAX_LINES} lines; the header line of an export may come first."
+            " A line that is refused leaves the others."
+        ),
+    ),
+    Route(
+        method="GET",
+        path="/api/memory/export",
+        handler=export_memories,
+        permission=Permission.RECALL,
+        summary="Read memories in bulk",
+        tag="Transfer",
+        query=(
+            Parameter("after", "integer", f"The {NEXT_CURSOR_HEADER} of the page before"),
+            Parameter("limit", "integer", f"Lines of a page, 1 to {MAX_LINES}; default 500"),
+            *AGENT_PARAMETERS,
+        ),
+        replies={200: bytes, **PROBLEMS},
+        description=f"JSON Lines, oldest first; {NEXT_CURSOR_HEADER} is there until the last page.",
+    ),
+)

@@ -1,0 +1,45 @@
+"""How long a batch may gather before it is worked on: a pure rule, told what came and what time it is.
+
+Work whose cost is per batch (a commit) gets cheaper the more it holds, but only where several senders wait anyway. So
+a batch lingers only while recent ones held more than one request: a sender that is alone never waits, and a crowd
+that has gone costs one linger. It ends early once as many have come as recently did, because senders that wait
+for their answers send no more.
+
+Source: targets.md "Write" (rows per commit grow with load; one client's p50).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NAP_NS: Final = 200_000
+"""Between two looks at the mailbox: a process that sleeps leaves its core to those that it waits for."""
+NS_PER_REQUEST: Final = 500_000
+"""A linger may take so long for each request that is expected: about what the request costs whoever sends it."""
+LONGEST_NS: Final = 4_000_000
+
+
+class Linger:
+    """One mailbox's rule. ``most`` requests are as many as are worth waiting for."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._last = 1
+        self._before = 1
+
+    @property
+    def expected(self) -> int:
+        """So many requests as the larger of the last two batches had."""
+        return min(self._most, max(self._last, self._before))
+
+    def nap_ns(self, count: int, waited_ns: int) -> int:
+        """How long to sleep before looking again, with ``count`` requests after ``waited_ns``; 0: work on them now."""
+        expected = self.expected
+        if expected <= 1 or count >= expected:
+            return 0
+        left = min(LONGEST_NS, expected * NS_PER_REQUEST) - waited_ns
+        return max(0, min(NAP_NS, left))
+
+    def gathered(self, count: int) -> None:
+        """A batch of so many requests is worked on."""
+        self._before, self._last = self._last, count

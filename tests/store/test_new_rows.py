@@ -1,0 +1,162 @@
+"""Rows of one commit that are inserted many to a statement look as if each had been inserted alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.writer import (
+    ForgetMemory,
+    Idempotency,
+    MemoryPatch,
+    ModifyMemory,
+    NewMemory,
+    PurgeStep,
+    RememberChunks,
+)
+from signet_actors.store.vectors import vec_table
+from signet_actors.writer.session import Session
+from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, broken_invariants, remembering
+
+
+def test_a_large_batch_is_stored_whole_in_order_and_found_by_word_and_vector(room: StoreRoom) -> None:
+    asked = [
+        room.asked(
+            *remembering(f"alpha word{index} 東京{index}", vector=[1.0, index / 100], tags=("a", f"t{index}", "a"))
+        )
+        for index in range(301)
+    ]
+    room.group.commit(asked)
+    stored = room.connection.execute("SELECT seq, id, embedding_seq FROM memories ORDER BY seq").fetchall()
+    assert [row[1] for row in stored] == [item.answer.id for item in asked]
+    assert [row[0] for row in stored] == list(range(1, 302))
+    assert all(item.answer.embedded for item in asked)
+    table = vec_table(room.connection, MODEL, DIMENSIONS)
+    assert room.connection.execute(f"SELECT rowid FROM {table} ORDER BY rowid").fetchall() == [
+        (row[2],) for row in stored
+    ]
+    assert [row.id for row in room.recall("word299").rows][:1] == [asked[299].answer.id]
+    assert broken_invariants(room.connection) == []
+
+
+def test_numbers_go_on_after_a_deletion_and_are_never_given_twice(room: StoreRoom) -> None:
+    first = room.remember("first", vector=[1.0])
+    room.remember("second", vector=[1.0])
+    room.connection.execute("DELETE FROM memories")
+    room.connection.execute("DELETE FROM embeddings")
+    third = room.remember("third", vector=[1.0])
+    assert third.id != first.id
+    assert room.connection.execute("SELECT seq, embedding_seq FROM memories").fetchall() == [(3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {}),
+        ({"idempotency_key": "k"}, {"idempotency_key": "k", "content": "said otherwise"}),
+        ({"source_id": "s"}, {"source_id": "s", "content": "said otherwise"}),
+        ({"scope": "x", "project": "p"}, {"scope": "x", "project": "p"}),
+    ],
+)
+def test_a_memory_repeats_one_that_stands_before_it_in_the_same_batch(
+    room: StoreRoom, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    asked = [
+        room.asked(*remembering("the same", **first)),
+        room.asked(*remembering(second.pop("content", "The same."), **second)),
+    ]
+    room.group.commit(asked)
+    assert (asked[0].answer.deduped, asked[1].answer.deduped) == (False, True)
+    assert asked[1].answer.id == asked[0].answer.id
+    assert room.value("SELECT count(*) FROM memories") == 1
+
+
+def test_the_same_content_of_two_agents_in_one_batch_is_two_memories(room: StoreRoom) -> None:
+    asked = [room.asked(*remembering("the same", agent_id=name)) for name in ("alice", "bob")]
+    room.group.commit(asked)
+    assert len({item.answer.id for item in asked}) == 2
+
+
+def test_one_key_twice_in_a_batch_is_done_once_and_answered_twice(room: StoreRoom) -> None:
+    command, frames = remembering("once", idempotency=Idempotency("key", "digest"))
+    other, _ = remembering("other", idempotency=Idempotency("key", "another digest"))
+    asked = [room.asked(command, frames), room.asked(command, frames), room.asked(other)]
+    room.group.commit(asked)
+    assert asked[0].answer == asked[1].answer
+    assert asked[2].answer.code is ErrorCode.IDEMPOTENCY_CONFLICT
+    assert room.value("SELECT count(*) FROM memories") == 1
+    assert room.group.figures.replayed == 2
+
+
+def test_a_chunked_content_conflicts_with_a_memory_of_its_batch_and_undoes_only_itself(room: StoreRoom) -> None:
+    small = room.asked(*remembering("one part"))
+    chunked = room.asked(
+        RememberChunks(
+            memory=NewMemory(content="zero part one part", type="fact", importance=0.5),
+            chunks=("zero part", "one part"),
+            principal=Principal(),
+        )
+    )
+    last = room.asked(*remembering("last part", idempotency=Idempotency("key", "digest")))
+    room.group.commit([small, chunked, last])
+    assert isinstance(chunked.answer, Failure)
+    assert chunked.answer.code is ErrorCode.CONFLICT
+    assert room.connection.execute("SELECT content FROM memories ORDER BY seq").fetchall() == [
+        ("one part",),
+        ("last part",),
+    ]
+    assert (room.group.figures.commits, room.group.figures.rows, room.group.figures.replayed) == (1, 3, 0)
+    assert broken_invariants(room.connection) == []
+
+
+def test_a_change_sees_the_memory_that_stands_before_it_in_the_same_batch(room: StoreRoom) -> None:
+    room.clock.advance(1)
+    made = room.asked(*remembering("made"))
+    room.group.commit([made])
+    again, patched, forgotten = (
+        room.asked(*remembering("made as well", vector=[1.0])),
+        room.asked(
+            ModifyMemory(patch=MemoryPatch(id=made.answer.id, reason="r", content="made anew"), principal=Principal())
+        ),
+        room.asked(ForgetMemory(id=made.answer.id, reason="r", principal=Principal())),
+    )
+    room.group.commit([again, patched, forgotten])
+    assert (patched.answer.status, forgotten.answer.status) == ("updated", "deleted")
+    assert [row.content for row in room.recall("made").rows] == ["made as well"]
+    assert broken_invariants(room.connection) == []
+
+
+def test_a_row_that_the_store_refuses_fails_its_own_command_only(
+    room: StoreRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh = Session.new_id
+    monkeypatch.setattr(Session, "new_id", lambda session: "the-same-id")
+    asked = [room.asked(*remembering(f"memory {index}")) for index in range(3)]
+    room.group.commit(asked)
+    # Jobs share the id too, so the first is stored and the other two are refused by the unique indexes.
+    assert [isinstance(item.answer, Failure) for item in asked] == [False, True, True]
+    assert asked[1].answer.code is ErrorCode.INTERNAL
+    monkeypatch.setattr(Session, "new_id", fresh)
+    assert room.connection.execute("SELECT content FROM memories").fetchall() == [("memory 0",)]
+    assert room.value("SELECT count(*) FROM request_replies") == 1
+    assert broken_invariants(room.connection) == []
+
+
+def test_a_refusal_that_wrote_nothing_lets_the_batch_go_on_at_once(
+    room: StoreRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[object] = []
+    begin = Session.begin
+    monkeypatch.setattr(Session, "begin", lambda *given: begun.append(1) or begin(*given))
+    asked = [
+        room.asked(*remembering("before")),
+        room.asked(PurgeStep(step="everything", cutoff="2026-01-01T00:00:00.000Z", limit=1)),
+        room.asked(*remembering("after")),
+    ]
+    room.group.commit(asked)
+    assert asked[1].answer.code is ErrorCode.INVALID_REQUEST
+    assert len(begun) == 1
+    assert room.value("SELECT count(*) FROM memories") == 2

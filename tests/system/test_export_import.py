@@ -1,0 +1,154 @@
+"""Memories carried from one live daemon into another as a file, through every kind of interruption."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli.main import cli
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[LiveDaemon]:
+    with live_daemon() as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def target() -> Iterator[LiveDaemon]:
+    """An empty daemon, sound when the test is over."""
+    with live_daemon() as daemon:
+        yield daemon
+        assert daemon.faults() == []
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def signet(daemon: LiveDaemon, *arguments: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(cli, ["--url", f"http://127.0.0.1:{daemon.port}", *arguments], input=stdin)
+
+
+def lines(count: int, word: str = "memory") -> bytes:
+    return b"".join(json.dumps({"content": f"{word} number {number}"}).encode() + b"\n" for number in range(count))
+
+
+def counts(result: Result) -> dict[str, Any]:
+    assert result.exit_code == 0, (result.stdout, result.stderr)
+    told: dict[str, Any] = json.loads(result.stdout)
+    return told
+
+
+def test_what_was_exported_and_imported_is_exported_again_line_for_line(
+    origin: LiveDaemon, target: LiveDaemon, tmp_path: Path
+) -> None:
+    alice = origin.agent("alice")
+    alice.remember("critical: [Ops,Ünïcode]: the pager is on line two 🚒", project="p", who="alice")
+    alice.remember("私は東京に住んでいます", type="fact", importance=0.25, occurredAt="2024-02-29")
+    alice.remember("only hers", visibility="private", sourceType="note", sourceId="n1", idempotencyKey="k1")
+    alice.remember("in a room", scope="room-1", tags=["a", "b"], validFrom="2020-01-01", validUntil="2021-01-01")
+    alice.remember("in the room", scope="room-2", createdAt="1999-12-31T23:59:59Z")
+    alice.remember(" ".join(f"Sentence {number} of a long text." for number in range(60)))
+    patched = alice.remember("short")["id"]
+    alice.request("PATCH", f"/api/memory/{patched}", {"reason": "r", "content": "long again " * 80}).ok()
+    forgotten = alice.remember("forgotten")["id"]
+    alice.request("DELETE", f"/api/memory/{forgotten}?reason=r").ok()
+    origin.agent("bob").remember("not hers to read", visibility="private")
+    origin.agent("bob").remember("for everybody")
+
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    assert signet(origin, "export", str(first), "--agent", "alice").exit_code == 0
+    text = first.read_text()
+    assert "not hers to read" not in text
+    assert "forgotten" not in text
+    assert "for everybody" in text
+
+    told = counts(signet(target, "--json", "import", str(first), "--agent", "alice"))
+    assert (told["imported"], told["deduped"], told["refusedCount"]) == (text.count("\n") - 1, 0, 0)
+    assert signet(target, "export", str(second), "--agent", "alice").exit_code == 0
+    assert second.read_text() == text
+
+    there = target.agent("alice")
+    assert there.recall("which pager?")["results"][0]["content"].startswith("the pager is on line two")
+    assert there.recalled("東京") != []
+    assert there.get(f"/api/memory/{patched}/history").ok()["count"] == 1
+    # The very same batch is the same request, and is given its first answer; another one finds everything there.
+    assert counts(signet(target, "--json", "import", str(first), "--agent", "alice")) == told
+    again = counts(signet(target, "--json", "import", "-", "--agent", "alice", stdin=b"\n" + first.read_bytes()))
+    assert (again["imported"], again["deduped"]) == (0, told["imported"])
+    assert signet(target, "export", "-", "--agent", "alice").stdout.count("\n") == text.count("\n")
+
+
+def test_wrong_lines_are_named_secrets_are_cut_and_the_rest_is_stored(target: LiveDaemon) -> None:
+    given = b"\n".join(
+        [
+            b'{"format":"signet-memories","version":1}',
+            b'{"content":"good"}',
+            b"{oops",
+            json.dumps({"content": f"the key {AWS_KEY} is in here"}).encode(),
+            b'{"content":"' + b"x" * 4_000_000 + b'"}',
+            b'{"content":"bad","importance":7}',
+            b'{"content":"good"}',
+        ]
+    )
+    result = signet(target, "--json", "import", "-", stdin=given)
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["imported"], told["deduped"], told["redacted"]) == (2, 1, 1)
+    assert [(line["line"], line["code"]) for line in told["refused"]] == [
+        (3, "invalid_request"),
+        (5, "payload_too_large"),
+        (6, "invalid_request"),
+    ]
+    assert AWS_KEY not in str(target.read("SELECT content, normalized_content FROM memories"))
+
+
+def test_a_writer_that_is_killed_between_commit_and_answer_doubles_and_loses_nothing() -> None:
+    with live_daemon(started=False) as daemon:
+        daemon.start(SIGNET_SYNC_POINTS="writer.after_commit=kill@4")
+        told = counts(signet(daemon, "--json", "import", "-", stdin=lines(3000)))
+        assert (told["imported"], told["deduped"], told["refusedCount"]) == (3000, 0, 0)
+        assert daemon.read("SELECT count(*), count(DISTINCT content) FROM memories") == [(3000, 3000)]
+        assert daemon.read("SELECT count(*) FROM embeddings") == [(3000,)]
+        assert daemon.actors()["writer"]["restarts"] >= 1
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def test_an_import_that_was_killed_goes_on_and_stores_each_line_once(target: LiveDaemon, tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(lines(8000))
+    state = tmp_path / "in.jsonl.import-state"
+    url = f"http://127.0.0.1:{target.port}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "signet_actors.cli", "--url", url, "import", str(file)],
+        env=target.environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    eventually(lambda: state.exists() or process.poll() is not None, within_s=30, what="a first batch")
+    process.kill()
+    process.wait(30)
+    told = counts(signet(target, "--json", "import", str(file)))
+    assert told["imported"] + told["deduped"] == 8000
+    assert target.read("SELECT count(*), count(DISTINCT content) FROM memories") == [(8000, 8000)]
+    assert not state.exists()
+
+
+def test_only_what_an_agent_may_read_leaves_by_its_export(origin: LiveDaemon) -> None:
+    origin.agent("carol").remember("carol's own diary", visibility="private")
+    for reader in ("dave", "default"):
+        assert "carol's own diary" not in signet(origin, "export", "-", "--agent", reader).stdout
+    assert "carol's own diary" in signet(origin, "export", "-", "--agent", "carol").stdout

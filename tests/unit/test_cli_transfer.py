@@ -1,0 +1,261 @@
+"""``signet export`` and ``signet import`` against a scripted daemon."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli import transfer
+from signet_actors.cli.main import cli
+from signet_actors.errors import InvalidRequest
+from tests.support.scripted_daemon import ScriptedDaemon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EXPORT, IMPORT = "/api/memory/export", "/api/memory/import"
+HEADER = b'{"format":"signet-memories","version":1}\n'
+LINES = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture
+def daemon() -> Iterator[ScriptedDaemon]:
+    scripted = ScriptedDaemon()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
+    def run(*arguments: str, stdin: bytes | None = None) -> Result:
+        return CliRunner().invoke(cli, ["--url", daemon.url, *arguments], input=stdin, prog_name="signet")
+
+    return run
+
+
+def done(imported: int, *refused: dict[str, Any], deduped: int = 0) -> dict[str, Any]:
+    return {"imported": imported, "deduped": deduped, "redacted": 0, "refused": list(refused)}
+
+
+def memories(count: int) -> bytes:
+    return b"".join(json.dumps({"content": f"memory {number}"}).encode() + b"\n" for number in range(count))
+
+
+# export
+
+
+def test_an_export_follows_the_pages_into_a_private_file(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    daemon.on("GET", EXPORT, HEADER + b'{"content":"a"}\n', headers={"x-signet-next-cursor": "3"}, media_type=LINES)
+    daemon.on("GET", EXPORT, b'{"content":"b"}\n', media_type=LINES)
+    file = tmp_path / "out.jsonl"
+    file.write_text("an older export")
+    result = signet("export", str(file), "--agent", "bob", "--scope", "s")
+    assert (result.exit_code, result.stdout) == (0, f"Exported 2 memories to {file}.\n")
+    assert file.read_bytes() == HEADER + b'{"content":"a"}\n{"content":"b"}\n'
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [asked.query.get("after") for asked in daemon.asked] == ["0", "3"]
+    assert {asked.query["agentId"] + asked.query["scope"] for asked in daemon.asked} == {"bobs"}
+    assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_an_export_that_breaks_off_leaves_the_older_file(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    daemon.on("GET", EXPORT, HEADER, headers={"x-signet-next-cursor": "3"}, media_type=LINES)
+    daemon.on("GET", EXPORT, {"error": "no", "code": "internal"}, status=500)
+    file = tmp_path / "out.jsonl"
+    file.write_text("an older export")
+    assert signet("export", str(file)).exit_code == 1
+    assert file.read_text() == "an older export"
+
+
+def test_an_export_to_standard_output_is_the_lines_alone(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", EXPORT, HEADER + b'{"content":"a"}\n', media_type=LINES)
+    assert signet("export", "-").stdout_bytes == HEADER + b'{"content":"a"}\n'
+
+
+@pytest.mark.parametrize("cursor", ["0", "-1", "x", ""])
+def test_a_page_that_leads_back_ends_the_export(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], cursor: str
+) -> None:
+    daemon.on("GET", EXPORT, HEADER, headers={"x-signet-next-cursor": cursor}, media_type=LINES)
+    assert signet("export", "-").exit_code == 1
+    assert len(daemon.asked) == 1
+
+
+def test_a_page_of_another_program_is_no_export(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", EXPORT, b"<html>", media_type={"Content-Type": "text/html"})
+    result = signet("export", "-")
+    assert (result.exit_code, result.stdout) == (1, "")
+
+
+# import
+
+
+def test_an_import_sends_batches_and_says_what_became_of_them(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(HEADER + memories(1200))
+    daemon.on("POST", IMPORT, done(300, deduped=10))
+    result = signet("import", str(file), "--agent", "bob")
+    assert (result.exit_code, result.stdout) == (0, "Imported 900 memories, 30 were there already, 0 refused.\n")
+    sent = sorted(daemon.asked, key=lambda asked: asked.body)
+    assert b"".join(asked.body + b"\n" for asked in sent).count(b"content") == 1200
+    assert len({asked.headers["idempotency-key"] for asked in sent}) == 3
+    assert {asked.headers["content-type"] for asked in sent} == {"application/x-ndjson"}
+    assert {asked.query["agentId"] for asked in sent} == {"bob"}
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_refused_lines_are_named_by_their_number_in_the_file_and_by_the_exit_code(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "BATCH_LINES", 2)
+    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(HEADER + memories(3))
+    daemon.on("POST", IMPORT, done(1))
+    daemon.on("POST", IMPORT, done(1, {"line": 2, "error": "bad \x1b[31m", "code": "invalid_request", "field": "who"}))
+    result = signet("import", str(file))
+    assert result.exit_code == 1
+    assert "line 4: bad \\u001b[31m (who)" in result.stderr
+    assert "1 refused" in result.stdout
+
+
+def test_a_line_too_long_to_send_is_refused_here_and_its_neighbours_are_sent(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "MAX_LINE_BYTES", 40)
+    daemon.on("POST", IMPORT, done(2, {"line": 3, "error": "no", "code": "invalid_request"}))
+    result = signet("--json", "import", "-", stdin=b'{"content":"a"}\n' + b"x" * 5000 + b'\n{"content":"b"}')
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert [(line["line"], line["code"]) for line in told["refused"]] == [
+        (2, "payload_too_large"),
+        (3, "invalid_request"),
+    ]
+    assert daemon.asked[0].body == b'{"content":"a"}\n\n{"content":"b"}'
+
+
+def test_an_interrupted_import_goes_on_where_it_stopped(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "BATCH_LINES", 2)
+    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(6))
+    daemon.on("POST", IMPORT, done(2))
+    daemon.on("POST", IMPORT, {"error": "disk full", "code": "storage_full"}, status=507)
+    stopped = signet("import", str(file))
+    assert stopped.exit_code == 4
+    assert "before line 3 is done" in stopped.stderr
+    kept = tmp_path / "in.jsonl.import-state"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    tried = daemon.asked[-1]
+    daemon.asked.clear()
+    assert signet("import", str(file)).exit_code == 4  # still full
+    daemon.on("POST", IMPORT, done(2))
+    daemon.on("POST", IMPORT, done(2))
+    assert signet("import", str(file)).exit_code == 4  # the last scripted refusal
+    result = signet("import", str(file))
+    assert (result.exit_code, result.stdout) == (0, "Imported 6 memories, 0 were there already, 0 refused.\n")
+    assert "Going on at line 3" in result.stderr
+    assert daemon.asked[0].body == tried.body
+    assert daemon.asked[0].headers["idempotency-key"] == tried.headers["idempotency-key"]
+    assert not kept.exists()
+
+
+def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(2))
+    position = transfer.Position(file, None)
+    position.write(transfer.Done(offset=22, line=2, imported=1))
+    file.write_bytes(memories(3))
+    daemon.on("POST", IMPORT, done(3))
+    assert signet("import", str(file)).exit_code == 0
+    assert daemon.asked[0].body.count(b"content") == 3
+
+
+def test_a_batch_whose_outcome_is_unknown_is_sent_again_under_its_key(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    unknown = {"error": "unknown", "code": "outcome_unknown"}
+    for _ in range(3):
+        daemon.on("POST", IMPORT, unknown, status=504)
+    daemon.on("POST", IMPORT, done(1))
+    assert signet("import", "-", stdin=memories(1)).exit_code == 0
+    assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 1
+
+
+def test_a_batch_that_is_too_much_is_sent_in_halves(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    too_much = {"error": "too much", "code": "payload_too_large"}
+    daemon.on("POST", IMPORT, too_much, status=413)
+    daemon.on("POST", IMPORT, done(1))
+    daemon.on("POST", IMPORT, too_much, status=413)
+    result = signet("--json", "import", "-", stdin=memories(2))
+    told = json.loads(result.stdout)
+    assert (told["imported"], [line["line"] for line in told["refused"]]) == (1, [2])
+
+
+def test_a_file_of_another_format_is_not_touched(signet: Callable[..., Result], daemon: ScriptedDaemon) -> None:
+    result = signet("import", "-", stdin=b'{"format":"signet-memories","version":9}\n' + memories(1))
+    assert result.exit_code != 0
+    assert "signet-memories 9" in result.stderr
+    assert daemon.asked == []
+
+
+def test_an_empty_file_and_one_with_blank_lines_are_imported_without_a_request(
+    signet: Callable[..., Result], daemon: ScriptedDaemon
+) -> None:
+    for given in (b"", b"\n\n \n"):
+        assert signet("import", "-", stdin=given).exit_code == 0
+    assert daemon.asked == []
+
+
+def test_a_file_that_is_not_there_is_a_usage_error(signet: Callable[..., Result], tmp_path: Path) -> None:
+    assert signet("import", str(tmp_path / "missing")).exit_code == 2
+    assert signet("export", str(tmp_path / "missing" / "file")).exit_code == 2
+
+
+def test_batches_cover_the_input_without_gap_or_overlap() -> None:
+    raw = HEADER + memories(1700) + b'{"content":"no end of line"}'
+    found = list(transfer.batches(io.BytesIO(raw), 0, 1))
+    assert [batch.offset for batch in found][1:] == [batch.end for batch in found][:-1]
+    assert found[-1].end == len(raw)
+    assert b"\n".join(batch.payload for batch in found) == raw
+    assert [batch.first_line for batch in found] == [1, 501, 1001, 1501]
+    later = list(transfer.batches(io.BytesIO(raw[found[2].offset :]), found[2].offset, 1001))
+    assert [batch.key for batch in later] == [batch.key for batch in found[2:]]
+
+
+def test_equal_batches_at_different_places_have_different_keys() -> None:
+    raw = b'{"content":"same"}\n' * 1000
+    first, second = transfer.batches(io.BytesIO(raw), 0, 1)
+    assert first.payload == second.payload
+    assert first.key != second.key
+
+
+@pytest.mark.parametrize(
+    "text", [b"{", b"[1]", b'"x"', b'{"content":"format"}', b'{"format":"x","content":"y"}', b"[" * 9999]
+)
+def test_a_first_line_that_is_no_header_is_left_to_the_daemon(text: bytes) -> None:
+    transfer.check_header(text)
+
+
+def test_the_header_of_an_unknown_format_is_refused() -> None:
+    with pytest.raises(InvalidRequest):
+        transfer.check_header(b'{"format":"other"}')
