@@ -175,6 +175,8 @@ def test_what_the_server_refuses_before_the_application_is_counted(edge: Running
 
 def test_connections_and_requests_that_are_too_many_are_counted(edge: RunningEdge) -> None:
     held = [edge.connect() for _ in range(4)]
+    for connection in held:
+        connection.sendall(b"GET /health")  # an idle one would make room
     try:
         eventually(lambda: edge.state.figures()["connections"] == 4, what="four connections")
         with edge.connect() as refused:

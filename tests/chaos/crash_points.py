@@ -135,8 +135,9 @@ GROUPS: dict[str, Group] = {
     "retention": Group("retention", {"retention.dequeued": 1, "maintenance.between_steps": 1}, _sweep),
 }
 SUPERVISOR_POINTS = tuple(name for name in NAMES if name.startswith("supervisor."))
-START_POINTS = ("writer.mid_migration", "writer.mid_backup")
+START_POINTS = ("writer.mid_migration",)
 """They lie on the way to Ready."""
+BACKUP_POINTS = ("writer.mid_backup", "backup.before_rename")
 STOP_POINTS = ("writer.mid_checkpoint",)
 """They lie on the way out."""
 

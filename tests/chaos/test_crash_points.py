@@ -21,6 +21,7 @@ from signet_actors.runtime import sync_points
 from signet_actors.store.connect import open_reader
 from tests.chaos.crash_points import (
     ACTIONS,
+    BACKUP_POINTS,
     CONFIG,
     GROUPS,
     START_POINTS,
@@ -35,6 +36,7 @@ from tests.chaos.crash_points import (
 )
 from tests.chaos.seeds import FULL, SEED, share
 from tests.chaos.traffic import traffic_on
+from tests.store.test_backup import POINTS as RESTORE_POINTS
 from tests.support.bus_room import REPOSITORY, child_environment
 from tests.support.live_daemon import live_daemon
 from tests.support.store_room import StoreRoom
@@ -84,22 +86,25 @@ def test_a_fault_in_the_last_checkpoint_costs_nothing_but_the_checkpoint(action:
         stop_soundly(daemon)
 
 
+@pytest.mark.parametrize("point", BACKUP_POINTS)
 @pytest.mark.parametrize("action", ["kill", "raise:EIO"])
-def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(action: str, tmp_path: Path) -> None:
+def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(
+    point: str, action: str, tmp_path: Path
+) -> None:
     room = StoreRoom(tmp_path)
     room.remember("kept")
     room.close()
     target = tmp_path / "copy.db"
     script = (
         "import sys; from pathlib import Path; from signet_actors.store.connect import open_writer;"
-        " from signet_actors.store.migrate import backup;"
-        " backup(open_writer(Path(sys.argv[1]), busy=lambda calls: False), Path(sys.argv[2]))"
+        " from signet_actors.store.online_backup import backup; from signet_actors.runtime.clock import SystemClock;"
+        " backup(open_writer(Path(sys.argv[1]), busy=lambda calls: False), Path(sys.argv[2]), SystemClock())"
     )
     command = [sys.executable, "-c", script, str(room.path), str(target)]
     told = tmp_path / "fired"
-    faulty = child_environment(SIGNET_SYNC_POINTS=f"writer.mid_backup={action}", SIGNET_SYNC_POINTS_FIRED=str(told))
+    faulty = child_environment(SIGNET_SYNC_POINTS=f"{point}={action}", SIGNET_SYNC_POINTS_FIRED=str(told))
     assert subprocess.run(command, env=faulty, capture_output=True, check=False).returncode != 0
-    assert told.read_text(encoding="ascii").startswith("writer.mid_backup ")
+    assert told.read_text(encoding="ascii").startswith(f"{point} ")
     assert not target.exists()
     subprocess.run(command, env=child_environment(), check=True)
     reader = open_reader(target)
@@ -109,7 +114,8 @@ def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(action: 
 
 def test_every_known_point_is_met_here() -> None:
     met = [point for group in GROUPS.values() for point in group.points]
-    assert sorted([*met, *SUPERVISOR_POINTS, *START_POINTS, *STOP_POINTS]) == sorted(sync_points.NAMES)
+    met += {point for point, *_ in RESTORE_POINTS}
+    assert sorted([*met, *SUPERVISOR_POINTS, *START_POINTS, *STOP_POINTS, *BACKUP_POINTS]) == sorted(sync_points.NAMES)
 
 
 def test_the_table_of_points_names_exactly_those_that_the_code_has() -> None:

@@ -63,8 +63,8 @@ def answer_before_commit(patch: pytest.MonkeyPatch) -> None:
     """Every command is answered in its batch, before the batch is on disk."""
     run = GroupCommit._run
 
-    def hasty(group: GroupCommit, session: Any, waiting: Any) -> Any:
-        answer = run(group, session, waiting)
+    def hasty(group: GroupCommit, session: Any, waiting: Any, **how: Any) -> Any:
+        answer = run(group, session, waiting, **how)
         waiting.reply(answer)
         waiting.reply = lambda *_: None
         return answer

@@ -43,8 +43,8 @@ def answer_before_commit(patch: Patch) -> str:
     """Callers are answered when their command has run, not when it is on disk."""
     run = GroupCommit._run
 
-    def hasty(self: GroupCommit, session: Any, waiting: Any) -> Any:
-        answer = run(self, session, waiting)
+    def hasty(self: GroupCommit, session: Any, waiting: Any, **how: Any) -> Any:
+        answer = run(self, session, waiting, **how)
         waiting.reply(answer)
         return answer
 

@@ -47,6 +47,7 @@ def test_numbers_go_on_after_a_deletion_and_are_never_given_twice(room: StoreRoo
     room.remember("second", vector=[1.0])
     room.connection.execute("DELETE FROM memories")
     room.connection.execute("DELETE FROM embeddings")
+    room.connection.execute("DELETE FROM vec_embeddings_1")
     third = room.remember("third", vector=[1.0])
     assert third.id != first.id
     assert room.connection.execute("SELECT seq, embedding_seq FROM memories").fetchall() == [(3, 3)]
