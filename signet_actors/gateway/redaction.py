@@ -50,6 +50,11 @@ MAX_FINDS: Final = 10_000
 """Secrets in one text. What holds more is a dump, not a memory, and is refused whole."""
 
 
+KNOWN_CHARS: Final = 64
+KNOWN_TEXTS: Final = 4096
+"""Short texts that are remembered as clean, and how many of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Rule:
     """``pattern`` is tried if one of ``marks`` occurs (in the lower-cased text if ``folded``).
@@ -299,7 +304,14 @@ _PUNCTUATION = ".,:!?"
 
 
 class Redactor:
-    """Replaces what it finds; holds no state, so one serves all requests."""
+    """Replaces what it finds. One serves all requests and threads.
+
+    The short texts that were found clean last (names, tags, projects, which come again with every request) are not
+    searched again: they were half of what redaction costs a remember.
+    """
+
+    def __init__(self) -> None:
+        self._known_clean: set[str] = set()
 
     def redact(self, text: str) -> tuple[str, int]:
         """``text`` with each secret replaced by ``[REDACTED:<kind>]``, and how many were; idempotent.
@@ -344,9 +356,15 @@ class Redactor:
         then as it will be stored, because blanks and line breaks hide a secret from patterns that the next reader
         of the collapsed text sees. Only where that second look finds something is the collapsed form returned.
         """
+        if text in self._known_clean:
+            return text, False
         clean, count = self.redact(text)
         collapsed = storage_content(clean)
         if collapsed == clean:
+            if not count and len(text) <= KNOWN_CHARS:
+                if len(self._known_clean) >= KNOWN_TEXTS:
+                    self._known_clean = set()
+                self._known_clean.add(text)
             return clean, count > 0
         again, more = self.redact(collapsed)
         return (again if more else clean), count + more > 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from signet_actors.domain import text_windows
 from signet_actors.domain.normalization import storage_content
 from signet_actors.errors import ErrorCode, InvalidRequest
-from signet_actors.gateway.redaction import MAX_FINDS, Redactor
+from signet_actors.gateway.redaction import KNOWN_TEXTS, MAX_FINDS, Redactor
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALNUM = LOWER + UPPER + DIGITS
@@ -358,3 +358,14 @@ def test_what_is_cleaned_stays_clean_once_white_space_is_collapsed(
 def test_prose_in_many_lines_is_returned_as_it_came(redactor: Redactor, sentence: str) -> None:
     text = sentence.replace(" ", "  ")
     assert redactor.cleaned(text) == (text, False)
+
+
+def test_a_text_that_was_clean_is_known_and_one_with_a_secret_never_is() -> None:
+    redactor = Redactor()
+    secret = "token ghp_" + "a1B2" * 9
+    for _ in range(3):
+        assert redactor.cleaned("project-7") == ("project-7", False)
+        assert redactor.cleaned(secret)[1]
+    for number in range(2 * KNOWN_TEXTS):
+        redactor.cleaned(f"tag-{number}")
+    assert len(redactor._known_clean) <= KNOWN_TEXTS
