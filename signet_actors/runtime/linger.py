@@ -16,7 +16,7 @@ NAP_NS: Final = 200_000
 """Between two looks at the mailbox: a process that sleeps leaves its core to those that it waits for."""
 NS_PER_REQUEST: Final = 500_000
 """A linger may take so long for each request that is expected: about what the request costs whoever sends it."""
-LONGEST_NS: Final = 4_000_000
+LONGEST_NS: Final = 1_500_000
 
 
 class Linger:
