@@ -1,7 +1,8 @@
 """The commands export and import: all memories to a file of JSON lines, and back, however often either is interrupted.
 
 An export is written beside its file and renamed when it is whole. An import keeps its position beside its file, and the
-Idempotency-Key of each batch follows from the batch and its place, so that running it again is always harmless.
+Idempotency-Key of each batch follows from the import, the batch and its place, so that running it again is always
+harmless. Another import of the same file has other keys: what was forgotten since the first one is stored again.
 
 Source: docs/transfer.md; decisions.md 3.
 """
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import queue
+import secrets
 import sys
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -49,13 +51,17 @@ PAGE_LINES = 500
 
 @dataclass(frozen=True)
 class Batch:
-    """Lines that are sent at once: where they begin and end in the input, and those too long to be sent."""
+    """Lines that are sent at once: where they begin and end in the input, and those too long to be sent.
+
+    ``run`` names the import that they belong to.
+    """
 
     offset: int
     end: int
     first_line: int
     lines: tuple[bytes, ...]
     refused: tuple[dict[str, Any], ...]
+    run: str = ""
 
     @property
     def payload(self) -> bytes:
@@ -64,14 +70,18 @@ class Batch:
 
     @property
     def key(self) -> str:
-        """The same for the same lines at the same place, and for nothing else."""
-        digest = hashlib.sha256(f"{self.offset}\0{len(self.lines)}\0".encode() + self.payload)
+        """The same for the same lines at the same place in the same import, and for nothing else."""
+        place = f"{self.run}\0{self.offset}\0{self.first_line}\0{len(self.lines)}\0"
+        digest = hashlib.sha256(place.encode() + self.payload)
         return f"import-{digest.hexdigest()}"
 
 
 @dataclass
 class Done:
-    """What an import has done so far; ``offset`` and ``line``: everything before is stored or refused."""
+    """What an import has done so far; ``offset`` and ``line``: everything before is stored or refused.
+
+    ``run`` names the import, from its first batch to its last, however often it is interrupted.
+    """
 
     offset: int = 0
     line: int = 1
@@ -80,6 +90,7 @@ class Done:
     redacted: int = 0
     refused: int = 0
     refusals: list[dict[str, Any]] = field(default_factory=list)
+    run: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
         """The batch is done."""
@@ -91,12 +102,15 @@ class Done:
 
 
 class Position:
-    """Where an import of a file stands, in ``FILE.import-state``; forgotten when the file is another one."""
+    """Where an import of a file into the daemon at ``address`` (of that workspace) stands, in ``FILE.import-state``.
 
-    def __init__(self, path: Path, agent: str | None) -> None:
+    Forgotten when the file, the agent or the daemon is another one.
+    """
+
+    def __init__(self, path: Path, agent: str | None, address: str) -> None:
         status = path.stat()
         self._path = path.with_name(path.name + ".import-state")
-        self._of = {"size": status.st_size, "modified_ns": status.st_mtime_ns, "agent": agent}
+        self._of = {"size": status.st_size, "modified_ns": status.st_mtime_ns, "agent": agent, "daemon": address}
 
     def read(self) -> Done:
         """Where an earlier run stopped, else the beginning."""
@@ -162,11 +176,13 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
         path = Path(file)
         try:
             source = path.open("rb")
-            position = Position(path, agent)
+            address = invocation.client().address
+            position = Position(path, agent, str(address.workspace or address))
         except OSError as error:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
         with source, _progress("imported", path.stat().st_size) as advance:
             begun = position.read()
+            position.write(begun)  # before the first batch: whoever goes on must send it under the same key
             if begun.offset:
                 say(f"Going on at line {begun.line}.")
             done = _import(invocation, source, agent, begun, position.write, advance)
@@ -232,7 +248,7 @@ def _import(
 
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="import") as senders:
         try:
-            for batch in batches(source, done.offset, done.line):
+            for batch in batches(source, done.offset, done.line, done.run):
                 under_way.append((batch, senders.submit(send, batch)))
                 if len(under_way) >= CONNECTIONS:
                     finish_first()
@@ -248,7 +264,7 @@ def _import(
     return done
 
 
-def batches(source: BinaryIO, offset: int, line: int) -> Iterator[Batch]:
+def batches(source: BinaryIO, offset: int, line: int, run: str = "") -> Iterator[Batch]:
     """The lines of ``source``, which stands at ``offset``, in batches; raises InvalidRequest for another format."""
     begun, first_line = offset, line
     lines: list[bytes] = []
@@ -272,11 +288,11 @@ def batches(source: BinaryIO, offset: int, line: int) -> Iterator[Batch]:
         line += 1
         size += len(text)
         if len(lines) >= BATCH_LINES or size >= BATCH_BYTES:
-            yield Batch(begun, offset, first_line, tuple(lines), tuple(refused))
+            yield Batch(begun, offset, first_line, tuple(lines), tuple(refused), run)
             begun, first_line, size = offset, line, 0
             lines, refused = [], []
     if lines:
-        yield Batch(begun, offset, first_line, tuple(lines), tuple(refused))
+        yield Batch(begun, offset, first_line, tuple(lines), tuple(refused), run)
 
 
 def check_header(text: bytes) -> None:
@@ -327,7 +343,7 @@ def _sent_in_halves(
     totals: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
     refused = list(batch.refused)
     for begin, end in ((0, middle), (middle, len(batch.lines))):
-        half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], ())
+        half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], (), batch.run)
         counts, more = _sent(client, half, agent)
         totals = {name: totals[name] + int(counts[name]) for name in totals}
         refused += more

@@ -165,12 +165,17 @@ _KEY_OF_WHAT = re.compile(
 _PUBLIC_NAME = re.compile(
     r"(?:idempotency|confirm|confirmation|page|continuation|cursor|fencing|cancel)[_\- ]?$", re.IGNORECASE
 )
+_LONG: Final = 256
+"""A value that is as long as this is judged by so much of it, and goes on to the end of its run of characters."""
 _QUOTED = r"""(?:"([^"\s]{1,256})"|'([^'\s]{1,256})'|`([^`\s]{1,256})`)"""
 _BARE = r"""([^\s"'`,;|<>\])}]{1,256})"""
 _BEFORE_SIGN = r"[\"'`]?\]?\s{0,3}"
 _QUOTED_VALUE = re.compile(_BEFORE_SIGN + r"(?::=|=>|={1,3}|!==?|:)\s{0,3}" + _QUOTED)
 _ASSIGNED_VALUE = re.compile(_BEFORE_SIGN + r"(?::=|=>|=(?!=))\s{0,3}" + _BARE)
 _SAID_VALUE = re.compile(r"(?:" + _BEFORE_SIGN + r":\s{0,3}|\s{1,3}(?:is:?|was)\s{1,3})" + _BARE)
+_LONG_QUOTED_VALUE = re.compile(_BEFORE_SIGN + r"""(?::=|=>|={1,3}|!==?|:)\s{0,3}["'`]([^\s"'`]{256})""")
+_END_OF_BARE = re.compile(r"""[\s"'`,;|<>\])}]""")
+_END_OF_QUOTED = re.compile(r"""[\s"'`]""")
 _OPTION_VALUE = re.compile(r"\s{1,3}" + _BARE)
 _END_OF_LINE = re.compile(r"[.,;)\]}\"'`]{0,2}[ \t]{0,8}(?:[\r\n]|$)")
 
@@ -287,13 +292,13 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(
         "url-password",
         ("://",),
-        re.compile(r"://[^\s/?#:@\"'<>]{0,128}:([^\s/@\"'<>]{1,256})@(?=[^\s@])"),
+        re.compile(r"://[^\s/?#:@\"'<>]{0,128}:([^\s/@\"'<>]{1,2048})@(?=[^\s@])"),
         _is_url_password,
     ),
     _Rule(
         "password",
         ("-u ", "--user "),
-        re.compile(r"\bcurl\b[^\n]{0,400}?\s(?:-u|--user)\s{1,3}[\"']?[^\s:\"']{1,128}:([^\s\"']{4,256})"),
+        re.compile(r"\bcurl\b[^\n]{0,400}?\s(?:-u|--user)\s{1,3}[\"']?[^\s:\"']{1,128}:([^\s\"']{4,})"),
         _is_url_password,
     ),
 )
@@ -301,6 +306,7 @@ _RULES: tuple[_Rule, ...] = (
 _KEYWORD_MARKS = ("pass", "pwd", "secret", "token", "key", "credential", "contrase")
 _TOKEN_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _PUNCTUATION = ".,:!?"
+_QUOTES = frozenset("\"'`")
 
 
 class Redactor:
@@ -407,6 +413,7 @@ def _assigned(text: str, folded: str) -> Iterable[tuple[int, int]]:
     ``name = value`` and quoted values must look like a value; after ``:`` or ``is``, which prose uses too, a bare
     value must look like nothing else, unless it is a password that ends its line.
     """
+    run_end = {_END_OF_BARE: 0, _END_OF_QUOTED: 0}
     for keyword in windowed_matches(_KEYWORD, text, _KEYWORD_REACH, _holds_one(_KEYWORD_MARKS, text, folded)):
         begin, after = keyword.span()
         before = text[max(0, begin - 16) : begin]
@@ -416,8 +423,11 @@ def _assigned(text: str, folded: str) -> Iterable[tuple[int, int]]:
         camel = before[-1:].islower() and text[begin].isupper()
         if (glued and not camel and not keyword[0].lower().startswith("passw")) or _PUBLIC_NAME.search(before):
             continue
+        run = _END_OF_BARE
         if value := _QUOTED_VALUE.match(text, after) or _ASSIGNED_VALUE.match(text, after):
             accept = _is_value
+        elif value := _LONG_QUOTED_VALUE.match(text, after):
+            accept, run = _is_value, _END_OF_QUOTED
         elif value := _SAID_VALUE.match(text, after):
             ends_line = keyword[1] and _END_OF_LINE.match(text, value.end()) and ":" in value[0][: -len(value[1])]
             accept = _is_value if ends_line else _is_strong_value
@@ -426,9 +436,14 @@ def _assigned(text: str, folded: str) -> Iterable[tuple[int, int]]:
         else:
             continue
         start, end = value.span(value.lastindex or 0)
-        end = _without_punctuation(text, start, end)
-        if accept(text[start:end]):
-            yield start, end
+        if not accept(text[start : _without_punctuation(text, start, end)]):
+            continue
+        if end - start == _LONG and text[end : end + 1] not in _QUOTES:
+            if end > run_end[run]:  # no run is read twice, however many names stand in it
+                stop = run.search(text, end)
+                run_end[run] = stop.start() if stop else len(text)
+            end = run_end[run]
+        yield start, _without_punctuation(text, start, end)
 
 
 def _without_punctuation(text: str, start: int, end: int) -> int:

@@ -19,13 +19,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import functools
+import itertools
 import math
+import struct
+import termios
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import httptools
 import msgspec
@@ -36,6 +40,15 @@ from uvicorn.server import ServerState
 from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
 from signet_actors.runtime.sync_points import sync_point
 
+if TYPE_CHECKING:
+    import socket
+
+ACCEPTS_PER_TURN = 32
+"""Connections accepted in one turn of the loop. libuv accepts one for each descriptor in a turn, and a turn of a loaded
+loop takes tens of milliseconds: with a single descriptor, a connection would wait for seconds behind a crowd of others.
+"""
+EVICTION_LOOKS = 32
+"""So many idle connections are looked at for one that makes room; the others have a request that is not read yet."""
 MAX_HEADERS = 128
 MAX_PIPELINED = 8
 LINGER_S = 1.0
@@ -272,16 +285,36 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         sync_point("gateway.accepted")
 
     def _another_makes_room(self) -> bool:
-        """The connection that has been idle longest is closed; False when none is idle."""
-        longest = next(iter(self.settings.admission.idle), None)
-        if longest is None:
-            return False
-        longest._closing = True
-        longest._disarm()
-        longest._unset_keepalive_if_required()
-        longest._discount()
-        longest.transport.close()
-        return True
+        """The connection that has been idle longest is closed; False when none is idle.
+
+        One whose next request has arrived, and only this loop has not read it yet, is not idle.
+        """
+        for longest in itertools.islice(self.settings.admission.idle, EVICTION_LOOKS):
+            if longest._has_unread():
+                continue
+            longest._closing = True
+            longest._disarm()
+            longest._unset_keepalive_if_required()
+            longest._discount()
+            longest._close_within(LINGER_S)
+            return True
+        return False
+
+    def _has_unread(self) -> bool:
+        """Whether the kernel holds bytes from this client."""
+        waiting = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, b"\0\0\0\0")
+        return bool(struct.unpack("i", waiting)[0])
+
+    def _close_within(self, seconds: float) -> None:
+        """The connection closes once everything is sent, and at the latest after ``seconds``, read or unread."""
+        self._disarm()
+        self.transport.close()
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing has come for long enough; what a client that reads nothing has not been sent must not hold it."""
+        if not self.transport.is_closing():
+            self._close_within(LINGER_S)
 
     def _rest(self) -> None:
         """The connection is among the idle ones if it is idle."""
@@ -341,6 +374,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Some deadline runs, whatever state the last bytes left the connection in."""
         if not self._in_head or self._deadline is not None:
             return
+        self._rest()  # where the answer went out before its request had wholly arrived
         if self._head_begun or self._head_fed or self.cycle is None:
             self._arm(self.limits.header_ms, self._head_late)
         elif self.cycle.response_complete and self.timeout_keep_alive_task is None:
@@ -490,6 +524,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self.transport.is_closing():
+            # Closed behind this answer, which the client may never read; pause_writing knows only of large rests.
+            self._arm(self.limits.write_ms, self.transport.abort)
         self._rest()
 
     def _drop_pipeline(self) -> None:
@@ -613,7 +650,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._deadline = self.loop.call_later(LINGER_S, self.transport.close)
+        self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
 
 
 class InProcessServer(uvicorn.Server):
@@ -624,6 +661,12 @@ class InProcessServer(uvicorn.Server):
         self.settings = config
         self.accepting = asyncio.Event()
         self._stopped = asyncio.Event()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Requests are served from each of the listening ``sockets`` until ``stop()``."""
+        # The loop gives each descriptor one connection per turn, and these are more descriptors of the same queue.
+        more = [listener.dup() for listener in sockets or () for _ in range(ACCEPTS_PER_TURN - 1)]
+        await super().serve([*(sockets or ()), *more])
 
     def stop(self, grace_ms: int) -> None:
         """No new connection is accepted; requests in flight have ``grace_ms`` to finish."""

@@ -206,6 +206,8 @@ class WorkPool:
                 self._forget_waiting(query)
                 continue
             searcher = self._idle.popleft()
+            if len(searcher.holds) >= self._share:  # it was the only one when it was offered for a second query
+                continue
             query.attempt += 1
             query.sent_ns = self._clock.monotonic_ns()
             if not self._send(searcher.identity, query):

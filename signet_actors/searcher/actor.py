@@ -92,6 +92,7 @@ class Searcher:
     def handle(self, batch: list[Incoming[SearcherQuery]]) -> None:
         """Each query is answered with its result or with a failure; a damaged store ends this process."""
         for incoming in batch:
+            self.loop.snapshot_ended()  # the one before it may have been asked to end, and has
             frames: list[bytes] = []
             reply: SearcherReply
             try:
@@ -115,7 +116,9 @@ class Searcher:
                     ErrorCode.UNAVAILABLE, "a stored text is damaged; `signet doctor` names it", None, 60_000
                 )
             except BROKEN_DISK as error:
-                incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the store could not be read", None, 1000))
+                for unanswered in batch:
+                    if not unanswered.answered:  # a read has no outcome that could be unknown
+                        unanswered.reply(Failure(ErrorCode.UNAVAILABLE, "the store could not be read", None, 1000))
                 raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
             except Exception:
                 # One query's bug is that query's failure; the next one deserves its answer.

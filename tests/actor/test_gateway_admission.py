@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import LARGE_BODY_BYTES, Admission, Admitted, WireLimits
+from signet_actors.gateway.server import ACCEPTS_PER_TURN, LARGE_BODY_BYTES, Admission, Admitted, WireLimits
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import PATIENCE_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 
@@ -295,3 +295,97 @@ def test_a_single_body_is_admitted_however_small_the_bound() -> None:
     assert admission.admit(1000, limits) is not None
     assert admission.admit(1, limits) is None
     assert admission.admit(0, limits) is not None
+
+
+class StoppedLoop:
+    """The server does nothing while inside ``with``; what clients do meanwhile waits in the kernel."""
+
+    def __init__(self, edge: RunningEdge) -> None:
+        self._edge = edge
+        self._go_on = threading.Event()
+
+    def __enter__(self) -> None:
+        stopped = threading.Event()
+
+        def stop() -> None:
+            stopped.set()
+            self._go_on.wait(PATIENCE_S)
+
+        self._edge.call_soon(stop)
+        assert stopped.wait(PATIENCE_S)
+
+    def __exit__(self, *_: object) -> None:
+        self._go_on.set()
+
+
+def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path) as edge, contextlib.ExitStack() as crowd:
+        admission = edge.server.settings.admission
+        turns = 0
+        accepted = threading.Event()
+
+        def count() -> None:
+            nonlocal turns
+            turns += 1
+            if admission.connections == 96:
+                accepted.set()
+            else:
+                edge.call_soon(count)
+
+        with StoppedLoop(edge):
+            for _ in range(96):
+                crowd.enter_context(edge.connect())
+            edge.call_soon(count)
+        assert accepted.wait(PATIENCE_S)
+        assert turns <= 96 // ACCEPTS_PER_TURN + 8
+
+
+def test_a_connection_whose_request_is_not_read_yet_does_not_make_room(tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
+        admission = edge.server.settings.admission
+        with contextlib.ExitStack() as connections:
+            waiting = [connections.enter_context(edge.connect()) for _ in range(2)]
+            poll_until(lambda: len(admission.idle) == 2)
+            made_room = threading.Event()
+
+            def crowd() -> None:
+                for connection in waiting:
+                    connection.sendall(post_head(edge, target="GET /echo"))
+                if next(iter(admission.idle))._another_makes_room():  # as for a newcomer that is accepted now
+                    made_room.set()
+
+            edge.call_soon(crowd)
+            for connection in waiting:
+                assert parse_answer(connection.recv(65536)).status == 200
+            assert not made_room.is_set()
+        poll_until(lambda: admission.connections == 0)
+
+
+@pytest.mark.parametrize("last", ["keep-alive", "close"])
+def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_connection(
+    tmp_path: Path, last: str
+) -> None:
+    async def long_answer(call: Call) -> Reply:
+        return Reply(b"x" * 30_000)
+
+    limits = WireLimits(keep_alive_ms=300, write_ms=500)
+    long_route = Route("GET", "/long", long_answer, None, "long", "test")
+    with RunningEdge((long_route,), tmp_path, limits=limits) as edge:
+        admission = edge.server.settings.admission
+        with edge.connect() as connection:
+            asked = 0
+
+            def unsent(header: str) -> int:
+                nonlocal asked
+                asked += 1
+                connection.sendall(post_head(edge, f"Connection: {header}", target="GET /long"))
+                poll_until(lambda: edge.state.counters.requests == asked and edge.state.counters.in_flight == 0)
+                (protocol,) = edge.server.server_state.connections
+                return int(protocol.transport.get_write_buffer_size())
+
+            while not unsent("keep-alive"):  # the kernel still takes whatever is written
+                pass
+            if last == "close":
+                unsent("close")
+            poll_until(lambda: not edge.server.server_state.connections)
+            assert admission.connections == 0

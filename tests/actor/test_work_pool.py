@@ -74,6 +74,19 @@ def test_of_two_searchers_each_holds_one_query_so_that_a_slow_one_delays_nobody(
     played(scene)
 
 
+def test_a_searcher_that_is_not_the_only_one_any_more_gets_no_second_query() -> None:
+    def scene(pool: Pool) -> None:
+        pool.pool.heard_idle(b"one", 1)
+        pool.ask("slow")
+        pool.pool.heard_idle(b"two", 1)
+        pool.ask("b", "c")
+        assert pool.given == [("one", "slow"), ("two", "b")]
+        pool.answer("one", "slow")
+        assert pool.given[2:] == [("one", "c")]
+
+    played(scene)
+
+
 def test_what_the_only_searcher_held_goes_to_its_next_life() -> None:
     def scene(pool: Pool) -> None:
         pool.pool.heard_idle(b"one", 1)

@@ -179,12 +179,48 @@ def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(
 ) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(2))
-    position = transfer.Position(file, None)
+    position = transfer.Position(file, None, "here")
     position.write(transfer.Done(offset=22, line=2, imported=1))
     file.write_bytes(memories(3))
     daemon.on("POST", IMPORT, done(3))
     assert signet("import", str(file)).exit_code == 0
     assert daemon.asked[0].body.count(b"content") == 3
+
+
+def test_a_position_counts_for_the_daemon_that_it_was_reached_at(tmp_path: Path) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(2))
+    transfer.Position(file, None, "http://one").write(transfer.Done(offset=22, line=2, imported=1))
+    assert transfer.Position(file, None, "http://one").read().offset == 22
+    assert transfer.Position(file, None, "http://other").read().offset == 0
+    assert transfer.Position(file, "bob", "http://one").read().offset == 0
+
+
+@pytest.mark.parametrize("from_file", [True, False])
+def test_an_import_that_was_done_is_asked_for_anew_when_it_is_repeated(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, from_file: bool
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(2))
+    for _ in range(2):
+        daemon.on("POST", IMPORT, done(2))
+        given = (str(file),) if from_file else ("-",)
+        assert signet("import", *given, stdin=None if from_file else memories(2)).exit_code == 0
+    assert len({asked.body for asked in daemon.asked}) == 1
+    assert len({asked.headers["idempotency-key"] for asked in daemon.asked}) == 2
+
+
+def test_an_import_that_was_killed_before_its_first_answer_sends_the_same_key(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(2))
+    daemon.on("POST", IMPORT, {"error": "disk full", "code": "storage_full"}, status=507)
+    assert signet("import", str(file)).exit_code == 4
+    daemon.on("POST", IMPORT, done(2))
+    assert signet("import", str(file)).exit_code in {0, 4}
+    assert signet("import", str(file)).exit_code == 0
+    assert len({asked.headers["idempotency-key"] for asked in daemon.asked[:2]}) == 1
 
 
 def test_a_batch_whose_outcome_is_unknown_is_sent_again_under_its_key(

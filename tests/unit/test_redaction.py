@@ -334,6 +334,31 @@ def test_a_secret_is_found_at_every_edge_of_a_window_of_a_long_text(
         assert secret not in clean
 
 
+@pytest.mark.parametrize("length", [255, 256, 257, 400, 2000])
+@pytest.mark.parametrize("padding", ["", "word " * 8000])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "password={} and more",
+        'api_key="{}" and more',
+        "token: '{}' and more",
+        "secret: {} and more",
+        "Authorization: Bearer {} and more",
+        "https://user:{}@example.org/path",
+        "curl -u bob:{} https://example.org",
+        "deploy --password {} now",
+    ],
+)
+def test_of_a_secret_of_any_length_nothing_stays(redactor: Redactor, sentence: str, padding: str, length: int) -> None:
+    secret = made(length)
+    before, after = sentence.split("{}")
+    clean, _ = redactor.cleaned(padding + sentence.format(secret))
+    assert clean.startswith(padding + before)
+    assert clean.endswith("]" + after)
+    assert secret[:12] not in clean
+    assert secret[-12:] not in clean
+
+
 def test_of_overlapping_finds_the_longest_is_cut_whole(redactor: Redactor) -> None:
     token = "gh" + "p_" + made(36)
     redacted, count = redactor.redact(f"postgres://app:{token}@db/x and pass" + f"word={token}/more")

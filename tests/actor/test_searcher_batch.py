@@ -1,0 +1,81 @@
+"""A searcher that was handed two queries at once: what befalls the first one is no harm to the second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+import structlog
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ActorExit, ErrorCode
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.searcher import GetStoreStats, SearcherQuery
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.mailbox import Incoming
+from signet_actors.searcher.actor import Searcher
+from signet_actors.store.failures import BROKEN_DISK
+
+
+class Loop:
+    """Remembers when it was told that no snapshot is held, and what was answered."""
+
+    def __init__(self) -> None:
+        self.happened: list[str] = []
+        self.answers: dict[str, Any] = {}
+
+    def snapshot_ended(self) -> None:
+        self.happened.append("no snapshot")
+
+    def answer(self, _identity: bytes | None, asked: Header, body: msgspec.Struct, _frames: Sequence[bytes]) -> None:
+        self.answers[asked.message_id] = body
+
+
+def two_queries(loop: Loop) -> list[Incoming[SearcherQuery]]:
+    return [
+        Incoming(cast("Any", loop), None, Header(name, "gateway", "", 0, 0, 1, "b"), GetStoreStats(), [], 0, 0)
+        for name in ("first", "second")
+    ]
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def searcher(loop: Loop, tmp_path: Path) -> Searcher:
+    boot = Boot("searcher-1", "searcher", 1, "b", 1, str(tmp_path), str(tmp_path), Config())
+    return Searcher(boot, cast("Any", loop), SystemClock(), structlog.get_logger())
+
+
+def test_a_query_does_not_end_because_the_one_before_it_was_to_end(
+    searcher: Searcher, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answered(incoming: Incoming[SearcherQuery]) -> tuple[Any, list[bytes]]:
+        loop.happened.append(incoming.header.message_id)
+        return Failure(ErrorCode.NOT_FOUND, ""), []
+
+    monkeypatch.setattr(searcher, "_in_snapshot", answered)
+    searcher.handle(two_queries(loop))
+    assert loop.happened == ["no snapshot", "first", "no snapshot", "second"]
+
+
+def test_when_the_disk_fails_every_query_is_told_to_ask_again(
+    searcher: Searcher, loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_incoming: Incoming[SearcherQuery]) -> tuple[Any, list[bytes]]:
+        raise BROKEN_DISK[0]("disk I/O error")
+
+    monkeypatch.setattr(searcher, "_in_snapshot", failing)
+    with pytest.raises(ActorExit):
+        searcher.handle(two_queries(loop))
+    assert {name: answer.code for name, answer in loop.answers.items()} == {
+        "first": ErrorCode.UNAVAILABLE,
+        "second": ErrorCode.UNAVAILABLE,
+    }
