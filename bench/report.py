@@ -131,9 +131,15 @@ def _share(*phases: dict[str, Any]) -> float:
     return 100.0 * sum(phase["identifiers first"] for phase in phases) / asked if asked else 100.0
 
 
-def show(lines: Sequence[Line], console: Console) -> None:
-    """The table on the terminal."""
-    table = Table(title="Signet under load", caption="floor: the same work without the daemon, same run")
+def show(
+    lines: Sequence[Line],
+    console: Console,
+    *,
+    title: str = "Signet under load",
+    floor: str = "the same work without the daemon, same run",
+) -> None:
+    """The table on the terminal; ``floor`` says what that column holds."""
+    table = Table(title=title, caption=f"floor: {floor}")
     table.add_column("figure")
     for name in ("measured", "target", "floor", "ratio"):
         table.add_column(name, justify="right")
@@ -145,6 +151,6 @@ def show(lines: Sequence[Line], console: Console) -> None:
             larger, smaller = sorted((line.floor, line.measured), reverse=True)
             ratio = f"{larger / smaller:.1f}" if smaller else ""
         verdict = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}[line.met]
-        floor = f"{line.floor:,.2f}" if line.floor else ""
-        table.add_row(line.figure, f"{line.measured:,.2f} {line.unit}".rstrip(), target, floor, ratio, verdict)
+        least = f"{line.floor:,.2f}" if line.floor else ""
+        table.add_row(line.figure, f"{line.measured:,.2f} {line.unit}".rstrip(), target, least, ratio, verdict)
     console.print(table)
