@@ -226,13 +226,8 @@ class Isolation:
     def _doom(self, rows: int) -> None:
         """So many memories are stored and forgotten, for the sweeps to purge."""
         subject = self._subject
-        made = subject.memories(rows)
-        batches = [
-            subject.import_of(made[at : at + IMPORT_LINES], sourceType=DOOMED) for at in range(0, rows, IMPORT_LINES)
-        ]
-        answered = subject.load(batches, 2, END_BUDGET_S)
-        if len(answered.latencies_ms) != len(batches):
-            raise DaemonFailed(f"only {len(answered.latencies_ms)} of {len(batches)} doomed batches were stored")
+        filling = subject.import_all(subject.memories(rows), CpuUsage({}), sourceType=DOOMED)
+        subject.say(f"{rows:,} memories to forget; {filling.refused} batches were refused at first")
         forgotten = 0
         deadline = time.perf_counter() + END_BUDGET_S
         while forgotten < rows:

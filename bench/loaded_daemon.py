@@ -51,6 +51,14 @@ class EvenSample:
             self.kept[place] = made
 
 
+class Filling:
+    """What it took to store a slab. ``refused`` counts requests that had to be sent again."""
+
+    def __init__(self) -> None:
+        self.latencies_ms: list[float] = []
+        self.refused = 0
+
+
 class LoadedDaemon:
     """``daemon`` and the requests for it. ``size`` counts what ``grow_to`` has stored."""
 
@@ -79,11 +87,13 @@ class LoadedDaemon:
         imports = self._can_import()
         usage = CpuUsage(self.daemon.processes())
         latencies_ms: list[float] = []
+        refused = 0
         while self.size < size:
             slab = [self._stored.memory() for _ in range(min(SLAB, size - self.size))]
             if imports:
-                batches = [self.import_of(slab[at : at + IMPORT_LINES]) for at in range(0, len(slab), IMPORT_LINES)]
-                latencies_ms += self._fill(batches, IMPORT_CLIENTS, usage, lines=len(slab)).latencies_ms
+                filling = self.import_all(slab, usage)
+                latencies_ms += filling.latencies_ms
+                refused += filling.refused
             else:
                 self._fill([self.remember_of(made) for made in slab], REMEMBER_CLIENTS, usage, lines=None)
             for made in slab:
@@ -97,20 +107,38 @@ class LoadedDaemon:
             "per_s": round(missing / usage.wall_s, 1),
             "latency_ms": spread(latencies_ms),
             "cpu_ms_per_memory": usage.each(missing),
+            "refused": refused,
         }
 
-    def _fill(self, requests: Sequence[bytes], clients: int, usage: CpuUsage, *, lines: int | None) -> Answered:
-        answered = Answered(keep_bodies=lines is not None)
-        with usage.measured():
-            self.load(requests, clients, SLAB_BUDGET_S, answered)
-        must_have_worked(answered, "filling")
-        if len(answered.latencies_ms) != len(requests):
-            raise DaemonFailed(f"filling: {len(requests) - len(answered.latencies_ms)} requests were not served")
-        if lines is not None:
-            imported = sum(msgspec.json.decode(body)["imported"] for body in answered.bodies)
-            if imported != lines:
-                raise DaemonFailed(f"filling: {lines - imported} of {lines} lines were refused")
-        return answered
+    def import_all(self, memories: Sequence[Made], usage: CpuUsage, **more: str) -> Filling:
+        """All of ``memories`` are stored by bulk import; ``more`` are further fields of each. Raises DaemonFailed."""
+        starts = range(0, len(memories), IMPORT_LINES)
+        batches = [self.import_of(memories[at : at + IMPORT_LINES], **more) for at in starts]
+        return self._fill(batches, IMPORT_CLIENTS, usage, lines=len(memories))
+
+    def _fill(self, requests: Sequence[bytes], clients: int, usage: CpuUsage, *, lines: int | None) -> Filling:
+        """Every one of ``requests`` is stored; what is refused is sent again. Raises DaemonFailed."""
+        filling = Filling()
+        deadline = time.perf_counter() + SLAB_BUDGET_S
+        waiting = list(requests)
+        imported = 0
+        while waiting:
+            left_s = deadline - time.perf_counter()
+            if left_s <= 0:
+                raise DaemonFailed(f"filling: {len(waiting)} requests were not served in {SLAB_BUDGET_S:.0f} s")
+            answered = Answered(keep_bodies=True)
+            with usage.measured():
+                self.load(waiting, clients, left_s, answered)
+            must_have_worked(answered, "filling")
+            filling.latencies_ms += answered.latencies_ms
+            filling.refused += answered.refused
+            if lines is not None:
+                imported += sum(msgspec.json.decode(body)["imported"] for body in answered.bodies)
+            served = set(answered.at)
+            waiting = [request for at, request in enumerate(waiting) if at not in served]
+        if lines is not None and imported != lines:
+            raise DaemonFailed(f"filling: {lines - imported} of {lines} lines were refused")
+        return filling
 
     def _can_import(self) -> bool:
         """Older revisions have no import; their stores are filled by remembers."""

@@ -15,6 +15,7 @@ from bench.floor import WriteFloor
 
 RECALL_CLIENTS: Final = (1, 8, 32)
 IMPORT_TARGET_PER_S: Final = 5_000
+LEAST_CPU_MS: Final = 0.01
 RECALL_TARGETS: Final[dict[int, tuple[float, float, float]]] = {
     1_000: (3, 8, 500),
     10_000: (4, 10, 400),
@@ -67,6 +68,7 @@ def lines_of(found: dict[str, Any]) -> list[Line]:
             Line(f"{label}, p95", took.p95, "ms"),
             Line(f"{label}, p99", took.p99, "ms", limit=15 if clients == 1 else None, floor=p99),
             Line(f"{label}, rows per commit", writes["rows_per_commit"], ""),
+            *_cpu_lines(label, writes["cpu_ms_per_remember"]),
         ]
     for name, figures in found["sizes"].items():
         lines += _recall_lines(int(name), figures, floors)
@@ -89,7 +91,6 @@ def _recall_lines(size: int, figures: dict[str, Any], floors: dict[str, Any]) ->
     alone, many, most = (figures[f"{clients} clients"] for clients in RECALL_CLIENTS)
     least = _recall_floor(floors, size)
     label = f"recall at {size:,}"
-    cpu = {name: spent for name, spent in alone["cpu_ms_per_recall"].items() if name != LOAD_GENERATOR}
     kinds: dict[str, Spread] = alone["by_kind_ms"]
     return [
         Line(f"{label}, p50", alone["latency_ms"].p50, "ms", limit=p50, floor=least and least[0]),
@@ -106,10 +107,19 @@ def _recall_lines(size: int, figures: dict[str, Any], floors: dict[str, Any]) ->
         Line(f"{label}, 32 clients", most["per_s"], "/s"),
         Line(f"{label}, 32 clients, p95", most["latency_ms"].p95, "ms"),
         Line(f"{label}, 32 clients, refused", most["refused"], ""),
-        *(Line(f"{label}, CPU of {name}", spent, "ms each") for name, spent in cpu.items() if spent >= 0.01),
+        *_cpu_lines(label, alone["cpu_ms_per_recall"]),
         Line(f"identifiers first at {size:,}", _share(alone, many, most), "%", least=100),
         Line(f"idle CPU at {size:,}", figures["idle_cpu_percent"], "% of a core", limit=1),
         Line(f"memory (PSS) at {size:,}", figures["pss_bytes"]["sum"] / 1e6, "MB", limit=PSS_TARGETS_MB.get(size)),
+    ]
+
+
+def _cpu_lines(label: str, each: dict[str, float]) -> list[Line]:
+    """CPU of each process that had any."""
+    return [
+        Line(f"{label}, CPU of {name}", spent, "ms each")
+        for name, spent in each.items()
+        if name != LOAD_GENERATOR and spent >= LEAST_CPU_MS
     ]
 
 
