@@ -9,10 +9,11 @@ BIN := $(VENV)/bin
 
 MINUTES ?= 15
 
-.PHONY: help install install-dev run demo test test-fast hostile chaos sim check format lock bench bench-recall clean
+.PHONY: help install install-dev run demo test test-fast hostile chaos sim check format lock bench bench-100k \
+	bench-searchers bench-isolation bench-recall clean
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed (none found)." >&2; exit 1; }
@@ -71,6 +72,15 @@ sim: install-dev ## writer, queue, leases and supervisor in virtual time: SEEDS=
 
 bench: install ## write and recall figures at 1 k and 10 k memories against a live daemon
 	$(BIN)/python -m bench.load
+
+bench-100k: install ## the same up to 100 k memories
+	$(BIN)/python -m bench.load --memories 1000,10000,100000
+
+bench-searchers: install ## throughput and CPU per recall with 1, 2 and 3 searcher processes
+	$(BIN)/python -m bench.searchers --memories 10000 --searchers 1,2,3
+
+bench-isolation: install ## 32 clients with and without sweep, backup, import and scrape beside them
+	$(BIN)/python -m bench.isolation
 
 bench-recall: install ## evidence recall on a LoCoMo file: make bench-recall LOCOMO=path/to/file.json
 	$(BIN)/python -m bench.locomo $(LOCOMO)

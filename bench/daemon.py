@@ -26,7 +26,7 @@ START_BUDGET_S: Final = 60.0
 STOP_BUDGET_S: Final = 15.0
 KILL_BUDGET_S: Final = 5.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
-_REPOSITORY: Final = Path(__file__).resolve().parent.parent
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
 
 
 class DaemonFailed(Exception):
@@ -45,7 +45,8 @@ class Daemon:
     """One life of the daemon on ``workspace``.
 
     ``module`` is what is run (``supervisor``, or a bench tree with the same children); ``settings`` is the text of
-    ``agent.yaml``; ``ready_s`` is the time from the start of the process to the first 200 of ``/health/ready``.
+    ``agent.yaml``; ``repository`` is where the daemon's code is; ``ready_s`` is the time from the start of the process
+    to the first 200 of ``/health/ready``.
     """
 
     def __init__(
@@ -55,11 +56,13 @@ class Daemon:
         settings: str = "",
         module: str = "supervisor",
         environment: Mapping[str, str] | None = None,
+        repository: Path = REPOSITORY,
     ) -> None:
         self.workspace = workspace
         self.settings = settings
         self.module = module
         self.environment = dict(environment or {})
+        self.repository = repository
         self.ready_s = 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._address: Address | None = None
@@ -93,7 +96,7 @@ class Daemon:
             **inherited,
             "SIGNET_WORKSPACE": str(self.workspace),
             "SIGNET_PORT": "0",
-            "PYTHONPATH": str(_REPOSITORY),
+            "PYTHONPATH": str(self.repository),
             **self.environment,
         }
         began = time.perf_counter()

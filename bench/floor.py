@@ -6,10 +6,12 @@ them says something about the daemon and not about the machine.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import apsw
 import msgspec
@@ -30,6 +32,10 @@ END;
 CREATE TABLE history (seq INTEGER PRIMARY KEY, memory_seq INTEGER, event TEXT, new_content TEXT) STRICT;
 CREATE TABLE jobs (seq INTEGER PRIMARY KEY, memory_seq INTEGER, status TEXT) STRICT;
 """
+
+
+_SLAB: Final = 2_000
+_BLOCK: Final = 200_000
 
 
 class WriteFloor(msgspec.Struct, frozen=True):
@@ -61,35 +67,69 @@ def write_floor(directory: Path, memories: Sequence[Made], *, rows_per_commit: i
     return WriteFloor(rows_per_commit=rows_per_commit, rows_per_s=rate, commit_ms=spread(took))
 
 
-def keyword_floor(directory: Path, memories: Sequence[Made], questions: Sequence[Asked], *, budget_s: float) -> Spread:
-    """Only the FTS5 query of a recall over so many memories: no filter, no fetch."""
-    connection = _open(directory / f"keyword-floor-{len(memories)}.db")
-    connection.execute("BEGIN")
-    for made in memories:
-        _insert(connection, made)
-    connection.execute("COMMIT")
-    expressions = [expression for asked in questions if (expression := fts_match(asked.body["query"])) is not None]
+class KeywordFloor:
+    """Only the FTS5 query of a recall: no filter, no fetch. One index grows from size to size.
 
-    def query(at: int) -> None:
-        connection.execute(
-            "SELECT rowid, bm25(memories_fts) FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rank LIMIT 300",
-            (expressions[at % len(expressions)],),
-        ).fetchall()
+    ``build_budget_s`` bounds the time that all growing may take together.
+    """
 
-    found = _repeat(query, len(expressions), budget_s)
-    connection.close()
-    return found
+    def __init__(self, path: Path, *, build_budget_s: float) -> None:
+        self._connection = _open(path)
+        self._left_s = build_budget_s
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+    def grow_to(self, size: int, memories: Iterator[Made]) -> bool:
+        """Whether the index holds the first ``size`` texts; not if the budget was spent before."""
+        began = time.perf_counter()
+        while self._size < size and time.perf_counter() - began < self._left_s:
+            self._connection.execute("BEGIN")
+            for made in itertools.islice(memories, min(_SLAB, size - self._size)):
+                self._connection.execute(
+                    "INSERT INTO memories (content, type, tags, created_at) VALUES (?, ?, ?, ?)",
+                    (made.content, made.type, ",".join(made.tags), made.created_at),
+                )
+                self._size += 1
+            self._connection.execute("COMMIT")
+        self._left_s -= time.perf_counter() - began
+        return self._size >= size
+
+    def measure(self, questions: Sequence[Asked], *, budget_s: float) -> Spread:
+        """The query of each question once, as many as fit into ``budget_s``."""
+        expressions = [expression for asked in questions if (expression := fts_match(asked.body["query"])) is not None]
+
+        def query(at: int) -> None:
+            self._connection.execute(
+                "SELECT rowid, bm25(memories_fts) FROM memories_fts WHERE memories_fts MATCH ? ORDER BY rank LIMIT 300",
+                (expressions[at],),
+            ).fetchall()
+
+        return _repeat(query, len(expressions), budget_s)
 
 
 def vector_floor(count: int, *, repeats: int = 200, budget_s: float = 2.0) -> Spread:
-    """Exact nearest neighbours of one float32 query among ``count`` vectors with numpy: product and top 300."""
+    """Exact nearest neighbours of one float32 query among ``count`` vectors with numpy: product and top 300.
+
+    Beyond ``_BLOCK`` vectors the same block stands for all: it is larger than any cache, so that each pass over it
+    reads as much memory as other vectors would, and the load generator does not hold a gigabyte.
+    """
     rng = np.random.default_rng(7)
-    matrix = rng.standard_normal((count, DIMENSIONS), dtype=np.float32)
+    block = rng.standard_normal((min(count, _BLOCK), DIMENSIONS), dtype=np.float32)
     query = rng.standard_normal(DIMENSIONS, dtype=np.float32)
     pool = min(300, count - 1)
+    cosines = np.empty(count, dtype=np.float32)
 
     def search(_at: int) -> None:
-        cosines = matrix @ query
+        for begin in range(0, count, len(block)):
+            part = cosines[begin : begin + len(block)]
+            np.matmul(block[: len(part)], query, out=part)
         best = np.argpartition(-cosines, pool)[:pool]
         best[np.argsort(-cosines[best])]
 

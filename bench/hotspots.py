@@ -19,7 +19,7 @@ from rich.table import Table
 
 from bench.daemon import Daemon, leave_on_sigterm, throw_away_workspace
 from bench.figures import write_result
-from bench.load import WARM_UP, Bench
+from bench.loaded_daemon import WARM_UP, LoadedDaemon
 from bench.sampled_tree import SAMPLED
 from bench.sampling import DIRECTORY_VARIABLE, INTERVAL_S, Profile
 
@@ -66,25 +66,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args(arguments)
     leave_on_sigterm()
-    options.settings = None
     console = Console(width=None if sys.stdout.isatty() else 180)
     result: dict[str, list[Profile]] = {}
     with throw_away_workspace() as workspace:
         profiles = workspace.parent / "profiles"
         profiles.mkdir()
-        bench = Bench(workspace, options, Console(stderr=True))
-        with bench.daemon:
-            bench.grow_to(options.memories)
+        subject = LoadedDaemon(Daemon(workspace), seed=options.seed, console=Console(stderr=True))
+        with subject.daemon:
+            subject.grow_to(options.memories)
         environment = {DIRECTORY_VARIABLE: str(profiles)}
         for kind in ("recall", "remember"):
-            bench.daemon = Daemon(workspace, module=SAMPLED_TREE, environment=environment)
-            with bench.daemon:
-                requests = bench.recalls(30_000) if kind == "recall" else bench.remembers(30_000)
-                bench.load(requests[:WARM_UP], 1, options.seconds)
-                _begin_anew(bench.daemon.processes())
-                answered = bench.load(requests[WARM_UP:], options.clients, options.seconds)
+            subject.daemon = Daemon(workspace, module=SAMPLED_TREE, environment=environment)
+            with subject.daemon:
+                requests = subject.recalls(30_000) if kind == "recall" else subject.remembers(30_000)
+                subject.load(requests[:WARM_UP], 1, options.seconds)
+                _begin_anew(subject.daemon.processes())
+                answered = subject.load(requests[WARM_UP:], options.clients, options.seconds)
             count = len(answered.latencies_ms)
-            bench.say(f"{kind}: {count} requests, {len(answered.failed)} failed")
+            subject.say(f"{kind}: {count} requests, {len(answered.failed)} failed")
             result[kind] = collect(profiles)
             for profile in result[kind]:
                 console.print(table_of(profile, count, kind, rows=options.rows))

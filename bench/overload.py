@@ -15,10 +15,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import random
 import resource
-import subprocess
 import sys
 import threading
 import time
@@ -36,6 +34,7 @@ from rich.table import Table
 from bench.client import Connection, ProtocolError, encode_request
 from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
+from bench.health_probe import HealthProbe
 from bench.texts import Texts
 from signet_actors.store.connect import open_reader
 
@@ -47,7 +46,6 @@ IDLE_CONNECTIONS: Final = 1000
 LARGEST: Final = 900_000
 SMALLEST: Final = 1_000
 FILLED: Final = 2000
-PROBE_EVERY_S: Final = 0.02
 SAMPLE_EVERY_S: Final = 0.1
 CALM: Final = 20
 RECOVERY_S: Final = 30.0
@@ -167,23 +165,16 @@ class Watched:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        command = [sys.executable, "-P", "-m", "bench.overload", "--probe", self._address.host, str(self._address.port)]
-        repository = Path(__file__).resolve().parent.parent
-        environment = {**os.environ, "PYTHONPATH": str(repository)}
-        probe = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         sampler = threading.Thread(target=self._sample)
-        assert probe.stdout is not None
-        try:
-            probe.stdout.readline()  # it has begun
+        probe = HealthProbe(self._address)
+        with probe.running():
             sampler.start()
-            yield
-        finally:
-            self._ending.set()
-            said, _ = probe.communicate(timeout=60)  # its standard input ends, and so does it
-            if sampler.ident is not None:
+            try:
+                yield
+            finally:
+                self._ending.set()
                 sampler.join()
-        found = msgspec.json.decode(said)
-        self.health_ms, self.health_failed = found["latencies_ms"], found["failed"]
+        self.health_ms, self.health_failed = probe.found.latencies_ms, probe.found.failed
 
     def figures(self) -> dict[str, Any]:
         return {
@@ -407,40 +398,6 @@ class Overload:
             return runner.run(work)
 
 
-def probe(host: str, port: int) -> None:
-    """``/health`` at fixed times on a new connection each time until the standard input ends; prints what it took."""
-    ending = threading.Event()
-
-    def heed_the_end() -> None:
-        sys.stdin.buffer.read()
-        ending.set()
-
-    threading.Thread(target=heed_the_end, daemon=True).start()
-    latencies_ms: list[float] = []
-    failed: list[str] = []
-
-    async def ask() -> None:
-        request = encode_request("GET", "/health", host=f"{host}:{port}")
-        print("begun", flush=True)
-        due = time.perf_counter()
-        while not ending.is_set():
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            due = max(due, time.perf_counter() - 1)
-            try:
-                connection = await Connection.open(host, port)
-                status, _ = await connection.exchange(request)
-                connection.close()
-                latencies_ms.append((time.perf_counter() - due) * 1000)
-                if status != OK:
-                    failed.append(str(status))
-            except (ProtocolError, TimeoutError, OSError) as error:
-                failed.append(repr(error))
-            due += PROBE_EVERY_S
-
-    asyncio.run(ask())
-    print(msgspec.json.encode({"latencies_ms": latencies_ms, "failed": failed}).decode(), flush=True)
-
-
 def show(console: Console, found: dict[str, Any]) -> None:
     """The figures, each beside its bound."""
     table = Table("workload", "figure", "found", "bound", "")
@@ -485,11 +442,7 @@ def main() -> int:
     parser.add_argument("--workloads", nargs="*", choices=list(CLIENTS), default=list(CLIENTS))
     parser.add_argument("--no-idle", action="store_true", help="leave out the idle connections")
     parser.add_argument("--seed", type=int, default=11)
-    parser.add_argument("--probe", nargs=2, metavar=("HOST", "PORT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.probe:
-        probe(options.probe[0], int(options.probe[1]))
-        return 0
     leave_on_sigterm()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

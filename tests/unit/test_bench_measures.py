@@ -10,7 +10,6 @@ import pytest
 
 from bench.daemon import pss_of, ticks_of
 from bench.figures import percentile, spread
-from bench.load import Line, lines_of
 from bench.locomo import (
     Conversation,
     Question,
@@ -22,6 +21,7 @@ from bench.locomo import (
     read_conversations,
     summary,
 )
+from bench.report import RECALL_CLIENTS, Line, _recall_floor, lines_of
 from bench.sampling import Sampler, short
 from bench.texts import Texts
 
@@ -174,6 +174,8 @@ def test_figures_become_lines_with_targets_and_floors() -> None:
     phase = {
         "latency_ms": took,
         "per_s": 450.0,
+        "by_kind_ms": {"filtered": took},
+        "refused": 0,
         "health_ms": took,
         "cpu_ms_per_recall": {"gateway": 1.0, "retention": 0.0, "load generator": 5.0},
         "identifiers": 4,
@@ -187,8 +189,16 @@ def test_figures_become_lines_with_targets_and_floors() -> None:
             "1000": {"keyword_ms": took, "vector_ms": took},
         },
         "imports": {"1000": {"memories": 1000, "per_s": 4999.0, "latency_ms": took}},
-        "writes": {"1": {"latency_ms": took, "per_s": 400.0, "rows_per_commit": 1.0}},
-        "sizes": {"1000": {"1 clients": phase, "8 clients": phase, "idle_cpu_percent": 0.5, "pss_bytes": {"sum": 2e8}}},
+        "writes": {
+            "1": {"latency_ms": took, "per_s": 400.0, "rows_per_commit": 1.0, "cpu_ms_per_remember": {"writer": 0.7}}
+        },
+        "sizes": {
+            "1000": {
+                **{f"{clients} clients": phase for clients in RECALL_CLIENTS},
+                "idle_cpu_percent": 0.5,
+                "pss_bytes": {"sum": 2e8},
+            }
+        },
         "mixed": {"clients": 32, "per_s": 1.0, "recall_ms": took, "remember_ms": took, "health_ms": took},
         "ready_s": {"0": 1.5, "1000": 2.5},
     }
@@ -199,7 +209,21 @@ def test_figures_become_lines_with_targets_and_floors() -> None:
     assert lines["identifiers first at 1,000"].measured == 75
     assert lines["ready, 1,000 memories"].met is False
     assert lines["recall at 1,000, p50"].floor == 6
+    assert lines["recall at 1,000, filtered, p95"].measured == 3
+    assert lines["remember, 1 client, CPU of writer"].measured == 0.7
+    assert lines["remember, 1 client, p99"].floor == 3
     assert not any("load generator" in name or "retention" in name for name in lines)
+
+    unfloored = {line.figure: line for line in lines_of({**found, "floors": {}})}
+    assert unfloored.keys() == lines.keys()
+    assert all(line.floor is None for line in unfloored.values())
+
+
+def test_a_size_whose_keyword_floor_could_not_be_built_in_time_has_no_floor_at_all() -> None:
+    took = spread([1.0])
+    assert _recall_floor({"health_ms": took, "9": {"keyword_ms": took, "vector_ms": took}}, 9) == (3, 3)
+    assert _recall_floor({"health_ms": took, "9": {"keyword_ms": None, "vector_ms": took}}, 9) is None
+    assert _recall_floor({}, 9) is None
 
 
 def test_a_sample_counts_a_function_once_however_often_it_calls_itself() -> None:
