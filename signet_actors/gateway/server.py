@@ -26,7 +26,7 @@ import math
 import struct
 import termios
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -47,6 +47,8 @@ ACCEPTS_PER_TURN = 32
 """Connections accepted in one turn of the loop. libuv accepts one for each descriptor in a turn, and a turn of a loaded
 loop takes tens of milliseconds: with a single descriptor, a connection would wait for seconds behind a crowd of others.
 """
+HANDLERS_PER_TURN = 8
+"""A handler's first stretch takes half a millisecond."""
 EVICTION_LOOKS = 32
 """So many idle connections are looked at for one that makes room; the others have a request that is not read yet."""
 MAX_HEADERS = 128
@@ -190,6 +192,42 @@ class Admitted:
         self.body_bytes = 0
 
 
+class Turns:
+    """Lets ``HANDLERS_PER_TURN`` handlers begin in one turn of the loop, in the order in which they came.
+
+    A crowd whose requests arrive at once would otherwise be worked off in one long turn, and whoever asks for the
+    health meanwhile would wait for all of it, three times over: to be accepted, to be read, to be answered.
+    """
+
+    def __init__(self) -> None:
+        self._left = HANDLERS_PER_TURN
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._renewing = False
+
+    async def next(self, loop: asyncio.AbstractEventLoop) -> None:
+        """It is the caller's turn to begin."""
+        if not self._renewing:
+            self._renewing = True
+            loop.call_soon(self._renew, loop)
+        if self._left and not self._waiting:
+            self._left -= 1
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _renew(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._left = HANDLERS_PER_TURN
+        while self._waiting and self._left:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else its client, or its server, has gone
+                turn.set_result(None)
+                self._left -= 1
+        self._renewing = bool(self._waiting)
+        if self._renewing:
+            loop.call_soon(self._renew, loop)
+
+
 class ServerSettings(uvicorn.Config):
     """uvicorn's configuration with our limits beside it; ``limits`` may be replaced while serving (a reload)."""
 
@@ -212,6 +250,7 @@ class ServerSettings(uvicorn.Config):
         self.connections_refused = 0
         self.refusals: Counter[ErrorCode] = Counter()
         self.admission = Admission()
+        self.turns = Turns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +301,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._arriving: Admitted | None = None  # the part of the request whose body is arriving
         self._grows = False  # whether its size was not declared
         self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
-        self._application = self.app
+        self._unwanted: set[RequestResponseCycle] = set()  # pipelined requests that are not admitted
+        self._admitted = True  # the request whose body is arriving, or arrived last
+        self._turned_away: RequestResponseCycle | None = None  # what is not admitted, while its body is read past
 
     # The connection
 
@@ -405,7 +446,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_begun = False
         self._check_head()
         sync_point("gateway.header_read")
-        self.app = self._application if self._admit() else self._turn_away
+        self._admitted = self._admit()
         self._body_bytes = 0
         try:
             super().on_headers_complete()
@@ -414,6 +455,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._arriving.release()  # the target is none: no handler will begin
             raise
         self._reading = self.cycle
+        if not self._admitted and self.cycle is not self._serving:
+            self._unwanted.add(self.cycle)
         if self._arriving is not None and self.cycle is not self._serving:
             self._waiting[self.cycle] = self._arriving
         self._arm(self.limits.body_ms, self._body_late)
@@ -439,6 +482,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_fed = 0
         self._reading = None
         super().on_message_complete()
+        if self._turned_away is self.cycle:
+            self._turn_away(self.cycle)
 
     def _count_head(self, size: int) -> None:
         self._head_bytes += size
@@ -479,26 +524,39 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
         return self._arriving is not None
 
-    async def _turn_away(self, _scope: Any, _receive: Any, send: Any) -> None:
-        """The application of a request that is not admitted and short enough to be read past."""
+    def _turn_away(self, cycle: RequestResponseCycle) -> None:
+        """The request, which is not admitted and was short enough to be read past, is refused without a task of its
+        own: under a flood there are thousands of them a second."""
+        self._turned_away = None
+        if cycle.disconnected or cycle.response_complete:
+            return
         self.settings.refused += 1
         self.settings.refusals[ErrorCode.BUSY] += 1
         body, headers = self._refusal(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
-        await send({"type": "http.response.start", "status": 503, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        self._write(cycle, 503, headers, body)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """The handler runs; what its request holds is held until it has ended, whether or not the client has gone."""
         self._serving = cycle
+        if cycle in self._unwanted or (cycle is self.cycle and not self._admitted):
+            self._unwanted.discard(cycle)
+            self._turned_away = cycle
+            if not cycle.more_body or cycle.waiting_for_100_continue:
+                self._turn_away(cycle)
+            return
         admitted = self._waiting.pop(cycle, None) or (self._arriving if cycle is self.cycle else None)
         scope = cast("dict[str, Any]", cycle.scope)
         scope[GONE] = lambda: cycle.disconnected
         scope[ANSWER] = functools.partial(self._answer, cycle)
-        task = self.loop.create_task(cycle.run_asgi(app))
+        task = self.loop.create_task(self._run(cycle, app) if admitted is not None else cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
         if admitted is not None:
             task.add_done_callback(lambda _: admitted.release())
+
+    async def _run(self, cycle: RequestResponseCycle, app: Any) -> None:
+        await self.settings.turns.next(self.loop)
+        await cycle.run_asgi(app)
 
     async def _answer(
         self, cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes
@@ -506,8 +564,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """The answer is written, unless its client has gone, and the cycle is complete. See ``ANSWER``."""
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
-        if cycle.disconnected:
-            return
+        if not cycle.disconnected:
+            self._write(cycle, status, headers, body)
+
+    def _write(
+        self, cycle: RequestResponseCycle, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes
+    ) -> None:
         parts = [STATUS_LINE[status]]
         for name, value in (*cycle.default_headers, *headers):
             parts += (name, b": ", value, b"\r\n")
@@ -532,6 +594,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _drop_pipeline(self) -> None:
         """Requests that no handler has begun are forgotten."""
         self.pipeline.clear()
+        self._unwanted.clear()
         for admitted in self._waiting.values():
             admitted.release()
         self._waiting.clear()
