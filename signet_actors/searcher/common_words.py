@@ -1,7 +1,7 @@
 """Words that more than a fifth of a scope's memories contain: they blur a dense query and are left out of it.
 
 Counted on an even sample of the scope, which is exact enough (between 10 and 30 % the quality is flat), and kept until
-the scope has grown or shrunk by a tenth.
+the scope has grown or shrunk by a tenth, or the reader's policy or group is another.
 
 Source: quality.md rule 3.
 """
@@ -19,7 +19,7 @@ from signet_actors.domain.query_words import STOP_WORDS, words_of
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords
 from signet_actors.searcher.columns import Mask
-from signet_actors.store.read_policy import readable
+from signet_actors.store.read_policy import Policy, readable, resolve_policy
 from signet_actors.store.snapshot import Snapshot
 
 SHARE = 0.2
@@ -31,6 +31,7 @@ _DRIFT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
+    policy: Policy
     rows: int
     words: CommonWords
 
@@ -43,13 +44,19 @@ class CommonWordsOfScopes:
 
     def of(self, view: Snapshot, scope_key: str, read: ReadScope, admitted: Mask) -> CommonWords:
         """The common words of the rows that ``admitted`` marks and that ``read`` admits."""
-        rows = int(admitted.sum())
+        rows = int(np.count_nonzero(admitted))
+        policy = resolve_policy(view.connection, read.agent_id)
         counted = self._scopes.get(scope_key)
-        if counted is None or abs(rows - counted.rows) > _DRIFT * max(counted.rows, SCOPE_AT_LEAST):
+        # Another policy may admit as many rows, but others: words of rows that it hides must not be told.
+        if (
+            counted is None
+            or counted.policy != policy
+            or abs(rows - counted.rows) > _DRIFT * max(counted.rows, SCOPE_AT_LEAST)
+        ):
             words = self._count(view, read, admitted) if rows >= SCOPE_AT_LEAST else []
             # Every searcher that counts the same words names the same version.
             version = zlib.crc32(" ".join(words).encode()) & 0x7FFFFFFF
-            counted = _Counted(rows, CommonWords(scope_key=scope_key, version=version, words=words))
+            counted = _Counted(policy, rows, CommonWords(scope_key=scope_key, version=version, words=words))
             self._scopes[scope_key] = counted
             while len(self._scopes) > _SCOPES:
                 self._scopes.popitem(last=False)

@@ -22,6 +22,8 @@ Rows = npt.NDArray[np.int32]
 
 KEPT_ROWS = 2_000_000
 """Row numbers kept in all lists together, four bytes each."""
+KEPT_LISTS = 4_096
+"""Lists kept, so that words that no row holds do not pile up; a rare word's list is soon read again."""
 
 MATCH = "SELECT group_concat(rowid) FROM memories_fts WHERE memories_fts MATCH ? AND rowid >= ?"
 TAG = "SELECT group_concat(memory_seq) FROM memory_tags WHERE tag = ? AND memory_seq >= ?"
@@ -54,7 +56,7 @@ class Postings:
             rows = np.concatenate((rows, fresh)) if len(rows) else fresh
             self._kept[key] = rows, columns.size
         self._kept.move_to_end(key)
-        while self._rows > KEPT_ROWS and len(self._kept) > 1:
+        while (self._rows > KEPT_ROWS or len(self._kept) > KEPT_LISTS) and len(self._kept) > 1:
             _, (dropped, _) = self._kept.popitem(last=False)
             self._rows -= len(dropped)
         return rows

@@ -1,0 +1,50 @@
+"""What recall keeps between queries is bounded, and never older than the policy that it was made under."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.searcher import GetCommonWords
+from signet_actors.searcher import postings
+from signet_actors.searcher.recall import common_words
+from tests.support.store_room import StoreRoom
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[StoreRoom]:
+    room = StoreRoom(tmp_path)
+    yield room
+    room.close()
+
+
+def test_words_that_no_row_holds_do_not_pile_up(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postings, "KEPT_LISTS", 19)
+    room.remember("a single memory")
+    for number in range(50):
+        room.recall(f"absentee{number}x")
+    assert len(room.reader.postings._kept) < 20
+
+
+def test_an_agent_that_changes_its_group_is_not_told_the_common_words_of_the_former_one(room: StoreRoom) -> None:
+    for number in range(120):
+        room.remember(f"falcon note {number}", agent_id="ann", visibility="global")
+        room.remember(f"heron note {number}", agent_id="bob", visibility="global")
+    insert = (
+        "INSERT OR REPLACE INTO agents (id, name, read_policy, policy_group, created_at, updated_at)"
+        " VALUES (?1, ?1, 'group', ?2, '', '')"
+    )
+    for agent, group in (("ann", "birds of prey"), ("bob", "waders"), ("eve", "birds of prey")):
+        room.connection.execute(insert, (agent, group))
+
+    def words() -> list[str]:
+        with room.reader.view() as view:
+            return common_words(room.reader, view, GetCommonWords(ReadScope(agent_id="eve"))).words
+
+    assert "falcon" in words()
+    room.connection.execute("UPDATE agents SET policy_group = 'waders' WHERE id = 'eve'")
+    assert "falcon" not in words()
+    assert "heron" in words()
