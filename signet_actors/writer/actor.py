@@ -55,7 +55,7 @@ from signet_actors.store.transaction import write_transaction
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.ballast import Ballast
 from signet_actors.writer.commands import agents
-from signet_actors.writer.group_commit import GroupCommit
+from signet_actors.writer.group_commit import GroupCommit, unapplied
 from signet_actors.writer.restore import finish_restore
 from signet_actors.writer.session import KnownRows, Session
 
@@ -216,6 +216,10 @@ class Writer:
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
         """Every command is answered; the process leaves with 74 when the disk failed under a commit."""
+        for incoming in batch:
+            if isinstance(incoming.body, ReportDamage):
+                self._note_damage(incoming.body.detail)
+                incoming.reply(DamageNoted())
         if self.damage is not None:
             self._refuse_damaged(batch)
             return
@@ -229,10 +233,7 @@ class Writer:
                 incoming.reply(self._status())
             elif isinstance(body, AdvanceBackup):
                 incoming.reply(self._advance_backup(body))
-            elif isinstance(body, ReportDamage):
-                self._note_damage(body.detail)
-                incoming.reply(DamageNoted())
-            else:
+            elif not isinstance(body, ReportDamage):
                 effects.append(incoming)
                 # What was erased is still in the write-ahead log, until that is emptied.
                 self._erased = (
@@ -250,9 +251,7 @@ class Writer:
                     group.commit(part)
         except StoreIOError as error:
             for incoming in effects[start + limit :]:
-                incoming.reply(
-                    Failure(ErrorCode.NOT_APPLIED, "the writer had to stop; nothing was applied", None, 1000)
-                )
+                incoming.reply(unapplied(incoming, "the writer had to stop", retry_after_ms=1000))
             self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         finally:
@@ -419,8 +418,8 @@ class Writer:
         for incoming in batch:
             if isinstance(incoming.body, GetWriterStatus):
                 incoming.reply(WriterStatus(0, 0, 0, 0, False, 0, check_sqlite_version(), self.damage))
-            elif not isinstance(incoming.body, TouchMemories):
-                incoming.reply(Failure(ErrorCode.NOT_APPLIED, f"{self.damage}; nothing was applied"))
+            elif not isinstance(incoming.body, (TouchMemories, ReportDamage)):
+                incoming.reply(unapplied(incoming, str(self.damage)))
 
     def _advance_backup(self, command: AdvanceBackup) -> BackupProgress | Failure:
         if self.backup is None:

@@ -75,6 +75,16 @@ NOTHING_DONE = Housekept(0, False)
 PRUNED_AT_ONCE = 2000
 
 
+def unapplied(waiting: Waiting, detail: str, *, retry_after_ms: int | None = None) -> Failure:
+    """The refusal of a command that was not begun, where the kept answers are not to be read or believed.
+
+    Of one that may have been sent before, only the present sending is known not to have been applied.
+    """
+    if waiting.header.attempt > 1 or dispatch.idempotency_of(waiting.body) is not None:
+        return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; whether an earlier attempt was applied is unknown")
+    return Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=retry_after_ms)
+
+
 class GroupCommit:
     """Owns the transaction; ``commit`` answers every command that it is given, whatever happens."""
 
@@ -290,11 +300,8 @@ class GroupCommit:
     def _disk_failed(self, batch: Sequence[Waiting], *, committing: bool, error: BaseException) -> None:
         """Everybody is told what is certain. What this connection would read now is not: it is not asked."""
         for waiting in batch:
-            if committing or waiting.header.attempt > 1 or dispatch.idempotency_of(waiting.body) is not None:
-                failure = Failure(code=ErrorCode.OUTCOME_UNKNOWN, detail="the disk failed; the outcome is unknown")
+            if committing:
+                waiting.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, "the disk failed; the outcome is unknown"))
             else:
-                failure = Failure(
-                    code=ErrorCode.NOT_APPLIED, detail="the disk failed; nothing was applied", retry_after_ms=1000
-                )
-            waiting.reply(failure)
+                waiting.reply(unapplied(waiting, "the disk failed", retry_after_ms=1000))
         raise StoreIOError(f"the disk failed: {error}") from error
