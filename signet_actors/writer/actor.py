@@ -20,7 +20,6 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
     ActorExit,
     ConfigError,
-    ErrorCode,
     ExitCode,
     ForeignDatabase,
     NewerSchema,
@@ -148,7 +147,9 @@ class Writer:
         self.backup: BackupWork | None = None
         self.damage: str | None = None
         """Why every write is refused: what was found wrong with the structure of the database."""
-        self._erased = False
+        self._erased = True
+        """Whether the log may hold the text of what was erased; an earlier life may have been killed before it was
+        emptied."""
         self._lock_fd: int | None = None
         self._wal_frames = 0
         self._tried_frames = 0
@@ -187,9 +188,9 @@ class Writer:
             self.group = GroupCommit(
                 connection, self.clock, self.rng, self.config, self.boot.boot_id, self.log, ballast
             )
+            self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
             self._first_commit()
             ballast.take_in()
-            self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
         except (NewerSchema, UpgradeRefused) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
         except Damaged as error:
@@ -203,7 +204,8 @@ class Writer:
         except DiskFull:
             if self.group is None:
                 raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to make {path}") from None
-            self.group.storage_full = True  # reads must go on: stand, refuse writes, probe
+            self.group.enter_storage_full()  # reads must go on: stand, refuse writes, probe
+            self._roster_pending = True
         except LockTimeout as error:
             raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
         except BROKEN_DISK as error:
@@ -422,8 +424,7 @@ class Writer:
                 incoming.reply(unapplied(incoming, str(self.damage)))
 
     def _advance_backup(self, command: AdvanceBackup) -> BackupProgress | Failure:
-        if self.backup is None:
-            return Failure(ErrorCode.STORAGE_FULL, "the disk was full at start; no backup is made")
+        assert self.backup is not None, "the writer was not started"
         try:
             return self.backup.advance(command.name)
         except SignetError as error:
@@ -467,7 +468,7 @@ class Writer:
 
     def _sync_roster(self) -> None:
         """A reloaded roster is in the store; while it cannot be written, the next tick tries again."""
-        if not self._roster_pending:
+        if not self._roster_pending or self._group.storage_full:
             return
         try:
             with self.waiting.at_most(0):
@@ -482,7 +483,9 @@ class Writer:
         """A long command shows that it is at work. False: go on."""
         began = self._batch_began_ns
         if began is not None and self.clock.monotonic_ns() - began < _LONGEST_BATCH_NS:
-            self.loop.beat()
+            # To leave from here would tear the statement out of its transaction; the loop leaves after the batch.
+            with contextlib.suppress(ActorExit):
+                self.loop.beat()
         return False
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
@@ -516,8 +519,11 @@ class Writer:
             self._restart_not_before_ns = self.clock.monotonic_ns() + plan.pause_ms * 1_000_000
             if plan.pressure is Pressure.KILL_READERS:
                 self._warn_of_log()
-        else:
+        elif plan.mode == "passive":
             self._tried_frames = frames
+        else:
+            # Nobody reads from the log any more, and the next commit begins it anew: readers are not to be told again.
+            self._wal_frames = self._tried_frames = 0
 
     def _warn_of_log(self) -> None:
         """Once a minute: no reader of ours can be in the way, and the log goes on growing."""

@@ -138,7 +138,7 @@ class GroupCommit:
             self._refuse(batch, ErrorCode.NOT_APPLIED, "another program holds the database; nothing was applied", 1000)
             return
         except DiskFull:
-            self._enter_storage_full()
+            self.enter_storage_full()
             self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
             return
         except BROKEN_DISK as error:
@@ -167,7 +167,7 @@ class GroupCommit:
         except LockTimeout:
             return NOTHING_DONE
         except DiskFull:
-            self._enter_storage_full()
+            self.enter_storage_full()
             return NOTHING_DONE
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
@@ -267,7 +267,8 @@ class GroupCommit:
         except Exception as error:
             raise _Undone from error
 
-    def _enter_storage_full(self) -> None:
+    def enter_storage_full(self) -> None:
+        """Writes are refused until a probe succeeds; the reserve is given up to what frees space."""
         self.known.forget()
         if not self.storage_full:
             self.log.error("storage_full", remedy="free disk space; writes resume by themselves")

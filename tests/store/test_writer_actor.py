@@ -9,11 +9,15 @@ import apsw
 import msgspec
 import pytest
 
-from signet_actors.config.schema import Config, WriterConfig
+from signet_actors.config.schema import AgentsConfig, Config, RosterEntry, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
-from signet_actors.protocol.message import Failure
+from signet_actors.protocol.control import LogPressure
+from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
+    AdvanceBackup,
     DamageNoted,
+    ForgetMemory,
+    Forgotten,
     GetWriterStatus,
     Idempotency,
     Remember,
@@ -21,7 +25,8 @@ from signet_actors.protocol.writer import (
     ReportDamage,
     WriterStatus,
 )
-from signet_actors.store.connect import open_reader
+from signet_actors.store import checkpoint
+from signet_actors.store.connect import open_writer
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_life import Life
 
@@ -71,3 +76,90 @@ def test_a_damaged_store_never_says_of_a_retry_that_nothing_was_applied(life: Li
     assert by_key.answer.code is ErrorCode.OUTCOME_UNKNOWN
     assert "restore" in by_key.answer.detail
     assert new.answer.code is ErrorCode.NOT_APPLIED
+
+
+def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config(writer=WriterConfig(ballast_bytes=1 << 20))
+    earlier = Life(tmp_path, config=config)
+    earlier.start()
+    kept = sent(note("kept"))
+    handle(earlier, kept)
+    earlier.abandon()
+    assert earlier.workspace.ballast_file.exists()
+
+    def open_full(path: Path, **options: Any) -> apsw.Connection:
+        connection = open_writer(path, **options)
+        connection.pragma("max_page_count", connection.pragma("page_count"))
+        return connection
+
+    roster = tuple(RosterEntry(f"agent-{number}-{'x' * 40}", "isolated") for number in range(200))
+    life = Life(tmp_path, config=Config(writer=config.writer, agents=AgentsConfig(roster)))
+    monkeypatch.setattr("tests.support.writer_life.open_writer", open_full)
+    life.start()
+    try:
+        refused = sent(note("another"), "2")
+        handle(life, refused)
+        assert refused.answer.code is ErrorCode.STORAGE_FULL
+        assert not life.workspace.ballast_file.exists(), "the reserve is for what frees space"
+
+        life.connection.pragma("max_page_count", 1 << 20)
+        forgotten = sent(ForgetMemory(id=kept.answer.id, reason="room", principal=Principal()), "3")
+        handle(life, forgotten)
+        assert isinstance(forgotten.answer, Forgotten)
+        life.clock.advance(2000)
+        life.writer.tick()
+        life.writer.tick()
+        policies = life.connection.execute("SELECT count(*) FROM agents WHERE read_policy = 'isolated'").get
+        assert policies == len(roster), "who may read what holds as soon as it can be written"
+        copying = sent(AdvanceBackup("memories-20260101T000000000Z-schema-1.db"), "4")
+        handle(life, copying)
+        assert copying.answer.state == "copying", copying.answer.detail
+    finally:
+        life.writer.drain()
+        life.release()
+
+
+def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def orphaned() -> None:
+        raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
+
+    monkeypatch.setattr(life.writer.loop, "beat", orphaned, raising=False)
+    life.connection.set_progress_handler(life.writer._on_progress, 1)
+    batch = [sent(note(f"note {number}"), f"{number}") for number in range(3)]
+    handle(life, *batch)
+    assert [type(asked.answer) for asked in batch] == [Remembered] * 3
+    assert life.connection.execute("SELECT count(*) FROM memories").get == 3
+
+
+def test_readers_are_told_of_a_large_log_once_and_not_after_it_was_folded_back(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[LogPressure] = []
+    monkeypatch.setattr(life.writer.loop, "tell_supervisor", told.append, raising=False)
+    monkeypatch.setattr(checkpoint, "RESTART_BYTES", 4096)
+    monkeypatch.setattr(checkpoint, "END_SNAPSHOTS_BYTES", 4096)
+    monkeypatch.setattr(checkpoint, "KILL_READERS_BYTES", 4096)
+    handle(life, sent(note("a commit of some pages")))
+    for _ in range(3):
+        life.writer.tick()
+    assert len(told) == 1
+
+
+def test_erased_text_that_an_earlier_life_left_in_the_log_is_gone_after_the_start(tmp_path: Path) -> None:
+    earlier = Life(tmp_path)
+    earlier.start()
+    handle(earlier, sent(note("a text that will be erased")))
+    log = earlier.path.with_name(f"{earlier.path.name}-wal")
+    earlier.abandon()
+    assert b"a text that will be erased" in log.read_bytes()
+    life = Life(tmp_path)
+    life.start()
+    try:
+        life.writer.tick()
+        assert not log.stat().st_size
+    finally:
+        life.abandon()
