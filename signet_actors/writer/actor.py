@@ -31,11 +31,13 @@ from signet_actors.protocol.control import LogPressure
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import (
     AdvanceBackup,
+    AdvanceHighWaterMark,
     BackupProgress,
     DamageNoted,
     ForgetMany,
     GetWriterStatus,
     PurgeStep,
+    ReapLeases,
     ReportDamage,
     TouchMemories,
     WriterCommand,
@@ -60,6 +62,8 @@ from signet_actors.writer.session import KnownRows, Session
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
+_HOUSEKEEPING = (PurgeStep, ReapLeases, AdvanceHighWaterMark)
+"""Asked with a deadline of their own, which does not tell when, and repeated at leisure: they press nobody."""
 _ANSWER_NS = _NS // 2
 """A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
 _PROGRESS_STEPS = 20_000
@@ -247,7 +251,11 @@ class Writer:
         try:
             for start in range(0, len(effects), limit):
                 part = effects[start : start + limit]
-                deadlines = [incoming.header.deadline_ns for incoming in part if incoming.header.deadline_ns]
+                deadlines = [
+                    incoming.header.deadline_ns
+                    for incoming in part
+                    if incoming.header.deadline_ns and not isinstance(incoming.body, _HOUSEKEEPING)
+                ]
                 until_ns = patience_until_ns(min(deadlines), self.config.writer) if deadlines else None
                 with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
                     group.commit(part)

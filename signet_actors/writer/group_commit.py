@@ -221,7 +221,10 @@ class GroupCommit:
         command = cast(dispatch.Effect, waiting.body)
         session.frames = waiting.frames
         key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(command))
-        earlier = idempotency.earlier_reply(session.tx_for(idempotency.reply_mark(key)).connection, key, digest)
+        mark = idempotency.reply_mark(key)
+        if session.new_rows.holds(mark):
+            self._insert_rest(session)  # what may not be inserted is another command's failure
+        earlier = idempotency.earlier_reply(session.tx_for(mark).connection, key, digest)
         if earlier is not None:
             self.figures.replayed += 1
             return earlier

@@ -20,6 +20,7 @@ from signet_actors.protocol.writer import (
     Forgotten,
     GetWriterStatus,
     Idempotency,
+    ReapLeases,
     Remember,
     Remembered,
     ReportDamage,
@@ -162,4 +163,32 @@ def test_erased_text_that_an_earlier_life_left_in_the_log_is_gone_after_the_star
         life.writer.tick()
         assert not log.stat().st_size
     finally:
+        life.abandon()
+
+
+def test_a_duty_with_a_short_deadline_does_not_shorten_the_patience_of_the_writes_beside_it(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.start()
+    limits = life.config.writer
+    now_ns = life.clock.monotonic_ns()
+    waited_ms = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal waited_ms
+        waited_ms += seconds * 1000
+        life.clock.advance(max(1, round(seconds * 1000)))
+        if waited_ms >= limits.busy_timeout_ms / 2 and foreign.in_transaction:
+            foreign.execute("ROLLBACK")
+
+    write, duty = sent(note("patient"), "1"), sent(ReapLeases(), "2")
+    for asked, timeout_ms in ((write, limits.request_timeout_ms), (duty, 2000)):
+        asked.header = msgspec.structs.replace(asked.header, deadline_ns=now_ns + timeout_ms * 1_000_000)
+    foreign = apsw.Connection(str(life.path))
+    try:
+        foreign.execute("BEGIN IMMEDIATE")
+        life.writer.waiting._sleep = sleep
+        handle(life, write, duty)
+        assert isinstance(write.answer, Remembered), write.answer
+    finally:
+        foreign.close()
         life.abandon()
