@@ -262,7 +262,7 @@ class Writer:
         except StoreIOError as error:
             for incoming in effects[start + limit :]:
                 incoming.reply(unapplied(incoming, "the writer had to stop", retry_after_ms=1000))
-            self._suspect(error)
+            self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         finally:
             self._batch_began_ns = None
@@ -290,6 +290,7 @@ class Writer:
                     self._housekept_ns = now_ns
                 more = done.more
         except StoreIOError as error:
+            self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         self._checkpoint()
         if self.backup is not None and self.backup.running:
@@ -447,14 +448,15 @@ class Writer:
         except DiskFull:
             return 1.0
         except BROKEN_DISK as error:
+            self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         self._erased = frames < 0
         self._wal_frames = self._tried_frames = 0 if frames == 0 else self._wal_frames
         return 0.05
 
-    def _suspect(self, error: StoreIOError) -> None:
+    def _suspect(self, cause: BaseException | None) -> None:
         """When pages were found damaged, the next start checks the whole file before it writes another one."""
-        if isinstance(error.__cause__, DAMAGED):
+        if isinstance(cause, DAMAGED):
             with contextlib.suppress(OSError):
                 self.workspace.suspect_file.touch(mode=0o600)
 
@@ -522,6 +524,7 @@ class Writer:
         except DiskFull:
             return
         except BROKEN_DISK as error:
+            self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         if frames < 0:
             self._restart_not_before_ns = self.clock.monotonic_ns() + plan.pause_ms * 1_000_000

@@ -24,6 +24,7 @@ from signet_actors.protocol.writer import (
     Remember,
     Remembered,
     ReportDamage,
+    TouchMemories,
     WriterStatus,
 )
 from signet_actors.store import checkpoint
@@ -192,3 +193,18 @@ def test_a_duty_with_a_short_deadline_does_not_shorten_the_patience_of_the_write
     finally:
         foreign.close()
         life.abandon()
+
+
+def test_damage_that_housekeeping_meets_is_looked_for_in_the_whole_file_at_the_next_start(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def torn(*_: Any) -> None:
+        raise apsw.CorruptError("database disk image is malformed")
+
+    handle(life, sent(TouchMemories(("a memory",))))
+    assert life.writer.group is not None
+    monkeypatch.setattr(type(life.writer.group.touches), "flush", torn)
+    life.clock.advance(61_000)
+    with pytest.raises(ActorExit):
+        life.writer.tick()
+    assert life.workspace.suspect_file.exists()
