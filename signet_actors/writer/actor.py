@@ -20,7 +20,6 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
     ActorExit,
     ConfigError,
-    ErrorCode,
     ExitCode,
     ForeignDatabase,
     NewerSchema,
@@ -32,11 +31,13 @@ from signet_actors.protocol.control import LogPressure
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import (
     AdvanceBackup,
+    AdvanceHighWaterMark,
     BackupProgress,
     DamageNoted,
     ForgetMany,
     GetWriterStatus,
     PurgeStep,
+    ReapLeases,
     ReportDamage,
     TouchMemories,
     WriterCommand,
@@ -55,12 +56,14 @@ from signet_actors.store.transaction import write_transaction
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.ballast import Ballast
 from signet_actors.writer.commands import agents
-from signet_actors.writer.group_commit import GroupCommit
+from signet_actors.writer.group_commit import GroupCommit, unapplied
 from signet_actors.writer.restore import finish_restore
 from signet_actors.writer.session import KnownRows, Session
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
+_HOUSEKEEPING = (PurgeStep, ReapLeases, AdvanceHighWaterMark)
+"""Asked with a deadline of their own, which does not tell when, and repeated at leisure: they press nobody."""
 _ANSWER_NS = _NS // 2
 """A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
 _PROGRESS_STEPS = 20_000
@@ -148,7 +151,9 @@ class Writer:
         self.backup: BackupWork | None = None
         self.damage: str | None = None
         """Why every write is refused: what was found wrong with the structure of the database."""
-        self._erased = False
+        self._erased = True
+        """Whether the log may hold the text of what was erased; an earlier life may have been killed before it was
+        emptied."""
         self._lock_fd: int | None = None
         self._wal_frames = 0
         self._tried_frames = 0
@@ -187,9 +192,9 @@ class Writer:
             self.group = GroupCommit(
                 connection, self.clock, self.rng, self.config, self.boot.boot_id, self.log, ballast
             )
+            self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
             self._first_commit()
             ballast.take_in()
-            self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
         except (NewerSchema, UpgradeRefused) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
         except Damaged as error:
@@ -203,7 +208,8 @@ class Writer:
         except DiskFull:
             if self.group is None:
                 raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to make {path}") from None
-            self.group.storage_full = True  # reads must go on: stand, refuse writes, probe
+            self.group.enter_storage_full()  # reads must go on: stand, refuse writes, probe
+            self._roster_pending = True
         except LockTimeout as error:
             raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
         except BROKEN_DISK as error:
@@ -216,6 +222,10 @@ class Writer:
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
         """Every command is answered; the process leaves with 74 when the disk failed under a commit."""
+        for incoming in batch:
+            if isinstance(incoming.body, ReportDamage):
+                self._note_damage(incoming.body.detail)
+                incoming.reply(DamageNoted())
         if self.damage is not None:
             self._refuse_damaged(batch)
             return
@@ -229,10 +239,7 @@ class Writer:
                 incoming.reply(self._status())
             elif isinstance(body, AdvanceBackup):
                 incoming.reply(self._advance_backup(body))
-            elif isinstance(body, ReportDamage):
-                self._note_damage(body.detail)
-                incoming.reply(DamageNoted())
-            else:
+            elif not isinstance(body, ReportDamage):
                 effects.append(incoming)
                 # What was erased is still in the write-ahead log, until that is emptied.
                 self._erased = (
@@ -244,16 +251,18 @@ class Writer:
         try:
             for start in range(0, len(effects), limit):
                 part = effects[start : start + limit]
-                deadlines = [incoming.header.deadline_ns for incoming in part if incoming.header.deadline_ns]
+                deadlines = [
+                    incoming.header.deadline_ns
+                    for incoming in part
+                    if incoming.header.deadline_ns and not isinstance(incoming.body, _HOUSEKEEPING)
+                ]
                 until_ns = patience_until_ns(min(deadlines), self.config.writer) if deadlines else None
                 with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
                     group.commit(part)
         except StoreIOError as error:
             for incoming in effects[start + limit :]:
-                incoming.reply(
-                    Failure(ErrorCode.NOT_APPLIED, "the writer had to stop; nothing was applied", None, 1000)
-                )
-            self._suspect(error)
+                incoming.reply(unapplied(incoming, "the writer had to stop", retry_after_ms=1000))
+            self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         finally:
             self._batch_began_ns = None
@@ -281,6 +290,7 @@ class Writer:
                     self._housekept_ns = now_ns
                 more = done.more
         except StoreIOError as error:
+            self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         self._checkpoint()
         if self.backup is not None and self.backup.running:
@@ -419,12 +429,11 @@ class Writer:
         for incoming in batch:
             if isinstance(incoming.body, GetWriterStatus):
                 incoming.reply(WriterStatus(0, 0, 0, 0, False, 0, check_sqlite_version(), self.damage))
-            elif not isinstance(incoming.body, TouchMemories):
-                incoming.reply(Failure(ErrorCode.NOT_APPLIED, f"{self.damage}; nothing was applied"))
+            elif not isinstance(incoming.body, (TouchMemories, ReportDamage)):
+                incoming.reply(unapplied(incoming, str(self.damage)))
 
     def _advance_backup(self, command: AdvanceBackup) -> BackupProgress | Failure:
-        if self.backup is None:
-            return Failure(ErrorCode.STORAGE_FULL, "the disk was full at start; no backup is made")
+        assert self.backup is not None, "the writer was not started"
         try:
             return self.backup.advance(command.name)
         except SignetError as error:
@@ -439,14 +448,15 @@ class Writer:
         except DiskFull:
             return 1.0
         except BROKEN_DISK as error:
+            self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         self._erased = frames < 0
         self._wal_frames = self._tried_frames = 0 if frames == 0 else self._wal_frames
         return 0.05
 
-    def _suspect(self, error: StoreIOError) -> None:
+    def _suspect(self, cause: BaseException | None) -> None:
         """When pages were found damaged, the next start checks the whole file before it writes another one."""
-        if isinstance(error.__cause__, DAMAGED):
+        if isinstance(cause, DAMAGED):
             with contextlib.suppress(OSError):
                 self.workspace.suspect_file.touch(mode=0o600)
 
@@ -468,7 +478,7 @@ class Writer:
 
     def _sync_roster(self) -> None:
         """A reloaded roster is in the store; while it cannot be written, the next tick tries again."""
-        if not self._roster_pending:
+        if not self._roster_pending or self._group.storage_full:
             return
         try:
             with self.waiting.at_most(0):
@@ -483,7 +493,9 @@ class Writer:
         """A long command shows that it is at work. False: go on."""
         began = self._batch_began_ns
         if began is not None and self.clock.monotonic_ns() - began < _LONGEST_BATCH_NS:
-            self.loop.beat()
+            # To leave from here would tear the statement out of its transaction; the loop leaves after the batch.
+            with contextlib.suppress(ActorExit):
+                self.loop.beat()
         return False
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
@@ -512,13 +524,17 @@ class Writer:
         except DiskFull:
             return
         except BROKEN_DISK as error:
+            self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         if frames < 0:
             self._restart_not_before_ns = self.clock.monotonic_ns() + plan.pause_ms * 1_000_000
             if plan.pressure is Pressure.KILL_READERS:
                 self._warn_of_log()
-        else:
+        elif plan.mode == "passive":
             self._tried_frames = frames
+        else:
+            # Nobody reads from the log any more, and the next commit begins it anew: readers are not to be told again.
+            self._wal_frames = self._tried_frames = 0
 
     def _warn_of_log(self) -> None:
         """Once a minute: no reader of ours can be in the way, and the log goes on growing."""

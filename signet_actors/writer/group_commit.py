@@ -75,6 +75,16 @@ NOTHING_DONE = Housekept(0, False)
 PRUNED_AT_ONCE = 2000
 
 
+def unapplied(waiting: Waiting, detail: str, *, retry_after_ms: int | None = None) -> Failure:
+    """The refusal of a command that was not begun, where the kept answers are not to be read or believed.
+
+    Of one that may have been sent before, only the present sending is known not to have been applied.
+    """
+    if waiting.header.attempt > 1 or dispatch.idempotency_of(waiting.body) is not None:
+        return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; whether an earlier attempt was applied is unknown")
+    return Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=retry_after_ms)
+
+
 class GroupCommit:
     """Owns the transaction; ``commit`` answers every command that it is given, whatever happens."""
 
@@ -128,7 +138,7 @@ class GroupCommit:
             self._refuse(batch, ErrorCode.NOT_APPLIED, "another program holds the database; nothing was applied", 1000)
             return
         except DiskFull:
-            self._enter_storage_full()
+            self.enter_storage_full()
             self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
             return
         except BROKEN_DISK as error:
@@ -157,7 +167,7 @@ class GroupCommit:
         except LockTimeout:
             return NOTHING_DONE
         except DiskFull:
-            self._enter_storage_full()
+            self.enter_storage_full()
             return NOTHING_DONE
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
@@ -211,7 +221,10 @@ class GroupCommit:
         command = cast(dispatch.Effect, waiting.body)
         session.frames = waiting.frames
         key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(command))
-        earlier = idempotency.earlier_reply(session.tx_for(idempotency.reply_mark(key)).connection, key, digest)
+        mark = idempotency.reply_mark(key)
+        if session.new_rows.holds(mark):
+            self._insert_rest(session)  # what may not be inserted is another command's failure
+        earlier = idempotency.earlier_reply(session.tx_for(mark).connection, key, digest)
         if earlier is not None:
             self.figures.replayed += 1
             return earlier
@@ -257,7 +270,8 @@ class GroupCommit:
         except Exception as error:
             raise _Undone from error
 
-    def _enter_storage_full(self) -> None:
+    def enter_storage_full(self) -> None:
+        """Writes are refused until a probe succeeds; the reserve is given up to what frees space."""
         self.known.forget()
         if not self.storage_full:
             self.log.error("storage_full", remedy="free disk space; writes resume by themselves")
@@ -290,11 +304,8 @@ class GroupCommit:
     def _disk_failed(self, batch: Sequence[Waiting], *, committing: bool, error: BaseException) -> None:
         """Everybody is told what is certain. What this connection would read now is not: it is not asked."""
         for waiting in batch:
-            if committing or waiting.header.attempt > 1 or dispatch.idempotency_of(waiting.body) is not None:
-                failure = Failure(code=ErrorCode.OUTCOME_UNKNOWN, detail="the disk failed; the outcome is unknown")
+            if committing:
+                waiting.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, "the disk failed; the outcome is unknown"))
             else:
-                failure = Failure(
-                    code=ErrorCode.NOT_APPLIED, detail="the disk failed; nothing was applied", retry_after_ms=1000
-                )
-            waiting.reply(failure)
+                waiting.reply(unapplied(waiting, "the disk failed", retry_after_ms=1000))
         raise StoreIOError(f"the disk failed: {error}") from error

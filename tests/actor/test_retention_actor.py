@@ -553,6 +553,38 @@ def test_only_the_newest_backups_are_kept_and_other_files_left_alone(vault: Room
     assert sorted(path.name for path in vault.backup_dir.iterdir()) == sorted([new, old[0], "notes.txt"])
 
 
+def test_what_copies_that_were_cut_off_left_behind_is_gone_before_the_next_one_needs_the_room(vault: Room) -> None:
+    cut_off = backup_name(START - DAY, 1)
+    for suffix in (".partial", ".partial-wal", ".partial-shm", ".partial-journal"):
+        keep(vault, cut_off + suffix)
+    keep(vault, "my own.partial")
+    vault.say(BackUpNow())
+    assert [path.name for path in vault.backup_dir.iterdir()] == ["my own.partial"]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.BUSY, ErrorCode.NOT_APPLIED])
+def test_a_backup_outlasts_a_writer_that_is_held_up(vault: Room, code: ErrorCode) -> None:
+    vault.say(BackUpNow())
+    vault.run_for(200)
+    vault.writer.refuse = lambda request: Failure(code, "the deadline passed before the work was begun")
+    vault.run_for(5_000)
+    vault.writer.refuse = lambda request: None
+    name = one_backup(vault, FINE)
+    assert set(vault.writer.copies) == {name}
+    assert [entry.name for entry in backups(vault).backups] == [name]
+
+
+def test_a_backup_ends_when_the_writer_stands_damaged(vault: Room) -> None:
+    vault.say(BackUpNow())
+    vault.run_for(200)
+    vault.writer.damage = "torn"
+    vault.writer.refuse = lambda request: (
+        Failure(ErrorCode.NOT_APPLIED, "torn; nothing was applied") if isinstance(request, AdvanceBackup) else None
+    )
+    vault.run_for(200)
+    assert backups(vault).running is None
+
+
 def test_a_backup_that_is_asked_for_twice_is_made_once(vault: Room) -> None:
     vault.say(BackUpNow())
     vault.say(BackUpNow())

@@ -161,3 +161,19 @@ def test_a_refusal_that_wrote_nothing_lets_the_batch_go_on_at_once(
     assert asked[1].answer.code is ErrorCode.INVALID_REQUEST
     assert len(begun) == 1
     assert room.value("SELECT count(*) FROM memories") == 2
+
+
+def test_a_twin_that_looks_for_its_answer_does_not_die_of_a_row_that_waits(room: StoreRoom) -> None:
+    good, frames = remembering("good")
+    bad = remembering("bad", importance=7.0)[0]
+    asked = [
+        room.asked(good, frames, message_id="twin"),
+        room.asked(bad),
+        room.asked(good, frames, message_id="twin"),
+    ]
+    room.group.commit(asked)
+    first, refused, second = (item.answer for item in asked)
+    assert second == first
+    assert isinstance(refused, Failure)
+    assert refused.code is ErrorCode.INTERNAL
+    assert room.value("SELECT count(*) FROM memories") == 1

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.backups import backup_name, newest_first, surplus
+from signet_actors.domain.backups import backup_name, newest_first, parse_backup_name, surplus
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
@@ -38,7 +38,7 @@ LONGEST_MS: Final = 60 * 60_000
 """A copy or a check that takes longer is given up."""
 NEVER_NS: Final = 1 << 62
 STRUCTURE: Final = "structure"
-_AWAY: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN})
+_FOR_NOW: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.BUSY})
 PARTIAL: Final = ".partial"
 
 
@@ -134,15 +134,16 @@ class Backup:
             why = status.detail if isinstance(status, Failure) else status.damage
             self._failed(backup_name(self._clock.wall_ms(), 0), why or "the writer did not answer")
             return
+        self._sweep_partials()  # one that was cut off may take the room that this one needs
         self._name = backup_name(self._clock.wall_ms(), status.schema_version)
         self._progress = None
 
     def _copy(self, name: str) -> None:
         answer = self._writer.ask(AdvanceBackup(name), timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(answer, Failure):
-            if answer.code not in _AWAY:
+            if answer.code not in _FOR_NOW and not self._was_late(answer):
                 self._failed(name, answer.detail)
-            return  # a writer that is away begins the copy anew when it is back
+            return  # a writer that is away begins the copy anew when it is back, one that is busy goes on with it
         self._progress = answer
         if answer.state == "failed":
             self._failed(name, answer.detail or "the copy failed")
@@ -151,6 +152,13 @@ class Backup:
                 self._checking = self._verify(name, answer.last_seq)
             except OSError as error:
                 self._failed(name, f"the check of the copy could not be started: {error}")
+
+    def _was_late(self, answer: Failure) -> bool:
+        """Whether the writer was only held up beyond the deadline: by a foreign lock, say, and not by damage."""
+        if answer.code is not ErrorCode.NOT_APPLIED:
+            return False
+        status = self._writer.ask(GetWriterStatus(), timeout_ms=ASK_TIMEOUT_MS)
+        return isinstance(status, Failure) or status.damage is None
 
     def _check(self, name: str, checking: Verifying) -> None:
         verdict = checking.poll()
@@ -210,9 +218,10 @@ class Backup:
             return []
 
     def _sweep_partials(self) -> None:
-        """Copies that nobody finished are gone."""
+        """Copies that nobody finished are gone, with their journals or logs."""
         for name in self._names():
-            if name.endswith((PARTIAL, f"{PARTIAL}-journal")):
+            target, partial, _ = name.partition(PARTIAL)
+            if partial and parse_backup_name(target) is not None:
                 (self._directory / name).unlink(missing_ok=True)
 
     def _backups(self) -> list[BackupFile]:

@@ -1,0 +1,210 @@
+"""The writer between its mailbox and its database: what it answers when it must refuse, and what it does unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+
+from signet_actors.config.schema import AgentsConfig, Config, RosterEntry, WriterConfig
+from signet_actors.errors import ActorExit, ErrorCode, ExitCode
+from signet_actors.protocol.control import LogPressure
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.writer import (
+    AdvanceBackup,
+    DamageNoted,
+    ForgetMemory,
+    Forgotten,
+    GetWriterStatus,
+    Idempotency,
+    ReapLeases,
+    Remember,
+    Remembered,
+    ReportDamage,
+    TouchMemories,
+    WriterStatus,
+)
+from signet_actors.store import checkpoint
+from signet_actors.store.connect import open_writer
+from tests.support.store_room import Asked, remembering
+from tests.support.writer_life import Life
+
+
+def sent(command: Any, message_id: str = "m", *, attempt: int = 1) -> Asked:
+    asked = Asked(command, message_id)
+    asked.header = msgspec.structs.replace(asked.header, attempt=attempt)
+    return asked
+
+
+def handle(life: Life, *batch: Asked) -> None:
+    life.writer.handle(list(batch))  # type: ignore[arg-type]
+
+
+def note(text: str, **fields: Any) -> Remember:
+    return remembering(text, **fields)[0]
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Any:
+    life = Life(tmp_path)
+    life.start()
+    yield life
+    life.abandon()
+
+
+def test_damage_that_is_reported_among_other_commands_refuses_them_and_ends_nothing(life: Life) -> None:
+    before, reported, after = sent(note("before"), "1"), sent(ReportDamage("page 7 is torn"), "2"), sent(note("x"), "3")
+    asked = sent(GetWriterStatus(), "4")
+    handle(life, before, reported, after, asked)
+    assert isinstance(reported.answer, DamageNoted)
+    assert isinstance(asked.answer, WriterStatus)
+    assert "page 7 is torn" in asked.answer.damage
+    assert [refused.answer.code for refused in (before, after)] == [ErrorCode.NOT_APPLIED] * 2
+    assert life.writer.tick() is None
+
+
+def test_a_damaged_store_never_says_of_a_retry_that_nothing_was_applied(life: Life) -> None:
+    keyed = note("keyed", idempotency=Idempotency("key", "digest"))
+    first, held = sent(note("kept"), "1"), sent(keyed, "2")
+    handle(life, first, held)
+    assert isinstance(first.answer, Remembered)
+    handle(life, sent(ReportDamage("page 7 is torn"), "3"))
+    retry, by_key, new = sent(note("kept"), "1", attempt=2), sent(keyed, "4"), sent(note("new"), "5")
+    handle(life, retry, by_key, new)
+    assert retry.answer.code is ErrorCode.OUTCOME_UNKNOWN
+    assert by_key.answer.code is ErrorCode.OUTCOME_UNKNOWN
+    assert "restore" in by_key.answer.detail
+    assert new.answer.code is ErrorCode.NOT_APPLIED
+
+
+def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Config(writer=WriterConfig(ballast_bytes=1 << 20))
+    earlier = Life(tmp_path, config=config)
+    earlier.start()
+    kept = sent(note("kept"))
+    handle(earlier, kept)
+    earlier.abandon()
+    assert earlier.workspace.ballast_file.exists()
+
+    def open_full(path: Path, **options: Any) -> apsw.Connection:
+        connection = open_writer(path, **options)
+        connection.pragma("max_page_count", connection.pragma("page_count"))
+        return connection
+
+    roster = tuple(RosterEntry(f"agent-{number}-{'x' * 40}", "isolated") for number in range(200))
+    life = Life(tmp_path, config=Config(writer=config.writer, agents=AgentsConfig(roster)))
+    monkeypatch.setattr("tests.support.writer_life.open_writer", open_full)
+    life.start()
+    try:
+        refused = sent(note("another"), "2")
+        handle(life, refused)
+        assert refused.answer.code is ErrorCode.STORAGE_FULL
+        assert not life.workspace.ballast_file.exists(), "the reserve is for what frees space"
+
+        life.connection.pragma("max_page_count", 1 << 20)
+        forgotten = sent(ForgetMemory(id=kept.answer.id, reason="room", principal=Principal()), "3")
+        handle(life, forgotten)
+        assert isinstance(forgotten.answer, Forgotten)
+        life.clock.advance(2000)
+        life.writer.tick()
+        life.writer.tick()
+        policies = life.connection.execute("SELECT count(*) FROM agents WHERE read_policy = 'isolated'").get
+        assert policies == len(roster), "who may read what holds as soon as it can be written"
+        copying = sent(AdvanceBackup("memories-20260101T000000000Z-schema-1.db"), "4")
+        handle(life, copying)
+        assert copying.answer.state == "copying", copying.answer.detail
+    finally:
+        life.writer.drain()
+        life.release()
+
+
+def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def orphaned() -> None:
+        raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
+
+    monkeypatch.setattr(life.writer.loop, "beat", orphaned, raising=False)
+    life.connection.set_progress_handler(life.writer._on_progress, 1)
+    batch = [sent(note(f"note {number}"), f"{number}") for number in range(3)]
+    handle(life, *batch)
+    assert [type(asked.answer) for asked in batch] == [Remembered] * 3
+    assert life.connection.execute("SELECT count(*) FROM memories").get == 3
+
+
+def test_readers_are_told_of_a_large_log_once_and_not_after_it_was_folded_back(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[LogPressure] = []
+    monkeypatch.setattr(life.writer.loop, "tell_supervisor", told.append, raising=False)
+    monkeypatch.setattr(checkpoint, "RESTART_BYTES", 4096)
+    monkeypatch.setattr(checkpoint, "END_SNAPSHOTS_BYTES", 4096)
+    monkeypatch.setattr(checkpoint, "KILL_READERS_BYTES", 4096)
+    handle(life, sent(note("a commit of some pages")))
+    for _ in range(3):
+        life.writer.tick()
+    assert len(told) == 1
+
+
+def test_erased_text_that_an_earlier_life_left_in_the_log_is_gone_after_the_start(tmp_path: Path) -> None:
+    earlier = Life(tmp_path)
+    earlier.start()
+    handle(earlier, sent(note("a text that will be erased")))
+    log = earlier.path.with_name(f"{earlier.path.name}-wal")
+    earlier.abandon()
+    assert b"a text that will be erased" in log.read_bytes()
+    life = Life(tmp_path)
+    life.start()
+    try:
+        life.writer.tick()
+        assert not log.stat().st_size
+    finally:
+        life.abandon()
+
+
+def test_a_duty_with_a_short_deadline_does_not_shorten_the_patience_of_the_writes_beside_it(tmp_path: Path) -> None:
+    life = Life(tmp_path)
+    life.start()
+    limits = life.config.writer
+    now_ns = life.clock.monotonic_ns()
+    waited_ms = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal waited_ms
+        waited_ms += seconds * 1000
+        life.clock.advance(max(1, round(seconds * 1000)))
+        if waited_ms >= limits.busy_timeout_ms / 2 and foreign.in_transaction:
+            foreign.execute("ROLLBACK")
+
+    write, duty = sent(note("patient"), "1"), sent(ReapLeases(), "2")
+    for asked, timeout_ms in ((write, limits.request_timeout_ms), (duty, 2000)):
+        asked.header = msgspec.structs.replace(asked.header, deadline_ns=now_ns + timeout_ms * 1_000_000)
+    foreign = apsw.Connection(str(life.path))
+    try:
+        foreign.execute("BEGIN IMMEDIATE")
+        life.writer.waiting._sleep = sleep
+        handle(life, write, duty)
+        assert isinstance(write.answer, Remembered), write.answer
+    finally:
+        foreign.close()
+        life.abandon()
+
+
+def test_damage_that_housekeeping_meets_is_looked_for_in_the_whole_file_at_the_next_start(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def torn(*_: Any) -> None:
+        raise apsw.CorruptError("database disk image is malformed")
+
+    handle(life, sent(TouchMemories(("a memory",))))
+    assert life.writer.group is not None
+    monkeypatch.setattr(type(life.writer.group.touches), "flush", torn)
+    life.clock.advance(61_000)
+    with pytest.raises(ActorExit):
+        life.writer.tick()
+    assert life.workspace.suspect_file.exists()
