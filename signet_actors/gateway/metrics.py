@@ -90,6 +90,7 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
         ("failed", "searcher_failed_total", "Queries that failed"),
+        ("snapshots_ended", "searcher_snapshots_ended_total", "Queries begun anew so that the log could be folded back"),
         # retention
         ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
         ("purged_rows", "retention_purged_rows_total", "Rows purged"),
