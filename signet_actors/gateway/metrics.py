@@ -90,11 +90,22 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
         ("failed", "searcher_failed_total", "Queries that failed"),
+        (
+            "snapshots_ended",
+            "searcher_snapshots_ended_total",
+            "Queries begun anew so that the log could be folded back",
+        ),
         # retention
         ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
         ("purged_rows", "retention_purged_rows_total", "Rows purged"),
         ("leases_requeued", "retention_leases_requeued_total", "Jobs given back because their lease ran out"),
         ("jobs_dead", "retention_jobs_dead_total", "Jobs given up after their last attempt"),
+        ("backups", "retention_backups_total", "Backups made and verified"),
+        (
+            "scrub_findings",
+            "retention_scrub_findings",
+            "What the last verified copy of the database showed to be wrong",
+        ),
         ("purge_suspended", "retention_suspended", "1 while purging waits for a reason to end"),
     )
 }

@@ -254,13 +254,20 @@ class Supervisor:
                 continue
             if held_up:
                 child.heard_ns = now
-            if child.ready_ms is None:
+            if child.last_words is not None:
+                # It has said its last words, and what it would still do nobody waits for.
+                allowed, why = limits.heartbeat_ms * limits.liveness, "was killed"
+            elif child.ready_ms is None:
                 allowed, why = limits.start_timeout_ms, "was not ready in time"
             else:
                 allowed, why = limits.heartbeat_ms * limits.liveness, "went silent"
             if now - child.heard_ns > allowed * _MS:
-                self.counters["hb_missed"] += 1
-                self._log.error("silent child killed", child=child.name, silent_ms=(now - child.heard_ns) // _MS)
+                silent_ms = (now - child.heard_ns) // _MS
+                if child.last_words is not None:
+                    self._log.warning("leaving child killed", child=child.name, silent_ms=silent_ms)
+                else:
+                    self.counters["hb_missed"] += 1
+                    self._log.error("silent child killed", child=child.name, silent_ms=silent_ms)
                 child.killed_because = why
                 child.state = RESTARTING
                 child.detail = why
@@ -286,6 +293,9 @@ class Supervisor:
             how = f"died of {signal.Signals(-code).name}"
         else:
             how = f"exited with {code}"
+        if code < 0 and child.last_words is not None:
+            code = child.last_words.code  # however its process ended, it had left
+            how = f"{how} while leaving with {code}"
         cause = f"{how}: {words}" if words else how
         self._changed = True
         if self._drain is not None:

@@ -117,6 +117,7 @@ def install(partial: Path, target: Path) -> None:
     sync_point("backup.before_rename")
     partial.replace(target)
     sync_to_disk(target.parent)
+    sync_to_disk(target.parent.parent)  # the directory may be as new as the file
 
 
 def _make_private(directory: Path) -> None:

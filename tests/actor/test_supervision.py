@@ -89,6 +89,20 @@ def test_a_stopped_child_is_noticed_killed_and_restarted(workspace: Path) -> Non
         assert not alive(stopped)
 
 
+def test_a_child_that_has_left_but_does_not_end_is_killed_and_its_last_words_are_what_counts(workspace: Path) -> None:
+    with daemon(workspace, orders="writer=leave:74", serving=False) as running:
+        (died, *_) = running.wait_for("child died", child="writer")
+        assert died["cause"] == "was killed while leaving with 74: told to leave"
+        assert running.events("silent child killed", child="writer") == []
+        running.wait_for("child is up", child="writer", child_incarnation=2)
+
+
+def test_a_child_that_says_no_restart_can_help_ends_the_daemon_even_if_it_does_not_end(workspace: Path) -> None:
+    with daemon(workspace, orders="writer=leave:78", serving=False) as running:
+        assert running.exit_code() == 78
+        assert len(running.events("spawned", child="writer")) == 1
+
+
 def test_a_reader_that_does_not_end_its_snapshot_when_asked_is_killed_and_the_others_live(workspace: Path) -> None:
     with daemon(workspace, orders="searcher-2=holds;writer=pressure") as running:
         (killed, *_) = running.wait_for("reader killed")
@@ -271,6 +285,7 @@ def test_systemd_is_told_ready_watchdog_and_stopping(workspace: Path, tmp_path: 
 
 def test_every_log_line_says_who_when_and_how_bad(workspace: Path) -> None:
     with daemon(workspace) as running:
+        running.wait_for("ready", actor="gateway")  # which it writes after it was heard
         lines = running.lines()
         assert {"supervisor", "writer", "gateway"} <= {line["actor"] for line in lines}
         for line in lines:

@@ -5,16 +5,23 @@ Source: reliability.md R3, R4, R17.
 
 from __future__ import annotations
 
+import errno
+import os
 import random
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import apsw
 import pytest
 
+from signet_actors.domain.backups import backup_name
 from signet_actors.errors import ActorExit, ExitCode, StoreIOError
 from signet_actors.store.connect import open_writer
 from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
@@ -139,11 +146,12 @@ def test_a_disk_that_fails_under_a_migration_leaves_the_old_schema_or_the_new_an
         path = root / "memories.db"
         vfs.arm(fault)
         try:
-            connection = open_writer(path, busy=lambda calls: False, vfs=vfs.name)
-            try:
-                migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT])
-            finally:
-                connection.close()
+            with copies_on(vfs.name), failing_fsync(vfs):
+                connection = open_writer(path, busy=lambda calls: False, vfs=vfs.name)
+                try:
+                    migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT])
+                finally:
+                    connection.close()
         except (apsw.Error, StoreIOError, OSError):
             assert vfs.fired
         fired = vfs.fired
@@ -164,7 +172,11 @@ def test_a_power_cut_under_a_migration_leaves_the_old_schema_or_the_new_and_a_wh
     before = {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
     recording = Recording()
     vfs = RecordingVFS(recording)
-    with recorded_files(recording), closing(open_writer(path, busy=lambda calls: False, vfs=vfs.name)) as connection:
+    with (
+        recorded_files(recording),
+        copies_on(vfs.name),
+        closing(open_writer(path, busy=lambda calls: False, vfs=vfs.name)) as connection,
+    ):
         migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT])
     vfs.unregister()
     reached = Counter[int]()
@@ -175,7 +187,9 @@ def test_a_power_cut_under_a_migration_leaves_the_old_schema_or_the_new_and_a_wh
         root = directory / f"image-{image.step}"
         root.mkdir()
         for name, data in image.files.items():
-            (root / name).write_bytes(data)
+            file = root / "backups" / name if name.startswith("memories-") else root / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(data)
         try:
             reached[check_migrated(root / "memories.db", ledger)] += 1
         except (AssertionError, apsw.Error) as error:
@@ -186,6 +200,41 @@ def test_a_power_cut_under_a_migration_leaves_the_old_schema_or_the_new_and_a_wh
     assert set(reached) == {NEXT.version - 1, NEXT.version}, "both outcomes are met"
 
 
+@contextmanager
+def copies_on(vfs: str) -> Iterator[None]:
+    """The backup is made and verified on this disk too.
+
+    Where SQLite ends a copy without a result, apsw can only tell the hook of what this disk did.
+    """
+    tell = sys.unraisablehook
+
+    def hook(told: Any) -> None:
+        if not isinstance(told.exc_value, apsw.IOError | apsw.FullError):
+            tell(told)
+
+    with (
+        mock.patch.object(apsw, "Connection", partial(apsw.Connection, vfs=vfs)),
+        mock.patch.object(sys, "unraisablehook", hook),
+    ):
+        yield
+
+
+@contextmanager
+def failing_fsync(vfs: FaultyVFS) -> Iterator[None]:
+    """What the process syncs itself is a sync of this disk too."""
+    fsync = os.fsync
+
+    def synced(descriptor: int) -> None:
+        try:
+            vfs.operation("sync")
+        except apsw.IOError as error:
+            raise OSError(errno.EIO, "sync failed") from error
+        fsync(descriptor)
+
+    with mock.patch.object(os, "fsync", synced):
+        yield
+
+
 def check_migrated(path: Path, ledger: Ledger) -> int:
     """The schema that was reached; old or new, the database is whole, and it can be brought up to date."""
     connection = open_writer(path, busy=lambda calls: False)
@@ -194,7 +243,7 @@ def check_migrated(path: Path, ledger: Ledger) -> int:
         assert not ledger.broken_by(connection)
         copied = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'next_release'").get
         assert copied == (1 if reached == NEXT.version else 0)
-        backup = path.with_name(f"memories.schema-{NEXT.version - 1}.backup.db")
+        backup = path.parent / "backups" / backup_name(SetClock().wall_ms(), NEXT.version - 1)
         if reached == NEXT.version or backup.exists():
             check_backup(backup, ledger)
         assert migrate(connection, path, SetClock(), migrations=[*load_migrations(), NEXT]) == NEXT.version - reached
@@ -206,6 +255,7 @@ def check_migrated(path: Path, ledger: Ledger) -> int:
 
 
 def check_backup(backup: Path, ledger: Ledger) -> None:
+    assert backup.exists()
     copy = open_writer(backup, busy=lambda calls: False)
     try:
         assert schema_version(copy) == NEXT.version - 1

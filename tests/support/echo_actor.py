@@ -13,7 +13,7 @@ It obeys the text in the requests that the tests send, so that each way of faili
 anything else       echo it
 
 ``SIGNET_TEST_ECHO`` may hold ``<name>:<way>`` pairs for the start: ``boot_exit:<code>``, ``boot_sleep:<ms>``,
-``boot_hang``, ``after:<ms>:<code>`` (exit so long after Ready), ``deaf`` (ignores the request to drain),
+``boot_hang``, ``leave:<code>`` (leaves in its first life, but its process never ends), ``after:<ms>:<code>`` (exit so long after Ready), ``deaf`` (ignores the request to drain),
 ``holds`` (never comes back from its first duty, beating all the while), ``pressure`` (says that the write-ahead log
 cannot be folded back: once mildly, then severely every 100 ms).
 """
@@ -106,6 +106,8 @@ class Echo:
 
     def tick(self) -> float | None:
         way, _, rest = self.order.partition(":")
+        if way == "leave" and self.boot.incarnation == 1:
+            raise ActorExit(int(rest), "told to leave")
         if way == "after":
             ms, _, code = rest.partition(":")
             if not self.ready_at:
@@ -153,7 +155,11 @@ def main() -> int:
         loop.connect_work(boot.name, msgspec.msgpack.Decoder(SearcherQuery))
     elif boot.role == "retention":
         loop.connect_ask("writer", msgspec.msgpack.Decoder(WriterReply))
-    return loop.run(Echo(boot, loop))
+    echo = Echo(boot, loop)
+    code = loop.run(echo)
+    if echo.order.startswith("leave:"):
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return code
 
 
 if __name__ == "__main__":

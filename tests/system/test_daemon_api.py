@@ -25,6 +25,7 @@ MUTATING = [
     ("POST", "/api/memory/{id}/recover", {"reason": "r"}),
     ("POST", "/api/memory/forget", {"mode": "execute", "reason": "r", "ids": ["{id}"]}),
     ("POST", "/api/memory/modify", {"reason": "r", "patches": [{"id": "{id}", "importance": 0.1}]}),
+    ("POST", "/api/memory/import", {"content": "x"}),
     ("POST", "/api/memory/codex-native-note", {"content": "x"}),
     ("POST", "/api/repair/retention-sweep", None),
 ]
