@@ -3,8 +3,13 @@
 Only the writer's connection checkpoints, after a batch. Nothing below ``PASSIVE_FRAMES`` new pages; PASSIVE above,
 which waits for nobody; RESTART beyond ``RESTART_BYTES``, waiting ``RESTART_BUSY_MS`` for readers, and when they were
 in the way not again for ``RESTART_PAUSE_MS``. Beyond ``END_SNAPSHOTS_BYTES`` the readers are asked to end their
-snapshots first, and beyond ``KILL_READERS_BYTES`` those that did not are killed: that bounds the log, and no commit
-ever waits for longer than ``RESTART_BUSY_MS``.
+snapshots, and beyond ``KILL_READERS_BYTES`` those that did not are killed: that bounds the log, and no commit ever
+waits for longer than ``RESTART_BUSY_MS``. The log has entered a new level before a pause of the last one is over: then
+that pause is.
+
+Readers are asked twice, with a FULL checkpoint between: those that begin anew before the log is folded back whole
+read from the log again, and would be in the way of beginning it anew; those that begin afterwards read the database
+alone.
 
 Source: reliability.md R14 and appendix B.
 Departs: readers are killed from 48 MB on, not at 64, so that the log is still below 64 when they are gone.
@@ -12,7 +17,7 @@ Departs: readers are killed from 48 MB on, not at 64, so that the log is still b
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import IntEnum
 from typing import NamedTuple
 
 import apsw
@@ -29,17 +34,17 @@ KILL_READERS_BYTES = 48 << 20
 URGENT_PAUSE_MS = 250
 
 
-class Pressure(Enum):
-    """What readers are told before the log is folded back."""
+class Pressure(IntEnum):
+    """What readers are told before the log is folded back; the later, the harder."""
 
-    NONE = "none"
-    END_SNAPSHOTS = "end snapshots"
-    KILL_READERS = "kill readers"
+    NONE = 0
+    END_SNAPSHOTS = 1
+    KILL_READERS = 2
 
 
 class Plan(NamedTuple):
     """``mode``: passive or restart; ``busy_ms``: how long to wait for readers; ``pause_ms``: when they were in the way
-    all the same, how long not to try again."""
+    all the same, how long not to try again at this pressure."""
 
     mode: str
     busy_ms: int
@@ -47,18 +52,16 @@ class Plan(NamedTuple):
     pressure: Pressure = Pressure.NONE
 
 
-def wanted(frames: int, *, tried: int, paused: bool) -> Plan | None:
+def wanted(frames: int, *, tried: int, resting: Pressure | None) -> Plan | None:
     """What to do about a log of ``frames`` pages that had ``tried`` pages at the last attempt.
 
-    ``paused`` while readers were in the way a moment ago.
+    ``resting``: readers were in the way of an attempt at this pressure a moment ago.
     """
     size = frames * PAGE_BYTES
-    if size > RESTART_BYTES and not paused:
-        if size > KILL_READERS_BYTES:
-            return Plan("restart", RESTART_BUSY_MS, URGENT_PAUSE_MS, Pressure.KILL_READERS)
-        if size > END_SNAPSHOTS_BYTES:
-            return Plan("restart", RESTART_BUSY_MS, URGENT_PAUSE_MS, Pressure.END_SNAPSHOTS)
-        return Plan("restart", RESTART_BUSY_MS, RESTART_PAUSE_MS)
+    pressure = Pressure((size > END_SNAPSHOTS_BYTES) + (size > KILL_READERS_BYTES))
+    if size > RESTART_BYTES and (resting is None or pressure > resting):
+        pause_ms = RESTART_PAUSE_MS if pressure is Pressure.NONE else URGENT_PAUSE_MS
+        return Plan("restart", RESTART_BUSY_MS, pause_ms, pressure)
     return Plan("passive", 0) if frames - tried > PASSIVE_FRAMES else None
 
 
@@ -67,11 +70,12 @@ def checkpoint(connection: apsw.Connection, mode: str) -> tuple[int, int]:
     sync_point("writer.before_checkpoint")
     modes = {
         "passive": apsw.SQLITE_CHECKPOINT_PASSIVE,
+        "full": apsw.SQLITE_CHECKPOINT_FULL,
         "restart": apsw.SQLITE_CHECKPOINT_RESTART,
         "truncate": apsw.SQLITE_CHECKPOINT_TRUNCATE,
     }
     try:
-        if mode != "passive":
+        if mode in {"restart", "truncate"}:
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             sync_point("writer.mid_checkpoint")
         return connection.wal_checkpoint(mode=modes[mode])

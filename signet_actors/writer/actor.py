@@ -158,6 +158,7 @@ class Writer:
         self._wal_frames = 0
         self._tried_frames = 0
         self._restart_not_before_ns = 0
+        self._restart_pressure = Pressure.NONE
         self._warn_not_before_ns = 0
         self._roster_pending = False
         self._housekept_ns = 0
@@ -507,26 +508,19 @@ class Writer:
     def _checkpoint(self) -> None:
         """The log is folded back as far as its size asks for; see ``store.checkpoint``."""
         now_ns = self.clock.monotonic_ns()
-        plan = checkpoint.wanted(
-            self._wal_frames,
-            tried=self._tried_frames,
-            paused=now_ns < self._restart_not_before_ns,
-        )
+        resting = self._restart_pressure if now_ns < self._restart_not_before_ns else None
+        plan = checkpoint.wanted(self._wal_frames, tried=self._tried_frames, resting=resting)
         if plan is None or self.connection is None:
             return
-        if plan.pressure is not Pressure.NONE:
-            self.loop.tell_supervisor(
-                LogPressure(self._wal_frames * checkpoint.PAGE_BYTES, plan.pressure is Pressure.KILL_READERS)
-            )
         try:
-            with self.waiting.at_most(plan.busy_ms):
-                frames, _ = checkpoint.checkpoint(self.connection, plan.mode)
+            frames, _ = self._fold(self.connection, plan)
         except DiskFull:
             return
         except BROKEN_DISK as error:
             self._suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         if frames < 0:
+            self._restart_pressure = plan.pressure
             self._restart_not_before_ns = self.clock.monotonic_ns() + plan.pause_ms * 1_000_000
             if plan.pressure is Pressure.KILL_READERS:
                 self._warn_of_log()
@@ -535,6 +529,20 @@ class Writer:
         else:
             # Nobody reads from the log any more, and the next commit begins it anew: readers are not to be told again.
             self._wal_frames = self._tried_frames = 0
+
+    def _fold(self, connection: Connection, plan: checkpoint.Plan) -> tuple[int, int]:
+        """As the plan says, readers told first where it says so; see ``store.checkpoint``."""
+        if plan.pressure is Pressure.NONE:
+            with self.waiting.at_most(plan.busy_ms):
+                return checkpoint.checkpoint(connection, plan.mode)
+        log_bytes = self._wal_frames * checkpoint.PAGE_BYTES
+        with self.waiting.at_most(plan.busy_ms // 2):
+            self.loop.tell_supervisor(LogPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
+            folded = checkpoint.checkpoint(connection, "full")
+            if folded[0] < 0:
+                return folded
+            self.loop.tell_supervisor(LogPressure(log_bytes, severe=False))
+            return checkpoint.checkpoint(connection, plan.mode)
 
     def _warn_of_log(self) -> None:
         """Once a minute: no reader of ours can be in the way, and the log goes on growing."""

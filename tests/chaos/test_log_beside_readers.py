@@ -18,6 +18,7 @@ from typing import Any, Self
 import pytest
 
 from signet_actors.config.schema import Config, WriterConfig
+from signet_actors.protocol.control import LogPressure
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.store.connect import open_reader
 from signet_actors.store.snapshot import ReadTimeout, snapshot
@@ -37,13 +38,18 @@ def directory() -> Iterator[Path]:
 
 
 class SlowReaders:
-    """Four connections; each holds a snapshot for 0.1 s to 1.5 s, again and again, so that one is always held."""
+    """Four connections; each holds a snapshot for 0.1 s to 1.5 s, again and again, so that one is always held.
+
+    ``end_snapshots`` is what the supervisor passes on: whoever holds one ends it, some milliseconds later.
+    """
 
     def __init__(self, path: Path, read_timeout_ms: int) -> None:
         self.path = path
         self.timeout_ns = read_timeout_ms * 1_000_000
         self.stopping = threading.Event()
+        self.asked = [threading.Event() for _ in range(READERS)]
         self.snapshots = 0
+        self.ended = 0
         self.problems: list[str] = []
         self._threads = [threading.Thread(target=self._read, args=(seed,)) for seed in range(READERS)]
 
@@ -58,6 +64,10 @@ class SlowReaders:
             thread.join(30)
             assert not thread.is_alive()
 
+    def end_snapshots(self, _pressure: LogPressure) -> None:
+        for asked in self.asked:
+            asked.set()
+
     def _read(self, seed: int) -> None:
         rng = random.Random(seed)
         clock = SystemClock()
@@ -67,7 +77,10 @@ class SlowReaders:
                 try:
                     with snapshot(connection, clock, deadline_ns=clock.monotonic_ns() + self.timeout_ns) as view:
                         before = view.value("SELECT count(*) FROM memories")
-                        self.stopping.wait(rng.uniform(0.1, 1.5))
+                        if self.asked[seed].wait(rng.uniform(0.1, 1.5)):
+                            time.sleep(rng.uniform(0.0, 0.02))
+                            self.asked[seed].clear()
+                            self.ended += 1
                         if view.value("SELECT count(*) FROM memories") != before:
                             self.problems.append("a snapshot moved under its reader")
                         self.snapshots += 1
@@ -90,6 +103,7 @@ def test_the_log_stays_bounded_beside_readers_that_always_hold_a_snapshot(direct
     try:
         with SlowReaders(life.path, config.searcher.read_timeout_ms) as readers:
             until = time.monotonic() + SECONDS
+            life.bus.on_told = readers.end_snapshots
             while time.monotonic() < until:
                 batch = [
                     Asked(command, f"message-{commits}-{number}", frames)
@@ -103,6 +117,7 @@ def test_the_log_stays_bounded_beside_readers_that_always_hold_a_snapshot(direct
                 commits += 1
                 largest = max(largest, wal.stat().st_size)
             assert readers.snapshots > READERS
+            assert readers.ended, "no reader was ever asked to end its snapshot"
             assert readers.problems == []
         print(f"{commits} commits of 64, log at most {largest >> 20} MB, longest turn {longest_s * 1000:.0f} ms")
         assert largest <= LIMIT_BYTES

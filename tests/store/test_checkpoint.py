@@ -38,7 +38,7 @@ def frames(size: int) -> int:
     ],
 )
 def test_the_longer_the_log_the_harder_it_is_tried(size: int, mode: str, pressure: Pressure) -> None:
-    plan = wanted(frames(size), tried=0, paused=False)
+    plan = wanted(frames(size), tried=0, resting=None)
     assert plan is not None
     assert (plan.mode, plan.pressure) == (mode, pressure)
     assert plan.busy_ms <= 250, "no commit waits for longer"
@@ -46,14 +46,21 @@ def test_the_longer_the_log_the_harder_it_is_tried(size: int, mode: str, pressur
 
 
 def test_a_short_log_is_left_alone_and_a_longer_one_folded_back_once_per_thousand_pages() -> None:
-    assert wanted(PASSIVE_FRAMES, tried=0, paused=False) is None
-    assert wanted(PASSIVE_FRAMES + 1, tried=0, paused=False) == Plan("passive", 0)
-    assert wanted(PASSIVE_FRAMES + 1, tried=PASSIVE_FRAMES, paused=False) is None
+    assert wanted(PASSIVE_FRAMES, tried=0, resting=None) is None
+    assert wanted(PASSIVE_FRAMES + 1, tried=0, resting=None) == Plan("passive", 0)
+    assert wanted(PASSIVE_FRAMES + 1, tried=PASSIVE_FRAMES, resting=None) is None
 
 
 def test_nothing_waits_for_readers_that_were_in_the_way_a_moment_ago() -> None:
-    plan = wanted(frames(KILL_READERS_BYTES), tried=0, paused=True)
+    plan = wanted(frames(KILL_READERS_BYTES), tried=0, resting=Pressure.KILL_READERS)
     assert plan == Plan("passive", 0)
+    assert wanted(frames(RESTART_BYTES), tried=0, resting=Pressure.NONE) == Plan("passive", 0)
+
+
+def test_a_log_that_has_entered_a_new_level_is_tried_at_once() -> None:
+    plan = wanted(frames(END_SNAPSHOTS_BYTES), tried=0, resting=Pressure.NONE)
+    assert plan is not None
+    assert plan.pressure is Pressure.END_SNAPSHOTS
 
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i + t.x) FROM n, t"

@@ -72,10 +72,16 @@ APPLIED, MAYBE, NOT_APPLIED = "applied", "maybe", "not applied"
 
 
 class _NoBus:
-    """Stands where the actor loop is; nobody listens."""
+    """Stands where the actor loop is; what is told to the supervisor goes to ``on_told``."""
+
+    def __init__(self) -> None:
+        self.on_told: Callable[[Any], None] = lambda _: None
 
     def starting(self, detail: str) -> None: ...
     def beat(self) -> None: ...
+
+    def tell_supervisor(self, body: Any) -> None:
+        self.on_told(body)
 
 
 @dataclass
@@ -342,7 +348,8 @@ class Life:
         self.clock = clock or SetClock()
         self.config = config or Config(writer=WriterConfig(ballast_bytes=0, reply_retention_ms=60_000))
         boot = Boot("writer", "writer", 1, "boot", 0, str(root), str(root), self.config)
-        self.writer = Writer(boot, _NoBus(), self.clock, random.Random(seed), QUIET)  # type: ignore[arg-type]
+        self.bus = _NoBus()
+        self.writer = Writer(boot, self.bus, self.clock, random.Random(seed), QUIET)  # type: ignore[arg-type]
         self._vfs = vfs
         self.sent: list[Booked] = []
         self.on_answer: Callable[[], None] = lambda: None
