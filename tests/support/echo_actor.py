@@ -13,10 +13,10 @@ It obeys the text in the requests that the tests send, so that each way of faili
 anything else       echo it
 
 ``SIGNET_TEST_ECHO`` may hold ``<name>:<way>`` pairs for the start: ``boot_exit:<code>``, ``boot_sleep:<ms>``,
-``boot_hang``, ``leave:<code>`` (leaves in its first life, but its process never ends), ``after:<ms>:<code>`` (exit so
-long after Ready), ``deaf`` (ignores the request to drain),
-``holds`` (never comes back from its first duty, beating all the while), ``pressure`` (says that the write-ahead log
-cannot be folded back: once mildly, then severely every 100 ms).
+``boot_hang``, ``leave:<code>`` (leaves in its first life, but its process does not end), ``after:<ms>:<code>`` (exit
+so long after Ready), ``deaf`` (ignores the request to drain), ``holds`` (never comes back from its first duty, beating
+all the while), ``pressure`` (says that the write-ahead log cannot be folded back: once mildly, then severely every
+100 ms).
 """
 
 from __future__ import annotations

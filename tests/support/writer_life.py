@@ -79,7 +79,6 @@ class _NoBus:
 
     def starting(self, detail: str) -> None: ...
     def beat(self) -> None: ...
-
     def tell_supervisor(self, body: Any) -> None:
         self.on_told(body)
 

@@ -346,6 +346,7 @@ ROUTES: tuple[Route, ...] = (
             *AGENT_PARAMETERS,
         ),
         replies={200: bytes, **PROBLEMS},
+        media_types=(MEDIA_TYPE,),
         description=f"JSON Lines, oldest first; {NEXT_CURSOR_HEADER} is there until the last page.",
     ),
 )
