@@ -301,6 +301,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._arriving: Admitted | None = None  # the part of the request whose body is arriving
         self._grows = False  # whether its size was not declared
         self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
+        self._held: Admitted | None = None  # the part of the request whose handler runs
         self._unwanted: set[RequestResponseCycle] = set()  # pipelined requests that are not admitted
         self._admitted = True  # the request whose body is arriving, or arrived last
         self._turned_away: RequestResponseCycle | None = None  # what is not admitted, while its body is read past
@@ -536,7 +537,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._write(cycle, 503, headers, body)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """The handler runs; what its request holds is held until it has ended, whether or not the client has gone."""
+        """The handler runs; what its request holds is held until it is answered or has ended, whether or not the client
+        has gone."""
         self._serving = cycle
         if cycle in self._unwanted or (cycle is self.cycle and not self._admitted):
             self._unwanted.discard(cycle)
@@ -551,6 +553,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         task = self.loop.create_task(self._run(cycle, app) if admitted is not None else cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
+        self._held = admitted
         if admitted is not None:
             task.add_done_callback(lambda _: admitted.release())
 
@@ -577,6 +580,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if cycle.scope["method"] != "HEAD":
             parts.append(body)
         cycle.response_started = cycle.response_complete = True
+        if self._held is not None and cycle is self._serving:
+            # Before the client can read the answer: its next request must not find the place of this one taken.
+            self._held.release()
         cycle.waiting_for_100_continue = False
         self.transport.write(b"".join(parts))
         cycle.message_event.set()

@@ -391,18 +391,27 @@ def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_conn
             assert admission.connections == 0
 
 
-def test_whoever_asks_one_after_the_other_is_never_in_its_own_way(tmp_path: Path) -> None:
-    limits = WireLimits(unanswered_large=1)
-    with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge, edge.connect() as connection:
+def test_two_who_ask_one_after_the_other_are_never_in_each_others_way(tmp_path: Path) -> None:
+    refused: list[int] = []
+    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(unanswered_large=2)) as edge:
         request = post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * LARGE
-        answers = connection.makefile("rb")
-        for number in range(200):
-            connection.sendall(request)
-            status = answers.readline()
-            assert b" 503 " not in status, f"request {number}"
-            length = 0
-            while (line := answers.readline()) != b"\r\n":
-                if line.lower().startswith(b"content-length:"):
-                    length = int(line.split(b":")[1])
-            answers.read(length)
-        answers.close()
+
+        def ask() -> None:
+            with edge.connect() as connection, connection.makefile("rb") as answers:
+                for number in range(300):
+                    connection.sendall(request)
+                    if b" 503 " in answers.readline():
+                        refused.append(number)
+                        return
+                    length = 0
+                    while (line := answers.readline()) != b"\r\n":
+                        if line.lower().startswith(b"content-length:"):
+                            length = int(line.split(b":")[1])
+                    answers.read(length)
+
+        askers = [threading.Thread(target=ask) for _ in range(2)]
+        for asker in askers:
+            asker.start()
+        for asker in askers:
+            asker.join(60)
+    assert refused == []
