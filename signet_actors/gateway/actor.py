@@ -21,12 +21,13 @@ import msgspec
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode
+from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.app import Edge
 from signet_actors.gateway.confirm_key import confirm_key
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server import InProcessServer, ServerSettings, WireLimits
+from signet_actors.gateway.server import InProcessServer, ServerSettings
 from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.async_bus import AsyncBus

@@ -17,11 +17,12 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
 from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.gateway.admission import LARGE_BODY_BYTES
 from signet_actors.gateway.answers import Answer, answer_from_error, answer_from_reply, internal_problem, problem
 from signet_actors.gateway.guard import Headers, has_body, judge
 from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.route_table import RouteTable
-from signet_actors.gateway.server import ANSWER, GONE, LARGE_BODY_BYTES, SendWhole
+from signet_actors.gateway.server import ANSWER, GONE, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point

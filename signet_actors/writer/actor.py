@@ -10,12 +10,10 @@ import fcntl
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from signet_actors.config.schema import Config, WriterConfig
+from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
     ActorExit,
@@ -57,6 +55,7 @@ from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.ballast import Ballast
 from signet_actors.writer.commands import agents
 from signet_actors.writer.group_commit import GroupCommit, unapplied
+from signet_actors.writer.lock_wait import LockWait, patience_until_ns
 from signet_actors.writer.restore import finish_restore
 from signet_actors.writer.session import KnownRows, Session
 
@@ -64,8 +63,6 @@ _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
 _HOUSEKEEPING = (PurgeStep, ReapLeases, AdvanceHighWaterMark)
 """Asked with a deadline of their own, which does not tell when, and repeated at leisure: they press nobody."""
-_ANSWER_NS = _NS // 2
-"""A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
 _PROGRESS_STEPS = 20_000
 """Steps of SQLite's machine between two looks at the heartbeat: some milliseconds."""
 _LONGEST_BATCH_NS = 10 * _NS
@@ -76,62 +73,6 @@ _QUICK_CHECK_BYTES = 64 << 20
 
 class Damaged(SignetError):
     """The structure of the database is damaged."""
-
-
-def patience_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
-    """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as anybody may.
-
-    A command that waited behind a batch which waited for the lock has used up its patience there, and is refused as
-    soon as the lock is found taken again: else the second in the queue would wait twice as long as the first.
-    """
-    asked_ns = deadline_ns - limits.request_timeout_ms * 1_000_000
-    return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - _ANSWER_NS)
-
-
-class LockWait:
-    """Busy handler: how long to wait for a foreign lock, showing meanwhile that this process lives.
-
-    It gives up at ``until_ns`` at the latest, where that is set: whoever waited behind another batch has used up some
-    of its patience, and is refused while its caller still listens.
-    """
-
-    def __init__(
-        self, clock: Clock, loop: ActorLoop, limit_ms: int, *, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
-        self._clock = clock
-        self._loop = loop
-        self._sleep = sleep
-        self.limit_ms = limit_ms
-        self.until_ns: int | None = None
-        self.starting = True
-        self._begun_ns = 0
-        self._said_ns = 0
-
-    def __call__(self, prior_calls: int) -> bool:
-        now_ns = self._clock.monotonic_ns()
-        if prior_calls == 0:
-            self._begun_ns = now_ns
-        if now_ns - self._begun_ns >= self.limit_ms * 1_000_000:
-            return False
-        if self.until_ns is not None and now_ns >= self.until_ns:
-            return False
-        if self.starting and now_ns - self._said_ns >= _NS:
-            self._said_ns = now_ns
-            self._loop.starting("waiting: another program holds a lock on the database")
-        elif not self.starting:
-            self._loop.beat()
-        self._sleep(0.005)
-        return True
-
-    @contextmanager
-    def at_most(self, limit_ms: int, *, until_ns: int | None = None) -> Iterator[None]:
-        """Another patience, for what runs inside."""
-        before = self.limit_ms, self.until_ns
-        self.limit_ms, self.until_ns = limit_ms, until_ns
-        try:
-            yield
-        finally:
-            self.limit_ms, self.until_ns = before
 
 
 class Writer:

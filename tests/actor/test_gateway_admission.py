@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from signet_actors.gateway.admission import LARGE_BODY_BYTES, Admission, Admitted, WireLimits
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import ACCEPTS_PER_TURN, LARGE_BODY_BYTES, Admission, Admitted, WireLimits
+from signet_actors.gateway.server import ACCEPTS_PER_TURN
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import PATIENCE_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from signet_actors.errors import Busy
+from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import WireLimits
 from tests.support.edge import PATIENCE_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
 
 BODY_LIMIT = 10_000

@@ -11,12 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import StorageFull
+from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.metrics import METRICS
 from signet_actors.gateway.request_figures import UNROUTED
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.routes.metrics import MEDIA_TYPE
-from signet_actors.gateway.server import WireLimits
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.bus_room import eventually

@@ -19,9 +19,10 @@ import uvloop
 
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Unavailable
+from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.app import Edge
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import InProcessServer, ServerSettings, WireLimits
+from signet_actors.gateway.server import InProcessServer, ServerSettings
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.runtime.boot import Boot

@@ -1,0 +1,181 @@
+"""What all connections of the gateway may hold together, and how many handlers may begin at once.
+
+Counted before a body is read and before the application runs: whoever is refused here has cost next to nothing.
+
+Source: reliability.md R13; section 3.2 A12 and A18.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.server import BoundedHttpProtocol
+
+HANDLERS_PER_TURN = 8
+"""A handler's first stretch takes half a millisecond."""
+CROWD_PASSES_S = 0.5
+CROWD_WAIT_S = 0.5
+_PACE_S = 0.1
+LARGE_BODY_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WireLimits:
+    """Bounds of one connection. ``*_ms`` are total deadlines, not per read; ``header_bytes`` covers request line
+    and headers together; ``write_ms`` is how long a client may leave a full send buffer unread.
+
+    ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the
+    bytes of their bodies (declared, or received where nothing is declared), and those with more than
+    ``LARGE_BODY_BYTES`` of body. ``wait_ms`` and ``unanswered_least``: see ``Admission``.
+    """
+
+    header_bytes: int = 16 * 1024
+    header_ms: int = 10_000
+    body_bytes: int = 1024 * 1024
+    body_ms: int = 10_000
+    write_ms: int = 15_000
+    keep_alive_ms: int = 15_000
+    connections: int = 256
+    unanswered: int = 512
+    unanswered_least: int = 64
+    wait_ms: int = 100
+    unanswered_bytes: int = 32 * 1024 * 1024
+    unanswered_large: int = 2
+
+
+class Admission:
+    """What all connections of this process hold at the moment.
+
+    A crowd that passes is let in, up to ``unanswered`` and as many as are answered in ``CROWD_WAIT_S``. Where it stands
+    for longer than ``CROWD_PASSES_S``, only so many are let in as are answered within ``wait_ms``: more would wait
+    longer, and not one more would be answered. The pace is that of the last moments; ``unanswered_least`` are let in at
+    any pace.
+
+    Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.connections = 0
+        self.idle: dict[BoundedHttpProtocol, None] = {}
+        """Connections on which nothing of a request has arrived, and nothing is to be answered; longest first."""
+        self.requests = 0
+        self.body_bytes = 0
+        self.large = 0
+        self.shed = 0
+        self._now = now
+        self._crowd_began: float | None = None
+        self._crowd_seen = 0.0
+        self._answered = 0
+        self._pace_began = now()
+        self._pace = 0.0
+
+    def admit(self, declared: int, limits: WireLimits) -> Admitted | None:
+        """The request counts from now on, or None: it must be refused."""
+        admitted = Admitted(self)
+        if self.requests >= self._room(limits) or not admitted.grow(declared, limits):
+            self.shed += 1
+            return None
+        self.requests += 1
+        admitted.counted = True
+        return admitted
+
+    def answered(self) -> None:
+        """One request fewer is unanswered."""
+        self.requests -= 1
+        self._answered += 1
+
+    def _room(self, limits: WireLimits) -> int:
+        least = min(limits.unanswered_least, limits.unanswered)
+        if self.requests < least:
+            return limits.unanswered
+        now = self._now()
+        if self._crowd_began is None or now - self._crowd_seen > CROWD_PASSES_S:
+            self._crowd_began = self._pace_began = now
+            self._answered = 0
+            self._pace = math.inf  # nobody knows yet: what came before was no crowd
+        self._crowd_seen = now
+        measured_s = now - self._pace_began
+        if measured_s >= _PACE_S:
+            self._pace = self._answered / measured_s
+            self._pace_began, self._answered = now, 0
+        stands = now - self._crowd_began > CROWD_PASSES_S
+        wait_s = limits.wait_ms / 1000 if stands else CROWD_WAIT_S
+        return int(min(limits.unanswered, max(least, self._pace * wait_s)))
+
+
+class Admitted:
+    """One request's part of what is held, until ``release``."""
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self.counted = False
+        self.body_bytes = 0
+
+    def grow(self, size: int, limits: WireLimits) -> bool:
+        """The request holds ``size`` more bytes, or nothing has changed because that would be too much.
+
+        A single body is never too much, however the limits are set.
+        """
+        admission = self._admission
+        others = admission.body_bytes - self.body_bytes
+        if others and size and admission.body_bytes + size > limits.unanswered_bytes:
+            return False
+        becomes_large = self.body_bytes <= LARGE_BODY_BYTES < self.body_bytes + size
+        if becomes_large and admission.large >= limits.unanswered_large:
+            return False
+        admission.large += becomes_large
+        admission.body_bytes += size
+        self.body_bytes += size
+        return True
+
+    def release(self) -> None:
+        """The request holds nothing more; again is harmless."""
+        if self.counted:
+            self._admission.answered()
+        self._admission.body_bytes -= self.body_bytes
+        self._admission.large -= self.body_bytes > LARGE_BODY_BYTES
+        self.counted = False
+        self.body_bytes = 0
+
+
+class Turns:
+    """Lets ``HANDLERS_PER_TURN`` handlers begin in one turn of the loop, in the order in which they came.
+
+    A crowd whose requests arrive at once would otherwise be worked off in one long turn, and whoever asks for the
+    health meanwhile would wait for all of it, three times over: to be accepted, to be read, to be answered.
+    """
+
+    def __init__(self) -> None:
+        self._left = HANDLERS_PER_TURN
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._renewing = False
+
+    async def next(self, loop: asyncio.AbstractEventLoop) -> None:
+        """It is the caller's turn to begin."""
+        if not self._renewing:
+            self._renewing = True
+            loop.call_soon(self._renew, loop)
+        if self._left and not self._waiting:
+            self._left -= 1
+            return
+        turn: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def _renew(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._left = HANDLERS_PER_TURN
+        while self._waiting and self._left:
+            turn = self._waiting.popleft()
+            if not turn.done():  # else its client, or its server, has gone
+                turn.set_result(None)
+                self._left -= 1
+        self._renewing = bool(self._waiting)
+        if self._renewing:
+            loop.call_soon(self._renew, loop)
