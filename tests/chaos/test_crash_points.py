@@ -76,7 +76,7 @@ def test_a_fault_in_the_first_migration_leaves_none_or_all_of_it(action: str) ->
 def test_a_fault_in_the_last_checkpoint_costs_nothing_but_the_checkpoint(action: str) -> None:
     argument = {"stop": "stop:0", "raise": "raise:EIO", "sleep": "sleep:200"}.get(action, action)
     with live_daemon(config=CONFIG, started=False) as daemon:
-        daemon.start(**environment(daemon, f"writer.mid_checkpoint={argument}"))
+        daemon.start(**environment(daemon, f"writer.mid_checkpoint={argument}@2"))  # the first is at the start
         with traffic_on(daemon, seed=SEED) as traffic:
             traffic.stop()
             assert daemon.stop() == 0

@@ -96,9 +96,13 @@ def aftermath(failed: Life, ledger: Ledger) -> list[str]:
     try:
         wrong = ledger.broken_by(life.connection)
         unknown = [item for item in failed.sent if item.answers and unknown_outcome(item)]
-        kept = sum(reply_kept(life, item) for item in unknown)
-        if kept not in (0, len(unknown)):
-            wrong.append(f"{kept} of {len(unknown)} commands of one transaction are applied")
+        for start in range(0, len(failed.sent), SMALL_BATCHES.writer.batch_limit):
+            together = [
+                item for item in failed.sent[start : start + SMALL_BATCHES.writer.batch_limit] if item in unknown
+            ]
+            kept = sum(reply_kept(life, item) for item in together)
+            if kept not in (0, len(together)):
+                wrong.append(f"{kept} of {len(together)} commands of one transaction are applied")
         ledger.uncertain.clear()
         for item in unknown:
             life.writer.handle([retry := item.again()])  # type: ignore[list-item]
