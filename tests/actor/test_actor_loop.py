@@ -55,7 +55,8 @@ def test_what_waits_while_it_works_becomes_one_batch() -> None:
             await asyncio.sleep(0)
             await asyncio.gather(first, *(bus.ask_writer(command("x"), trace_id="t") for _ in range(50)))
             await soon(lambda: room.counters("writer").get("handled") == 51)
-            assert room.counters("writer")["largest_batch"] >= 40
+            # Some may have come before the first was begun; what came with it and what waited are two batches of 51.
+            assert room.counters("writer")["largest_batch"] >= 26
 
     in_room(test, BEATING)
 
