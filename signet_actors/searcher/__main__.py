@@ -15,6 +15,11 @@ from signet_actors.runtime.network_refusal import refuse_network_sockets
 from signet_actors.searcher.actor import Searcher
 
 
+_MAX_ITEMS = 16
+_MAX_BYTES = 1024 * 1024
+"""Of its own mailbox, through which the pipeline asks; the gateway's queries come through the work socket."""
+
+
 def main() -> int:
     """The exit code of the searcher."""
     refuse_network_sockets()
@@ -23,6 +28,7 @@ def main() -> int:
     clock = SystemClock()
     loop = ActorLoop(boot, clock, log)
     decoder: msgspec.msgpack.Decoder[SearcherQuery] = msgspec.msgpack.Decoder(SearcherQuery)
+    loop.bind_mailbox(boot.name, decoder, max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES)
     loop.connect_work(boot.name, decoder)
     return loop.run(Searcher(boot, loop, clock, log))
 

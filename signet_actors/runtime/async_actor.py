@@ -1,0 +1,164 @@
+"""An actor whose work is waiting: many asks at once, a mailbox, and no thread but the loop's.
+
+For roles that talk to models and other slow things (extractor, decider). Each message of the mailbox becomes a task;
+an exception that leaves the task is answered and logged, and ends the process (let it crash).
+
+Source: house.md sections 2 and 4; reliability.md appendix A.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from signet_actors.errors import ErrorCode, SignetError, Unavailable
+from signet_actors.protocol.control import UP
+from signet_actors.protocol.message import Failure, Request
+from signet_actors.protocol.searcher import SearcherReply
+from signet_actors.runtime.async_mailbox import AsyncMailbox
+from signet_actors.runtime.async_process import AsyncProcess
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.envelope import encode_body, raise_failure
+from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.runtime.sockets import bind_router
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+R = TypeVar("R")
+M = TypeVar("M")
+
+_ASK_BYTES = 8 * 1024 * 1024
+_SEARCHES = 4
+"""Unanswered queries at one searcher: its pool of users comes first."""
+
+
+class AsyncRef:
+    """Asks to one mailbox."""
+
+    def __init__(self, asks: PeerAsks) -> None:
+        self._asks = asks
+
+    def __len__(self) -> int:
+        return len(self._asks)
+
+    async def ask(self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()) -> R:
+        """The answer. Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a
+        SignetError with the peer's own code."""
+        reply = await self._asks.submit(trace_id, timeout_ms, encode_body(request), list(frames))
+        if type(reply) is Failure:
+            raise_failure(reply)
+        return cast("R", reply)
+
+
+class AsyncActor(AsyncProcess):
+    """See the module."""
+
+    def __init__(self, boot: Boot, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
+        super().__init__(boot, clock, log, rng)
+        self._mailboxes: list[AsyncMailbox[Any]] = []
+        self._searchers: dict[str, AsyncRef] = {}
+        self._decode_search = msgspec.msgpack.Decoder(SearcherReply).decode
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.crashed: asyncio.Future[BaseException] | None = None
+        """Set with the exception that left a task; the process is to end."""
+
+    async def start(self) -> None:
+        """The sockets are open and the heartbeat has begun; the mailbox is not open yet."""
+        await super().start()
+        self.crashed = self._loop.create_future()
+
+    def connect(self, name: str, replies: msgspec.msgpack.Decoder[Any], *, max_items: int, resend: bool) -> AsyncRef:
+        """A ref to the mailbox ``name``; at most ``max_items`` asks wait for it."""
+        asks, _ = self._connect(name, replies.decode, max_items=max_items, max_bytes=_ASK_BYTES, resend=resend)
+        return AsyncRef(asks)
+
+    def open_mailbox(
+        self,
+        name: str,
+        decoder: msgspec.msgpack.Decoder[M],
+        handler: Callable[[Incoming[M]], Coroutine[Any, Any, msgspec.Struct]],
+        *,
+        max_unanswered: int,
+    ) -> None:
+        """Messages at ``<socket_dir>/<name>.sock`` are answered with what ``handler`` returns."""
+        assert self._context is not None
+        box: AsyncMailbox[M]
+
+        def handle(incoming: Incoming[M]) -> None:
+            self.spawn(answered(incoming))
+
+        async def answered(incoming: Incoming[M]) -> None:
+            try:
+                incoming.reply(await handler(incoming))
+            except SignetError as error:
+                incoming.reply(
+                    Failure(error.code, error.detail, field=error.field, retry_after_ms=error.retry_after_ms)
+                )
+            except asyncio.CancelledError:
+                incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the actor is leaving"))
+                raise
+            except Exception:
+                incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
+                raise
+            finally:
+                box.done()
+
+        box = AsyncMailbox(
+            self._loop,
+            bind_router(self._context, self.boot.socket_dir, name),
+            decoder,
+            handle,
+            self._speaker,
+            self.clock,
+            self.log,
+            self.counters,
+            max_unanswered=max_unanswered,
+        )
+        self._mailboxes.append(box)
+
+    async def ask_searcher(self, request: Request[R], *, trace_id: str = "", timeout_ms: int) -> R:
+        """An answer of the least busy searcher that is up; raises Unavailable when there is none."""
+        names = [child.name for child in self.tree.children if child.role == "searcher" and child.state == UP]
+        if not names:
+            raise Unavailable("no searcher is up")
+        for name in names:
+            if name not in self._searchers:
+                asks, _ = self._connect(
+                    name, self._decode_search, max_items=_SEARCHES, max_bytes=_ASK_BYTES, resend=True
+                )
+                self._searchers[name] = AsyncRef(asks)
+        ref = min((self._searchers[name] for name in names), key=len)
+        return await ref.ask(request, trace_id=trace_id, timeout_ms=timeout_ms)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """The task runs; an exception that leaves it sets ``crashed``."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self) -> None:
+        """Every task has ended, everybody who waits has been told, and the sockets are closed."""
+        for box in self._mailboxes:
+            box.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+        await super().close()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None and self.crashed is not None and not self.crashed.done():
+            self.log.critical("crashed", exc_info=error)
+            self.crashed.set_result(error)
