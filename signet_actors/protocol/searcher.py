@@ -307,8 +307,47 @@ class FindForgetCandidates(Request[ForgetCandidatesFound], frozen=True, tag="sea
     limit: int = 20
 
 
+class Candidate(msgspec.Struct, frozen=True):
+    """A stored memory that a fact is compared with; ``version`` is the one whose ``content`` this is."""
+
+    id: str
+    version: int
+    type: str
+    content: str
+    pinned: bool
+    score: float
+
+
+class CandidatesFound(Message, frozen=True, tag="searcher.candidates_found"):
+    """Best first."""
+
+    candidates: list[Candidate]
+
+
+class FindCandidates(Request[CandidatesFound], frozen=True, tag="searcher.find_candidates"):
+    """Rank what the fact ``text`` may be about, among the memories of the same owner in the same place.
+
+    ``without`` are ids that are never candidates. With ``vector_model`` the fact's vector is frame 0. The other fields
+    are as in ``Recall``.
+    """
+
+    text: str
+    agent_id: str
+    visibility: str
+    project: str | None = None
+    scope: str | None = None
+    without: tuple[str, ...] = ()
+    limit: int = 5
+    fusion: str = "convex"
+    alpha: float = 0.5
+    min_score: float = 0.0
+    pool: int = 200
+    vector_model: str | None = None
+
+
 SearcherQuery = (
     Recall
+    | FindCandidates
     | GetCommonWords
     | ListMemories
     | GetMemory
@@ -325,6 +364,7 @@ SearcherQuery = (
 )
 SearcherReply = (
     Recalled
+    | CandidatesFound
     | CommonWords
     | MemoryListed
     | MemoryFound

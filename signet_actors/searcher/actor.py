@@ -15,6 +15,7 @@ from signet_actors.protocol.message import Failure
 from signet_actors.protocol.searcher import (
     ExportEmbeddings,
     ExportMemories,
+    FindCandidates,
     FindForgetCandidates,
     FindSimilar,
     GetCommonWords,
@@ -35,7 +36,7 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.searcher.queries import embeddings, forget, memories, stats, transfer
+from signet_actors.searcher.queries import candidates, embeddings, forget, memories, stats, transfer
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
 from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
@@ -177,6 +178,8 @@ class Searcher:
         match query:
             case Recall():
                 return recall(reader, view, query, incoming.frames), []
+            case FindCandidates():
+                return candidates.find(reader, view, query, incoming.frames), []
             case GetCommonWords():
                 return common_words(reader, view, query), []
             case ListMemories():

@@ -1,0 +1,45 @@
+"""The extractor's mailbox: what it works on, what it waits for, and why.
+
+Source: memory-pipeline.txt "Worker Model"; decisions.md 14.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.protocol.decider import ModelState
+from signet_actors.protocol.message import Failure, Message, Request
+
+
+class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One kind of job. ``running`` of ``slots`` are at work; ``paused_because`` is empty while jobs are taken.
+
+    The counters are of this life: ``done``, ``failed`` (an attempt was spent), ``returned`` (the attempt was given
+    back), ``fenced`` (the lease had gone to somebody else).
+    """
+
+    kind: str
+    slots: int
+    running: int
+    paused_because: str = ""
+    done: int = 0
+    failed: int = 0
+    returned: int = 0
+    fenced: int = 0
+
+
+class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
+    """``mode`` of the pipeline: off, shadow, frozen, controlled_write or full."""
+
+    mode: str
+    model: ModelState
+    lanes: list[LaneState]
+    turned_away: dict[str, int]
+
+
+class GetExtractorStatus(Request[ExtractorStatus], frozen=True, tag="extractor.get_status"):
+    """Ask for the figures."""
+
+
+ExtractorRequest = GetExtractorStatus
+ExtractorReply = ExtractorStatus | Failure

@@ -1,0 +1,60 @@
+"""The memories that a new fact may repeat, refine or contradict: what the decider chooses among.
+
+Source: memory-pipeline.txt "Decision Stage"; decisions.md 4, 16, 19; reliability.md R12.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.searcher import Candidate, CandidatesFound, FindCandidates, Recall
+from signet_actors.searcher.reader import Reader
+from signet_actors.searcher.recall import recall
+from signet_actors.store.snapshot import Snapshot
+
+_RANKED = 64
+"""So many of the best are looked at for those of the same owner."""
+
+
+def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:
+    """The best few of the memories with which the fact shares owner, visibility, project and scope, best first.
+
+    The recall recipe ranks them, so that what a caller would find is what the decider sees. The version is of the same
+    snapshot as the content: an update that was decided on another text is refused by it.
+    Departs: the spec asks for candidates of the whole store; a fact may only change what its own source's owner wrote
+    in the same place (decisions.md 4), and never the memory it was taken from.
+    """
+    ranked = recall(
+        reader,
+        view,
+        Recall(
+            query=query.text,
+            read=ReadScope(query.agent_id, query.scope),
+            filters=Filters(project=query.project),
+            limit=_RANKED,
+            fusion=query.fusion,
+            alpha=query.alpha,
+            min_score=query.min_score,
+            pool=query.pool,
+            vector_model=query.vector_model,
+        ),
+        frames,
+    ).rows
+    own = [
+        row
+        for row in ranked
+        if row.agent_id == query.agent_id
+        and row.visibility == query.visibility
+        and row.project == query.project
+        and row.id not in query.without
+    ][: query.limit]
+    versions = dict(
+        view.rows(
+            "SELECT id, version FROM memories WHERE id IN (SELECT value FROM json_each(:ids))",
+            {"ids": msgspec.json.encode([row.id for row in own]).decode()},
+        )
+    )
+    return CandidatesFound(
+        [Candidate(row.id, versions[row.id], row.type, row.content, row.pinned, row.score) for row in own]
+    )
