@@ -17,7 +17,6 @@ import zmq
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.async_socket import BURST
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import Speaker
 from signet_actors.runtime.mailbox import Incoming, Mailbox
@@ -30,7 +29,6 @@ M = TypeVar("M")
 _POLLIN = int(zmq.POLLIN)
 _EVENTS = int(zmq.EVENTS)
 _BURST_BYTES = 4 * 1024 * 1024
-_RETRY_MS = 250
 
 
 class AsyncMailbox(Mailbox[M], Generic[M]):
@@ -50,7 +48,7 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
         max_unanswered: int,
     ) -> None:
         super().__init__(
-            socket, decoder, speaker, clock, log, counters, max_items=BURST, max_bytes=_BURST_BYTES, routed=True
+            socket, decoder, speaker, clock, log, counters, max_items=max_unanswered, max_bytes=_BURST_BYTES
         )
         self._loop = loop
         self._handle = handle
@@ -88,11 +86,8 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
         self._scheduled = False
         if not self._open_to_mail:
             return
+        self._max_items = self._max_unanswered - self._unanswered
         for incoming in self.take():
-            if self._unanswered >= self._max_unanswered:
-                self.counters["shed"] += 1
-                incoming.reply(Failure(ErrorCode.BUSY, "the mailbox is full", retry_after_ms=_RETRY_MS))
-                continue
             self._unanswered += 1
             try:
                 self._handle(incoming)

@@ -14,7 +14,6 @@ from signet_actors.runtime.logs import configure_logging
 from signet_actors.runtime.network_refusal import refuse_network_sockets
 from signet_actors.searcher.actor import Searcher
 
-
 _MAX_ITEMS = 16
 _MAX_BYTES = 1024 * 1024
 """Of its own mailbox, through which the pipeline asks; the gateway's queries come through the work socket."""

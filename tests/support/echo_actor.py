@@ -153,6 +153,7 @@ def main() -> int:
             max_bytes=limits.queue_bytes,
         )
     elif boot.role == "searcher":
+        loop.bind_mailbox(boot.name, msgspec.msgpack.Decoder(SearcherQuery), max_items=16, max_bytes=1 << 20)
         loop.connect_work(boot.name, msgspec.msgpack.Decoder(SearcherQuery))
     elif boot.role == "retention":
         loop.connect_ask("writer", msgspec.msgpack.Decoder(WriterReply))
