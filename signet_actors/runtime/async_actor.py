@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
 
-from signet_actors.errors import ErrorCode, SignetError, Unavailable
+from signet_actors.config.schema import Config
+from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError, Unavailable
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.message import Failure, Request
 from signet_actors.protocol.searcher import SearcherReply
@@ -35,8 +36,31 @@ R = TypeVar("R")
 M = TypeVar("M")
 
 _ASK_BYTES = 8 * 1024 * 1024
+_UNEXPECTED_EXIT = 1
+DRAIN_RESERVE_S = 0.5
+"""Part of the drain grace that is kept for the last words of whoever had to be cut off."""
 _SEARCHES = 4
 """Unanswered queries at one searcher: its pool of users comes first."""
+
+
+class AsyncRole(Protocol):
+    """What a role provides; every method is called from the loop."""
+
+    async def start(self) -> None:
+        """The self-check has passed, and the mailbox is open. Raises ActorExit to leave."""
+        ...
+
+    def counters(self) -> dict[str, float]:
+        """Figures that go out with the heartbeat."""
+        ...
+
+    async def reload(self, config: Config) -> None:
+        """The new configuration is in force."""
+        ...
+
+    async def drain(self, grace_s: float) -> None:
+        """Last duties before exit are done, within the grace."""
+        ...
 
 
 class AsyncRef:
@@ -66,7 +90,7 @@ class AsyncActor(AsyncProcess):
         self._searchers: dict[str, AsyncRef] = {}
         self._decode_search = msgspec.msgpack.Decoder(SearcherReply).decode
         self._tasks: set[asyncio.Task[None]] = set()
-        self.crashed: asyncio.Future[BaseException] | None = None
+        self.crashed: asyncio.Future[Exception] | None = None
         """Set with the exception that left a task; the process is to end."""
 
     async def start(self) -> None:
@@ -154,11 +178,51 @@ class AsyncActor(AsyncProcess):
             await asyncio.wait(list(self._tasks))
         await super().close()
 
+    async def run(self, role: AsyncRole) -> int:
+        """The exit code; returns when the supervisor asked to drain, or when the role cannot go on."""
+        await self.start()
+        try:
+            return await self._run(role)
+        except ActorExit as leaving:
+            self.log.error("leaving", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
+            self.leaving(leaving.exit_code, leaving.detail)
+            return leaving.exit_code
+        except Exception as error:
+            self.log.critical("crashed", exc_info=error)
+            self.leaving(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}")
+            return _UNEXPECTED_EXIT
+        finally:
+            await self.close()
+
+    async def _run(self, role: AsyncRole) -> int:
+        assert self.crashed is not None
+        drain: asyncio.Future[int] = self._loop.create_future()
+
+        def asked_to_drain(grace_ms: int) -> None:
+            if not drain.done():
+                drain.set_result(grace_ms)
+
+        self.on_drain = asked_to_drain
+        self.on_reload = lambda config: self._reloaded(role, config)
+        await role.start()
+        self.more_counters = role.counters
+        self.ready()
+        self.log.info("ready")
+        await asyncio.wait({drain, self.crashed}, return_when=asyncio.FIRST_COMPLETED)
+        if self.crashed.done():
+            raise self.crashed.result()
+        self.log.info("draining")
+        await role.drain(max(0.0, drain.result() / 1000 - DRAIN_RESERVE_S))
+        self.log.info("drained")
+        return ExitCode.OK
+
+    def _reloaded(self, role: AsyncRole, config: Config) -> None:
+        self.spawn(role.reload(config))
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
             return
         error = task.exception()
-        if error is not None and self.crashed is not None and not self.crashed.done():
-            self.log.critical("crashed", exc_info=error)
+        if isinstance(error, Exception) and self.crashed is not None and not self.crashed.done():
             self.crashed.set_result(error)

@@ -1,0 +1,356 @@
+"""One kind of job: taken from the writer as slots come free, each worked on in a task of its own under its lease.
+
+Nothing is asked for while nothing could be done with it: a kind that needs a model takes no job while the model's circuit
+is open, so that an outage spends no attempt. An idle lane holds one parked question at the writer and costs nothing.
+
+How the end of an attempt is reported:
+
+=====================================  ==================================================================
+the kind reported its result           completed, in the transaction that applied it
+the lease was lost                     nothing; whoever holds it now reports (``fenced``)
+no call could have succeeded           the attempt is given back, the job waits (``returned``)
+the job itself failed                  an attempt is spent (``failed``)
+the actor leaves                       the attempt is given back at once
+=====================================  ==================================================================
+
+A call that timed out or failed at the server is the job's own fault only if another call succeeded meanwhile: a server
+that hangs looks the same as a prompt that is too long, and only one of the two deserves to die.
+
+Source: memory-pipeline.txt "Worker Model"; decisions.md 11-15; reliability.md R6-R8, R11.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.jobs import retry_delay_ms
+from signet_actors.errors import ErrorCode, ProviderError, SignetError
+from signet_actors.protocol.extractor import LaneState
+from signet_actors.protocol.message import Request
+from signet_actors.protocol.writer import (
+    FailJob,
+    LeasedJob,
+    LeaseJobs,
+    ReleaseJobs,
+    RenewLease,
+    WatchJobs,
+)
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.sync_points import sync_point
+
+if TYPE_CHECKING:
+    import random
+
+    from structlog.typing import FilteringBoundLogger
+
+    from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
+
+WATCH_MS = 25_000
+"""So long the writer may keep a question for jobs before it says that there are none."""
+_ANSWER_MS = 10_000
+_REPORT_PAUSE_S = 0.2
+_RETURNS_KNOWN = 1024
+_RENEWALS_A_LEASE = 3
+
+
+class Pause:
+    """Why a kind takes no job now, in words, and how long at least; None = until something changes."""
+
+    __slots__ = ("for_ms", "reason")
+
+    def __init__(self, reason: str, for_ms: int | None = None) -> None:
+        self.reason = reason
+        self.for_ms = for_ms
+
+
+class JobKind(Protocol):
+    """What a file in ``jobs/`` provides."""
+
+    name: str
+
+    def slots(self, config: Config) -> int:
+        """Jobs of this kind that are worked on at once."""
+        ...
+
+    def pause(self, config: Config) -> Pause | None:
+        """Why no job is to be taken now."""
+        ...
+
+    def limit(self) -> int:
+        """Jobs that may run at once in the present state of the model, at most the slots."""
+        ...
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        """True when what this kind depends on has served somebody after ``moment_ns`` (monotonic)."""
+        ...
+
+    async def work(self, run: JobRun) -> None:
+        """The job's result has been reported through ``run``."""
+        ...
+
+
+class LeaseLost(SignetError):
+    """The lease is held by somebody else; nothing was applied."""
+
+
+class JobRun:
+    """One attempt at one job, while its lease is held."""
+
+    def __init__(self, job: LeasedJob, writer: AsyncRef, clock: Clock, trace_id: str) -> None:
+        self.job = job
+        self.trace_id = trace_id
+        self.began_ns = clock.monotonic_ns()
+        self._writer = writer
+
+    async def report(self, request: Request[object], frames: Sequence[bytes] = ()) -> None:
+        """The writer has committed ``request``. Raises LeaseLost, or what the writer says against the request itself.
+
+        A writer that is busy or away is asked again, for as long as the lease is renewed: the report carries the lease,
+        so a repetition of one that was committed changes nothing.
+        """
+        while True:
+            sync_point("extractor.apply_sent")
+            try:
+                await self._writer.ask(request, trace_id=self.trace_id, timeout_ms=_ANSWER_MS, frames=frames)
+            except SignetError as error:
+                if error.code is ErrorCode.LEASE_LOST:
+                    raise LeaseLost from error
+                if error.code not in _PASSING:
+                    raise
+                await asyncio.sleep((error.retry_after_ms or 0) / 1000 + _REPORT_PAUSE_S)
+            else:
+                return
+
+
+_PASSING = frozenset(
+    {
+        ErrorCode.BUSY,
+        ErrorCode.UNAVAILABLE,
+        ErrorCode.NOT_APPLIED,
+        ErrorCode.OUTCOME_UNKNOWN,
+        ErrorCode.STORAGE_FULL,
+        ErrorCode.MUTATIONS_FROZEN,
+    }
+)
+
+
+class Lane:
+    """See the module."""
+
+    def __init__(
+        self,
+        kind: JobKind,
+        actor: AsyncActor,
+        writer: AsyncRef,
+        rng: random.Random,
+        log: FilteringBoundLogger,
+        config: Callable[[], Config],
+    ) -> None:
+        self._kind = kind
+        self._actor = actor
+        self._writer = writer
+        self._rng = rng
+        self._log = log.bind(job_kind=kind.name)
+        self._config = config
+        self._running: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._returns: OrderedDict[str, int] = OrderedDict()
+        self._paused_because = ""
+        self._draining = False
+        self._life: asyncio.Task[None] | None = None
+        self.done = 0
+        self.failed = 0
+        self.returned = 0
+        self.fenced = 0
+
+    def wake(self) -> None:
+        """Something has changed: the configuration, the model, the number of free slots."""
+        self._changed.set()
+
+    def state(self) -> LaneState:
+        """The lane as it is now."""
+        return LaneState(
+            kind=self._kind.name,
+            slots=self._kind.slots(self._config()),
+            running=len(self._running),
+            paused_because=self._paused_because,
+            done=self.done,
+            failed=self.failed,
+            returned=self.returned,
+            fenced=self.fenced,
+        )
+
+    def start(self) -> None:
+        """Jobs are taken and worked on from now until the lane is drained."""
+        self._life = self._actor.spawn(self._run())
+
+    async def _run(self) -> None:
+        while not self._draining:
+            self._changed.clear()
+            pause = self._kind.pause(self._config())
+            self._note_pause(pause)
+            if pause is not None:
+                await self._until_changed(pause.for_ms)
+                continue
+            free = min(self._kind.slots(self._config()), self._kind.limit()) - len(self._running)
+            if free <= 0:
+                await self._until_changed(None)
+            elif not await self._take(free):
+                await self._until_ready()
+
+    async def drain(self, within_s: float) -> None:
+        """No job is taken any more; those at work have ended, or their attempts have been given back."""
+        self._draining = True
+        self.wake()
+        until = asyncio.get_running_loop().time() + within_s
+        if self._life is not None:
+            await asyncio.wait({self._life}, timeout=within_s)
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=max(0.0, until - asyncio.get_running_loop().time()))
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _note_pause(self, pause: Pause | None) -> None:
+        reason = "" if pause is None else pause.reason
+        if reason != self._paused_because:
+            self._paused_because = reason
+            if reason:
+                self._log.info("lane_paused", reason=reason)
+            else:
+                self._log.info("lane_open")
+
+    async def _until_changed(self, for_ms: int | None) -> None:
+        try:
+            async with asyncio.timeout(None if for_ms is None else max(for_ms, 1) / 1000):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _take(self, free: int) -> bool:
+        """False when the writer has no job of this kind that may run now."""
+        lease_ms = self._config().memory.pipeline_v2.worker.lease_timeout_ms
+        try:
+            leased = await self._writer.ask(
+                LeaseJobs((self._kind.name,), free, lease_ms), timeout_ms=_ANSWER_MS, trace_id=""
+            )
+        except SignetError as error:
+            self._log.info("no_lease", reason=error.detail)
+            await self._until_changed(self._config().memory.pipeline_v2.worker.poll_ms)
+            return True
+        for job in leased.jobs:
+            sync_point("extractor.leased")
+            task = self._actor.spawn(self._attempt(job, lease_ms))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+        return bool(leased.jobs)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self.wake()
+
+    async def _until_ready(self) -> None:
+        """The writer has said that there is a job, or something has changed here. The parked question outlives changes."""
+        if self._watching is None or self._watching.done():
+            self._watching = self._actor.spawn(self._watch())
+        await self._changed.wait()
+
+    async def _watch(self) -> None:
+        try:
+            await self._writer.ask(
+                WatchJobs((self._kind.name,), WATCH_MS), timeout_ms=WATCH_MS + _ANSWER_MS, trace_id=""
+            )
+        except SignetError:
+            await asyncio.sleep(self._config().memory.pipeline_v2.worker.poll_ms / 1000)
+        self.wake()
+
+    async def _attempt(self, job: LeasedJob, lease_ms: int) -> None:
+        """The attempt has ended and its end is reported."""
+        run = JobRun(job, self._writer, self._actor.clock, trace_id=job.id)
+        log = self._log.bind(job=job.id, memory=job.memory_id, attempt=job.attempt)
+        keeper = asyncio.create_task(self._keep(job, lease_ms))
+        work = asyncio.create_task(self._kind.work(run))
+        try:
+            await asyncio.wait({keeper, work}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise LeaseLost  # noqa: TRY301 - the keeper gave up
+            work.result()
+        except LeaseLost:
+            self.fenced += 1
+            sync_point("extractor.fenced")
+            log.warning("fenced", reason="the lease went to somebody else; nothing was applied")
+        except asyncio.CancelledError:
+            await self._stop(work)
+            await self._give_back(job, "the daemon is stopping", delay_ms=0)
+            raise
+        except ProviderError as error:
+            if error.costs_attempt and self._kind.healthy_since(run.began_ns):
+                await self._fail(job, error.detail)
+            else:
+                await self._give_back(job, error.detail, delay_ms=self._return_delay_ms(job, error.retry_after_ms))
+        except SignetError as error:
+            log.warning("job_failed", reason=error.detail)
+            await self._fail(job, error.detail)
+        except Exception as error:
+            log.exception("job_crashed")
+            await self._fail(job, f"the job crashed with {type(error).__name__}")
+        else:
+            self.done += 1
+            self._returns.pop(job.id, None)
+        finally:
+            await self._stop(keeper)
+            await self._stop(work)
+
+    async def _stop(self, task: asyncio.Task[None]) -> None:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _keep(self, job: LeasedJob, lease_ms: int) -> None:
+        """Ends when the lease is lost; a writer that is away for as long as the lease lasts has let it expire."""
+        lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
+        while True:
+            await asyncio.sleep(lease_ms / _RENEWALS_A_LEASE / 1000)
+            try:
+                await self._writer.ask(
+                    RenewLease(job.id, job.lease_id, lease_ms), timeout_ms=_ANSWER_MS, trace_id=job.id
+                )
+            except SignetError as error:
+                if error.code is ErrorCode.LEASE_LOST or self._actor.clock.monotonic_ns() >= lost_at_ns:
+                    return
+            else:
+                lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
+
+    async def _fail(self, job: LeasedJob, reason: str) -> None:
+        self.failed += 1
+        await self._tell(FailJob(job.id, job.lease_id, reason), job)
+
+    async def _give_back(self, job: LeasedJob, reason: str, *, delay_ms: int) -> None:
+        self.returned += 1
+        self._log.info("attempt_given_back", job=job.id, reason=reason, delay_ms=delay_ms)
+        await self._tell(ReleaseJobs(((job.id, job.lease_id),), reason, delay_ms), job)
+
+    async def _tell(self, request: Request[object], job: LeasedJob) -> None:
+        """Best effort: what is not reported, the reaper finds when the lease has expired."""
+        try:
+            await self._writer.ask(request, timeout_ms=_ANSWER_MS, trace_id=job.id)
+        except SignetError as error:
+            if error.code is ErrorCode.LEASE_LOST:
+                self.fenced += 1
+            self._log.warning("end_of_attempt_not_reported", job=job.id, reason=error.detail)
+
+    def _return_delay_ms(self, job: LeasedJob, wanted_ms: int | None) -> int:
+        """How long a job waits that was given back so often: behind its fellows, and longer each time."""
+        times = self._returns.pop(job.id, 0) + 1
+        self._returns[job.id] = times
+        while len(self._returns) > _RETURNS_KNOWN:
+            self._returns.popitem(last=False)
+        return max(wanted_ms or 0, retry_delay_ms(times, self._rng.random()))
