@@ -27,11 +27,24 @@ def searcher_count(config: Config) -> int:
     return config.searcher.processes or max(1, (os.cpu_count() or 1) - 1)
 
 
+def decider_count(config: Config) -> int:
+    """One, unless the pipeline is switched off."""
+    return int(config.memory.pipeline_v2.enabled)
+
+
+def extractor_count(config: Config) -> int:
+    """One, unless neither the pipeline nor the refresh of vectors has a job for it."""
+    pipeline = config.memory.pipeline_v2
+    return int(pipeline.enabled or pipeline.embedding_tracker.enabled)
+
+
 TREE = (
     ChildSpec("writer", "signet_actors.writer", core=True),
     ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True, reads=True),
     ChildSpec("retention", "signet_actors.retention", core=False),
     ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True),
+    ChildSpec("decider", "signet_actors.decider", core=False, count=decider_count),
+    ChildSpec("extractor", "signet_actors.extractor", core=False, count=extractor_count),
 )
 
 

@@ -513,6 +513,8 @@ class BudgetsConfig(Struct, frozen=True, rename="camel"):
     searcher: RestartBudget = RestartBudget(restarts=10)
     gateway: RestartBudget = RestartBudget(restarts=10)
     retention: RestartBudget = RestartBudget(restarts=3, window_ms=10 * _MINUTE_MS)
+    extractor: RestartBudget = RestartBudget(restarts=5, window_ms=5 * _MINUTE_MS)
+    decider: RestartBudget = RestartBudget(restarts=5, window_ms=5 * _MINUTE_MS)
 
 
 class SupervisionConfig(Struct, frozen=True, rename="camel"):

@@ -22,29 +22,19 @@ Source: memory-pipeline.txt "Worker Model"; decisions.md 11-15; reliability.md R
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.jobs import retry_delay_ms
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
 from signet_actors.protocol.extractor import LaneState
 from signet_actors.protocol.message import Request
-from signet_actors.protocol.writer import (
-    FailJob,
-    LeasedJob,
-    LeaseJobs,
-    ReleaseJobs,
-    RenewLease,
-    WatchJobs,
-)
+from signet_actors.protocol.pipeline import HeldLease, ReleaseJobs, WatchJobs
+from signet_actors.protocol.writer import FailJob, LeasedJob, LeaseJobs, RenewLease
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
-    import random
-
     from structlog.typing import FilteringBoundLogger
 
     from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
@@ -53,7 +43,6 @@ WATCH_MS = 25_000
 """So long the writer may keep a question for jobs before it says that there are none."""
 _ANSWER_MS = 10_000
 _REPORT_PAUSE_S = 0.2
-_RETURNS_KNOWN = 1024
 _RENEWALS_A_LEASE = 3
 
 
@@ -146,20 +135,17 @@ class Lane:
         kind: JobKind,
         actor: AsyncActor,
         writer: AsyncRef,
-        rng: random.Random,
         log: FilteringBoundLogger,
         config: Callable[[], Config],
     ) -> None:
         self._kind = kind
         self._actor = actor
         self._writer = writer
-        self._rng = rng
         self._log = log.bind(job_kind=kind.name)
         self._config = config
         self._running: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._returns: OrderedDict[str, int] = OrderedDict()
         self._paused_because = ""
         self._draining = False
         self._life: asyncio.Task[None] | None = None
@@ -281,7 +267,7 @@ class Lane:
         try:
             await asyncio.wait({keeper, work}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
-                raise LeaseLost  # noqa: TRY301 - the keeper gave up
+                raise LeaseLost
             work.result()
         except LeaseLost:
             self.fenced += 1
@@ -289,13 +275,13 @@ class Lane:
             log.warning("fenced", reason="the lease went to somebody else; nothing was applied")
         except asyncio.CancelledError:
             await self._stop(work)
-            await self._give_back(job, "the daemon is stopping", delay_ms=0)
+            await self._give_back(job, "the daemon is stopping")
             raise
         except ProviderError as error:
             if error.costs_attempt and self._kind.healthy_since(run.began_ns):
                 await self._fail(job, error.detail)
             else:
-                await self._give_back(job, error.detail, delay_ms=self._return_delay_ms(job, error.retry_after_ms))
+                await self._give_back(job, error.detail)
         except SignetError as error:
             log.warning("job_failed", reason=error.detail)
             await self._fail(job, error.detail)
@@ -304,7 +290,6 @@ class Lane:
             await self._fail(job, f"the job crashed with {type(error).__name__}")
         else:
             self.done += 1
-            self._returns.pop(job.id, None)
         finally:
             await self._stop(keeper)
             await self._stop(work)
@@ -333,10 +318,11 @@ class Lane:
         self.failed += 1
         await self._tell(FailJob(job.id, job.lease_id, reason), job)
 
-    async def _give_back(self, job: LeasedJob, reason: str, *, delay_ms: int) -> None:
+    async def _give_back(self, job: LeasedJob, reason: str) -> None:
+        """The writer makes the job wait behind its fellows, longer each time."""
         self.returned += 1
-        self._log.info("attempt_given_back", job=job.id, reason=reason, delay_ms=delay_ms)
-        await self._tell(ReleaseJobs(((job.id, job.lease_id),), reason, delay_ms), job)
+        self._log.info("attempt_given_back", job=job.id, reason=reason)
+        await self._tell(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job)
 
     async def _tell(self, request: Request[object], job: LeasedJob) -> None:
         """Best effort: what is not reported, the reaper finds when the lease has expired."""
@@ -346,11 +332,3 @@ class Lane:
             if error.code is ErrorCode.LEASE_LOST:
                 self.fenced += 1
             self._log.warning("end_of_attempt_not_reported", job=job.id, reason=error.detail)
-
-    def _return_delay_ms(self, job: LeasedJob, wanted_ms: int | None) -> int:
-        """How long a job waits that was given back so often: behind its fellows, and longer each time."""
-        times = self._returns.pop(job.id, 0) + 1
-        self._returns[job.id] = times
-        while len(self._returns) > _RETURNS_KNOWN:
-            self._returns.popitem(last=False)
-        return max(wanted_ms or 0, retry_delay_ms(times, self._rng.random()))

@@ -208,7 +208,8 @@ class AsyncActor(AsyncProcess):
         self.more_counters = role.counters
         self.ready()
         self.log.info("ready")
-        await asyncio.wait({drain, self.crashed}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {drain, self.crashed}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if self.crashed.done():
             raise self.crashed.result()
         self.log.info("draining")

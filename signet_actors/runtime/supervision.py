@@ -187,7 +187,7 @@ class Supervisor:
     def _start_groups(self) -> None:
         """Each group starts when the one before it is ready; an optional child holds nobody up.
 
-        The interpreters of all later groups import their code while the first one starts.
+        The interpreters of all groups that serving waits for import their code while the first one starts.
         """
         while self._started_groups < self._children.group_count:
             if self._started_groups and not self._children.group_is_ready(self._started_groups - 1):
@@ -196,8 +196,9 @@ class Supervisor:
                 self._launch(child)
             self._started_groups += 1
             if self._started_groups == 1:
+                last = max((child.group for child in self._children if child.spec.core), default=0)
                 for child in self._children:
-                    if not child.process.exists:
+                    if child.group <= last and not child.process.exists:
                         child.process.prepare()
 
     def _check_serving(self) -> None:
