@@ -190,6 +190,44 @@ class RequestRefused(SignetError):
         super().__init__(detail, code=code, field=field, retry_after_ms=retry_after_ms)
 
 
+class ProviderErrorKind(StrEnum):
+    """What went wrong with a call to a model, as far as it decides what happens next."""
+
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    RATE_LIMITED = "rate_limited"
+    REFUSED = "refused"
+    HTTP = "http"
+    MALFORMED = "malformed"
+    OVER_BUDGET = "over_budget"
+
+
+class ProviderError(SignetError):
+    """The model provider did not answer as it should.
+
+    ``detail`` is fit for a log and for the user: it never holds a key, a prompt or an answer. ``costs_attempt`` is
+    true when the provider took the request up and failed at it, so that the same request may be at fault; false when
+    no request could have succeeded, which no job has to pay for (decisions.md 14). ``status`` is that of the HTTP
+    answer, when there was one.
+    """
+
+    code = ErrorCode.UNAVAILABLE
+
+    def __init__(
+        self, kind: ProviderErrorKind, detail: str, *, retry_after_ms: int | None = None, status: int | None = None
+    ) -> None:
+        super().__init__(detail, retry_after_ms=retry_after_ms)
+        self.kind = kind
+        self.status = status
+
+    @property
+    def costs_attempt(self) -> bool:
+        return self.kind in _ATTEMPTED
+
+
+_ATTEMPTED = frozenset({ProviderErrorKind.TIMEOUT, ProviderErrorKind.HTTP, ProviderErrorKind.MALFORMED})
+
+
 class ActorExit(SignetError):
     """This actor cannot go on; ``exit_code`` tells the supervisor whether a restart can help."""
 

@@ -105,6 +105,13 @@ def _pipeline(config: Config) -> Iterator[Finding]:
             ((*_PIPELINE, "documents", "chunkOverlap"), (*_PIPELINE, "documents", "chunkSize")),
             f"{documents.chunk_overlap_chars} must be less than documents.chunkSize ({documents.chunk_size_chars})",
         )
+    breaker = config.memory.pipeline_v2.extraction.breaker
+    if breaker.cooldown_ms > breaker.max_cooldown_ms:
+        here = (*_PIPELINE, "extraction", "breaker")
+        yield Finding(
+            ((*here, "cooldownMs"), (*here, "maxCooldownMs")),
+            f"{breaker.cooldown_ms} is more than extraction.breaker.maxCooldownMs ({breaker.max_cooldown_ms})",
+        )
     guardrails = config.memory.pipeline_v2.guardrails
     if guardrails.chunk_target_chars > guardrails.max_content_chars:
         yield Finding(

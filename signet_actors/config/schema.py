@@ -205,8 +205,18 @@ class RedactionConfig(Struct, frozen=True, rename="camel"):
     memories: Annotated[bool, _says("Secrets found in a memory are replaced before it is stored")] = True
 
 
+class BreakerConfig(Struct, frozen=True, rename="camel"):
+    """When calls to a provider that fails are paused, and for how long. Source: decisions.md 14; reliability.md R11."""
+
+    failures: Annotated[int, _within(1, 100, "Failed calls in a row after which calls are paused")] = 5
+    cooldown_ms: Annotated[int, _within(_SECOND_MS, _HOUR_MS, "First pause; it doubles while the provider fails")] = (
+        10 * _SECOND_MS
+    )
+    max_cooldown_ms: Annotated[int, _within(_SECOND_MS, _HOUR_MS, "Longest pause between two tries")] = 5 * _MINUTE_MS
+
+
 class ExtractionConfig(Struct, frozen=True, rename="camel"):
-    """The first LLM pass. Source: memory-pipeline.txt "Extraction Stage"; decisions.md 18 and 43."""
+    """The first LLM pass. Source: memory-pipeline.txt "Extraction Stage"; decisions.md 14, 18 and 43."""
 
     provider: Annotated[
         ExtractionProvider,
@@ -234,6 +244,18 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
         name="timeout", default=45 * _SECOND_MS
     )
     min_confidence: Annotated[float, _within(0.0, 1.0, "Facts below this confidence are not written")] = 0.7
+    concurrency: Annotated[int, _within(1, 64, "Calls of one process at once; more wait")] = 2
+    daily_call_limit: Annotated[
+        int,
+        _within(
+            0, 1_000_000_000, "Calls a day; 0 is no limit for a server on this machine, 2000 for what may cost money"
+        ),
+    ] = 0
+    daily_token_limit: Annotated[
+        int,
+        _within(0, 1_000_000_000, "Tokens a day, in and out; 0 is no limit for a server on this machine, else 2000000"),
+    ] = 0
+    breaker: BreakerConfig = BreakerConfig()
 
 
 class WorkerConfig(Struct, frozen=True, rename="camel"):

@@ -37,6 +37,13 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "extraction.apiKeyEnv": ("", None),
     "extraction.timeout": (45000, (5000, 300000)),
     "extraction.minConfidence": (0.7, (0.0, 1.0)),
+    # Decisions 14 and 18: bounded concurrency, a circuit breaker, hard daily caps.
+    "extraction.concurrency": (2, (1, 64)),
+    "extraction.dailyCallLimit": (0, (0, 1_000_000_000)),
+    "extraction.dailyTokenLimit": (0, (0, 1_000_000_000)),
+    "extraction.breaker.failures": (5, (1, 100)),
+    "extraction.breaker.cooldownMs": (10_000, (1000, 3_600_000)),
+    "extraction.breaker.maxCooldownMs": (300_000, (1000, 3_600_000)),
     "worker.pollMs": (2000, (100, 60000)),
     "worker.maxRetries": (3, (1, 10)),
     "worker.leaseTimeoutMs": (300000, (10000, 600000)),

@@ -1,0 +1,163 @@
+"""JSON calls to one HTTP server, each bounded in time and in bytes.
+
+A call has one deadline from the first byte sent to the last one read: a timeout per read lets a server that drips a
+byte a second hold a call for ever. The body is counted while it comes and never unpacked, so that neither a 200 with a
+gigabyte nor a small one that inflates to it is held. Redirects are not followed: a prompt goes to the server that the
+configuration names and to no other. Proxy settings of the environment count for other machines only.
+
+Source: memory-pipeline.txt "Provider Abstraction" (status and the first 200 characters of the body); reliability.md
+R11; decisions.md 27.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from signet_actors.config.checks import is_loopback
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.quoting import on_one_line, quotable
+
+MAX_RETRY_AFTER_MS: Final = 3_600_000
+CONNECT_TIMEOUT_S: Final = 5.0
+"""A machine that is switched off answers nothing at all; that is not worth the deadline of a generation."""
+_ERROR_BODY_BYTES: Final = 4096
+_AWAY: Final = frozenset({502, 503, 504})
+"""What a proxy or a loading server says in the provider's place."""
+_REFUSALS: Final = frozenset({401, 403, 404})
+
+T = TypeVar("T")
+
+
+class HttpCalls:
+    """Calls below ``endpoint``, with ``key`` as bearer token when there is one. One event loop only.
+
+    ``name`` is how error messages call the server.
+    """
+
+    def __init__(self, name: str, endpoint: str, *, key: str | None = None, max_bytes: int) -> None:
+        self.endpoint = endpoint.rstrip("/")
+        self._name = name
+        self._key = key
+        self._max_bytes = max_bytes
+        secure = self.endpoint.startswith("https:")
+        headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "signet-actors"}
+        if key:
+            headers["authorization"] = f"Bearer {key}"
+        self._client = httpx.AsyncClient(
+            headers=headers,
+            follow_redirects=False,
+            trust_env=not is_loopback(urlsplit(self.endpoint).hostname or ""),
+            # Certificates are loaded at some cost and only where there is one to check.
+            verify=httpx.create_ssl_context() if secure else False,
+            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            limits=httpx.Limits(max_keepalive_connections=4, keepalive_expiry=5.0),
+        )
+
+    async def close(self) -> None:
+        """No connection is left."""
+        await self._client.aclose()
+
+    async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int) -> T:
+        """The server's answer to ``body`` as ``shape``. Raises ``ProviderError``."""
+        return await self._call("POST", path, msgspec.json.encode(body), shape, timeout_ms)
+
+    async def get(self, path: str, shape: type[T], *, timeout_ms: int) -> T:
+        """What the server has under ``path`` as ``shape``. Raises ``ProviderError``."""
+        return await self._call("GET", path, None, shape, timeout_ms)
+
+    async def _call(self, method: str, path: str, body: bytes | None, shape: type[T], timeout_ms: int) -> T:
+        url = f"{self.endpoint}{path}"
+        headers = {"content-type": "application/json"} if body is not None else {}
+        try:
+            async with (
+                asyncio.timeout(timeout_ms / 1000),
+                self._client.stream(method, url, content=body, headers=headers) as response,
+            ):
+                if response.status_code != httpx.codes.OK:
+                    raise self._status_error(response, await self._beginning(response))
+                content = await self._content(response)
+        except TimeoutError as error:
+            raise self._error(ProviderErrorKind.TIMEOUT, f"gave no answer within {timeout_ms} ms") from error
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            raise self._error(
+                ProviderErrorKind.UNAVAILABLE, f"cannot be reached at {self.endpoint} ({_words(error)})"
+            ) from error
+        except httpx.HTTPError as error:
+            # The request was taken up, and may itself be what broke the server.
+            raise self._error(ProviderErrorKind.HTTP, f"broke the connection off ({_words(error)})") from error
+        except (httpx.InvalidURL, httpx.StreamError, UnicodeError, ValueError) as error:
+            raise self._error(ProviderErrorKind.REFUSED, f"cannot be called ({type(error).__name__})") from error
+        try:
+            return msgspec.json.decode(content, type=shape)
+        # Neither of the last two is a msgspec error, and both come from what a server sent.
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            told = on_one_line(response.headers.get("content-type", "no content type"))[:60]
+            raise self._error(
+                ProviderErrorKind.MALFORMED, f"answered with something that is not the expected JSON ({told})"
+            ) from error
+
+    async def _content(self, response: httpx.Response) -> bytes:
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise self._error(ProviderErrorKind.MALFORMED, "packed its answer although it was asked not to")
+        parts: list[bytes] = []
+        size = 0
+        async for part in response.aiter_raw():
+            size += len(part)
+            if size > self._max_bytes:
+                raise self._error(ProviderErrorKind.MALFORMED, f"answered with more than {self._max_bytes} bytes")
+            parts.append(part)
+        return b"".join(parts)
+
+    async def _beginning(self, response: httpx.Response) -> str:
+        """The beginning of an error's body, as text."""
+        begun = b""
+        async for part in response.aiter_raw():
+            begun += part[:_ERROR_BODY_BYTES]
+            if len(begun) >= _ERROR_BODY_BYTES:
+                break
+        return quotable(begun, self._key)
+
+    def _status_error(self, response: httpx.Response, said: str) -> ProviderError:
+        status = response.status_code
+        detail = f"answered {status}" + (f": {said}" if said else "")
+        retry_after_ms = _retry_after_ms(response.headers.get("retry-after"))
+        if status == httpx.codes.TOO_MANY_REQUESTS:
+            kind = ProviderErrorKind.RATE_LIMITED
+        elif status in _AWAY:
+            kind = ProviderErrorKind.UNAVAILABLE
+        elif status in _REFUSALS:
+            kind = ProviderErrorKind.REFUSED
+        else:
+            kind = ProviderErrorKind.HTTP
+        return ProviderError(kind, f"{self._name} {detail}", retry_after_ms=retry_after_ms, status=status)
+
+    def _error(self, kind: ProviderErrorKind, words: str) -> ProviderError:
+        return ProviderError(kind, f"{self._name} {words}")
+
+
+def _words(error: Exception) -> str:
+    """What an HTTP library's error says; these speak of sockets and protocols, never of contents."""
+    said = on_one_line(str(error))[:80]
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _retry_after_ms(value: str | None) -> int | None:
+    """``Retry-After`` in either of its forms, at most an hour; None when there is none that makes sense."""
+    if value is None:
+        return None
+    if value.strip().isascii() and value.strip().isdigit():
+        return min(int(value.strip()[:9]) * 1000, MAX_RETRY_AFTER_MS)
+    try:
+        moment = email.utils.parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    wait_ms = int((moment - datetime.now(UTC)).total_seconds() * 1000)
+    return max(0, min(wait_ms, MAX_RETRY_AFTER_MS))

@@ -1,0 +1,50 @@
+"""Claude Code's command line, in its print mode.
+
+Source: memory-pipeline.txt "Provider Abstraction" (ClaudeCodeProvider); decisions.md 18 and 19.
+Departs: the prompt goes in by stdin instead of as an argument (``cli_process`` says why); tools, hooks and MCP servers
+are switched off, because a memory's text is data and must reach nothing that acts, and because the hooks of this very
+daemon would turn each answer into new memories. The timeout is ``extraction.timeout`` like everybody's, not 60 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from signet_actors.providers.llm.cli_provider import CliProvider, Finder
+
+PROGRAM: Final = "claude"
+DEFAULT_MODEL: Final = "haiku"
+_SETTINGS: Final = '{"disableAllHooks":true}'
+
+
+class ClaudeCodeProvider(CliProvider):
+    """One model behind ``claude -p``. It costs what the user's subscription or key costs."""
+
+    def __init__(
+        self, model: str, *, environment: Mapping[str, str], key_variable: str = "", find: Finder | None = None
+    ) -> None:
+        model = model or DEFAULT_MODEL
+        super().__init__(
+            "claude-code",
+            PROGRAM,
+            model,
+            (
+                "-p",
+                "--model",
+                model,
+                "--no-session-persistence",
+                "--output-format",
+                "text",
+                "--settings",
+                _SETTINGS,
+                "--strict-mcp-config",
+                "--tools",
+                "",
+            ),
+            environment=environment,
+            key_variable=key_variable,
+            passed_on=("CLAUDE_CONFIG_DIR",),
+            settings={"DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1"},
+            find=find,
+        )

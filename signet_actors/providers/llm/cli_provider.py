@@ -1,0 +1,134 @@
+"""What every command-line model has in common: where its program is, what it is given, what its end means."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Ending, clean_environment, run_cli
+from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
+from signet_actors.providers.quoting import quotable
+
+Finder = Callable[[str], str | None]
+"""From the name of a program to its path, None when it is not installed."""
+
+_QUOTED_BYTES: Final = 4096
+
+
+def program_finder(environment: Mapping[str, str]) -> Finder:
+    """Looks along the ``PATH`` of ``environment``."""
+    return lambda program: shutil.which(program, path=environment.get("PATH"))
+
+
+class CliProvider:
+    """One model of one command-line agent. Each call is a process, in an empty directory of this provider's own.
+
+    ``program`` is looked for at each call: it may be installed, updated or removed while the daemon runs.
+    ``key_variable`` names the one variable with a key that the program is given; without it, it uses its own log-in.
+    """
+
+    endpoint: Final = None
+
+    def __init__(
+        self,
+        name: str,
+        program: str,
+        model: str,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        key_variable: str = "",
+        settings: Mapping[str, str] | None = None,
+        passed_on: Sequence[str] = (),
+        find: Finder | None = None,
+    ) -> None:
+        self.name = name
+        self.model = model
+        self._program = program
+        self._arguments = tuple(arguments)
+        self._find = find or program_finder(environment)
+        also = (*passed_on, key_variable) if key_variable else tuple(passed_on)
+        self._environment = {**clean_environment(environment, also=also), **(settings or {})}
+        self._secret = environment.get(key_variable, "") if key_variable else ""
+        self._key_variable = key_variable
+        self._directory: Path | None = None
+        self._running: set[asyncio.Task[CliOutcome]] = set()
+
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        """As the protocol says. ``max_tokens`` has no effect: these programs have no such option."""
+        del max_tokens
+        path = self._find(self._program)
+        if path is None:
+            raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._not_found())
+        command = CliCommand(path, self._arguments, self._environment, self._own_directory(), MAX_ANSWER_BYTES)
+        task = asyncio.ensure_future(run_cli(command, prompt.encode("utf-8", "replace"), timeout_ms=timeout_ms))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            outcome = await task
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"{self._program} was stopped") from None
+        except OSError as error:
+            raise ProviderError(
+                ProviderErrorKind.UNAVAILABLE, f"{self._program} cannot be started ({error.strerror})"
+            ) from error
+        return self._generated(prompt, outcome, timeout_ms)
+
+    async def available(self) -> Availability:
+        """That the program is installed is all that can be known without paying."""
+        path = self._find(self._program)
+        if path is None:
+            return Availability(False, self._not_found())
+        if self._key_variable and not self._secret:
+            return Availability(False, f"the environment variable {self._key_variable} holds no key")
+        return Availability(True, f"{self._program} is installed; whether it is logged in shows at the first call")
+
+    async def close(self) -> None:
+        for task in tuple(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        directory, self._directory = self._directory, None
+        if directory is not None:
+            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+    def _generated(self, prompt: str, outcome: CliOutcome, timeout_ms: int) -> Generated:
+        match outcome.ending:
+            case Ending.TIMED_OUT:
+                raise ProviderError(ProviderErrorKind.TIMEOUT, f"{self._program} gave no answer within {timeout_ms} ms")
+            case Ending.TOO_MUCH:
+                raise ProviderError(
+                    ProviderErrorKind.MALFORMED, f"{self._program} printed more than {MAX_ANSWER_BYTES} bytes"
+                )
+            case Ending.STOPPED:
+                raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"{self._program} was stopped")
+            case Ending.EXITED:
+                pass
+        if outcome.exit_code != 0:
+            said = quotable((outcome.errors or outcome.output)[:_QUOTED_BYTES], self._secret)
+            raise ProviderError(
+                ProviderErrorKind.HTTP,
+                f"{self._program} ended with exit code {outcome.exit_code}" + (f": {said}" if said else ""),
+            )
+        text = outcome.output.decode("utf-8", "replace").strip()
+        if not text:
+            raise ProviderError(ProviderErrorKind.MALFORMED, f"{self._program} answered with no text")
+        return Generated(text, estimated_tokens(prompt), estimated_tokens(text), estimated=True)
+
+    def _not_found(self) -> str:
+        return f"the program {self._program} is not installed, or not on the daemon's PATH"
+
+    def _own_directory(self) -> Path:
+        """Empty, private and far from any project: an agent reads the instructions that lie where it is started."""
+        if self._directory is None or not self._directory.is_dir():
+            with contextlib.suppress(OSError):
+                self._directory = Path(tempfile.mkdtemp(prefix="signet-cli-"))
+        return self._directory or Path("/")

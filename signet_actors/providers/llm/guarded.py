@@ -1,0 +1,257 @@
+"""What stands between the pipeline and every provider: a place among few, a circuit breaker, the day's budget, a
+deadline, and a record of how it went.
+
+A call waits for a place, then asks the breaker, then the budget, and only then goes out; so a circuit that opened
+while it waited stops it. Nothing is held while it waits but its prompt.
+
+A failed call is charged to the job only if the provider is there (``ProviderError.costs_attempt``): when a call timed
+out or broke off, the provider's own check tells a provider that is away or stuck from a prompt that it cannot stomach.
+The same check goes before the probe of a half-open circuit, so that a provider that is down for hours is asked once per
+pause, at no job's cost.
+
+Source: decisions.md 14 and 18; reliability.md R11.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, NoReturn, Protocol
+
+from signet_actors.domain.providers import CircuitState, ProviderReport
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker, Permit
+from signet_actors.providers.llm.outcomes import Outcome, OutcomeRing
+from signet_actors.providers.llm.provider import Availability, Generated, LlmProvider, estimated_tokens
+from signet_actors.runtime.clock import Clock
+
+_NS_A_MS: Final = 1_000_000
+_OVERTIME_MS: Final = 10_000
+"""Beyond its deadline a provider may need this long to clean up after itself; then it is cancelled."""
+_PROBE_LOOK_MS: Final = 1000
+"""While a probe is out, whoever waits for its end looks again after this time."""
+_EXPECTED_ANSWER_TOKENS: Final = 512
+_WAITING_A_PLACE: Final = 32
+
+UNSURE: Final = frozenset({ProviderErrorKind.TIMEOUT, ProviderErrorKind.HTTP})
+"""Kinds that may be the provider's fault or the prompt's."""
+
+
+class Budget(Protocol):
+    """The day's calls and tokens, kept durably by somebody else."""
+
+    async def reserve(self, *, calls: int, tokens: int) -> int | None:
+        """None when so much is left, and now taken; else after how many ms there may be some again."""
+        ...
+
+    async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
+        """What a granted call really took replaces what was reserved; None when it came to nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GuardLimits:
+    """``concurrency`` calls at once, and the breaker's policy."""
+
+    concurrency: int = 2
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+
+
+class GuardedProvider:
+    """``inner``, guarded; itself a provider. One event loop only."""
+
+    def __init__(
+        self, inner: LlmProvider, clock: Clock, limits: GuardLimits | None = None, budget: Budget | None = None
+    ) -> None:
+        limits = limits or GuardLimits()
+        self._inner = inner
+        self._clock = clock
+        self._budget = budget
+        self._places = asyncio.Semaphore(limits.concurrency)
+        self._most_waiting = limits.concurrency * _WAITING_A_PLACE
+        self._waiting = 0
+        self._breaker = CircuitBreaker(limits.breaker)
+        self._ring = OutcomeRing()
+        self._errors: Counter[str] = Counter()
+        self._calls = 0
+        self._in_flight = 0
+        self._tokens_in = 0
+        self._tokens_out = 0
+        self._cost_microusd = 0
+        self._last_error = ""
+        self._budget_until_ms = 0
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    @property
+    def endpoint(self) -> str | None:
+        return self._inner.endpoint
+
+    @property
+    def waits_ms(self) -> int:
+        """How long it is of no use to lease a job that needs this provider; 0 when a call may be made now."""
+        now = self._now_ms()
+        probe_ms = _PROBE_LOOK_MS if self._breaker.probing else 0
+        return max(self._breaker.waits_ms(now), self._budget_until_ms - now, probe_ms)
+
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        """As the protocol says; the deadline begins when the call goes out, and waiting for a place takes no longer
+        than that deadline either.
+        """
+        await self._take_place(timeout_ms)
+        try:
+            permit = self._admit()
+            try:
+                if permit.probe:
+                    await self._check_before_probe(permit)
+                tokens = estimated_tokens(prompt) + (max_tokens or _EXPECTED_ANSWER_TOKENS)
+                await self._reserve(tokens)
+            except BaseException:
+                self._breaker.abandoned(permit)
+                raise
+            return await self._call(permit, prompt, timeout_ms, max_tokens, tokens)
+        finally:
+            self._places.release()
+
+    async def available(self) -> Availability:
+        return await self._inner.available()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def report(self) -> ProviderReport:
+        """How it has been doing, for ``signet providers`` and ``/api/status``."""
+        now = self._now_ms()
+        return ProviderReport(
+            name=self.name,
+            model=self.model,
+            circuit=self._breaker.state(now),
+            waits_ms=self.waits_ms,
+            waits_for=self._waits_for(now),
+            recent=self._ring.counts,
+            calls=self._calls,
+            in_flight=self._in_flight,
+            tokens_in=self._tokens_in,
+            tokens_out=self._tokens_out,
+            cost_microusd=self._cost_microusd,
+            errors=dict(self._errors),
+            last_error=self._last_error,
+        )
+
+    async def _take_place(self, timeout_ms: int) -> None:
+        if self._places.locked() and self._waiting >= self._most_waiting:
+            raise self._refusal(f"has {self._waiting} calls waiting already", retry_after_ms=timeout_ms)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self._places.acquire()
+        except TimeoutError:
+            raise self._refusal("is busy with other calls", retry_after_ms=timeout_ms) from None
+        finally:
+            self._waiting -= 1
+
+    def _admit(self) -> Permit:
+        now = self._now_ms()
+        permit = self._breaker.admit(now)
+        if permit is None:
+            raise self._refusal(self._pause_words(now), retry_after_ms=max(self._breaker.waits_ms(now), _PROBE_LOOK_MS))
+        return permit
+
+    async def _check_before_probe(self, permit: Permit) -> None:
+        found = await self._inner.available()
+        if not found.ok:
+            self._last_error = found.detail
+            now = self._now_ms()
+            self._breaker.failed(permit, now)
+            raise self._refusal(self._pause_words(now), retry_after_ms=self._breaker.waits_ms(now))
+
+    async def _reserve(self, tokens: int) -> None:
+        if self._budget is None:
+            return
+        wait_ms = await self._budget.reserve(calls=1, tokens=tokens)
+        if wait_ms is None:
+            self._budget_until_ms = 0
+            return
+        self._budget_until_ms = self._now_ms() + wait_ms
+        self._errors[ProviderErrorKind.OVER_BUDGET] += 1
+        raise ProviderError(
+            ProviderErrorKind.OVER_BUDGET, f"{self.name} has used up today's calls or tokens", retry_after_ms=wait_ms
+        )
+
+    async def _call(
+        self, permit: Permit, prompt: str, timeout_ms: int, max_tokens: int | None, tokens: int
+    ) -> Generated:
+        answer: Generated | None = None
+        self._calls += 1
+        self._in_flight += 1
+        try:
+            async with asyncio.timeout((timeout_ms + _OVERTIME_MS) / 1000):
+                answer = await self._inner.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens)
+            self._breaker.succeeded(permit)
+        except ProviderError as error:
+            await self._blame(permit, error)
+        except TimeoutError:
+            await self._blame(
+                permit, ProviderError(ProviderErrorKind.TIMEOUT, f"{self.name} gave no answer within {timeout_ms} ms")
+            )
+        except BaseException:
+            # Cancelled: nothing is known about the provider.
+            self._breaker.abandoned(permit)
+            raise
+        finally:
+            self._in_flight -= 1
+            if self._budget is not None:
+                await self._budget.settle(reserved_tokens=tokens, spent=answer)
+        self._ring.record(Outcome.SUCCESS)
+        self._tokens_in += answer.tokens_in
+        self._tokens_out += answer.tokens_out
+        self._cost_microusd += answer.cost_microusd or 0
+        return answer
+
+    async def _blame(self, permit: Permit, error: ProviderError) -> NoReturn:
+        """The failure is on record, and whoever is at fault pays for it."""
+        timed_out = error.kind is ProviderErrorKind.TIMEOUT
+        self._ring.record(Outcome.TIMEOUT if timed_out else Outcome.FAILURE)
+        self._errors[error.kind] += 1
+        self._last_error = error.detail
+        self._breaker.failed(permit, self._now_ms(), retry_after_ms=_told_to_wait_ms(error))
+        if error.kind in UNSURE and not (await self._inner.available()).ok:
+            raise ProviderError(
+                ProviderErrorKind.UNAVAILABLE, error.detail, retry_after_ms=error.retry_after_ms
+            ) from error
+        raise error
+
+    def _refusal(self, words: str, *, retry_after_ms: int) -> ProviderError:
+        """No call was made."""
+        return ProviderError(
+            ProviderErrorKind.UNAVAILABLE, f"{self.name} {words}", retry_after_ms=max(1, retry_after_ms)
+        )
+
+    def _pause_words(self, now_ms: int) -> str:
+        if self._breaker.state(now_ms) is CircuitState.HALF_OPEN:
+            return f"is being tried by another call; it failed before: {self._last_error}"
+        return f"is not called for another {-(-self._breaker.waits_ms(now_ms) // 1000)} s: {self._last_error}"
+
+    def _waits_for(self, now_ms: int) -> str:
+        if self._breaker.state(now_ms) is not CircuitState.CLOSED:
+            return f"{self.name} {self._pause_words(now_ms)}"
+        if self._budget_until_ms > now_ms:
+            return f"{self.name} has used up today's calls or tokens (extraction.dailyCallLimit, dailyTokenLimit)"
+        return ""
+
+    def _now_ms(self) -> int:
+        return self._clock.monotonic_ns() // _NS_A_MS
+
+
+def _told_to_wait_ms(error: ProviderError) -> int | None:
+    """The pause that the provider itself asked for; one that only limits its rate is given a short one at least."""
+    if error.kind is ProviderErrorKind.RATE_LIMITED:
+        return error.retry_after_ms or 1000
+    return error.retry_after_ms

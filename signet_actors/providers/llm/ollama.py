@@ -1,0 +1,117 @@
+"""Ollama: prompts to a model on this machine or another one, over its own HTTP interface.
+
+Source: memory-pipeline.txt "Provider Abstraction" (OllamaProvider); decisions.md 18.
+Departs: the context is sized to the prompt, in few steps because a change reloads the model: Ollama's own default cuts
+the prompt silently. Chains of thought are switched off, because a small model spends its whole deadline on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.http_calls import HttpCalls
+from signet_actors.providers.llm.provider import (
+    AVAILABILITY_TIMEOUT_MS,
+    MAX_ANSWER_BYTES,
+    Availability,
+    Generated,
+    estimated_tokens,
+)
+
+DEFAULT_ENDPOINT: Final = "http://localhost:11434"
+DEFAULT_MODEL: Final = "qwen3:4b"
+_CONTEXT_STEPS: Final = (8192, 16_384, 32_768)
+_ANSWER_TOKENS: Final = 2048
+
+
+class _Answer(msgspec.Struct):
+    response: str
+    prompt_eval_count: Any = None
+    eval_count: Any = None
+
+
+class _Model(msgspec.Struct):
+    name: str = ""
+    model: str = ""
+
+
+class Tags(msgspec.Struct):
+    """The models that an Ollama server has."""
+
+    models: list[_Model] | None = None
+
+    def have(self, model: str) -> bool:
+        """``model`` is among them; without a tag it means ``latest``."""
+        wanted = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
+        return any(wanted in {known.name, known.model} for known in self.models or ())
+
+
+class OllamaProvider:
+    """One model of one Ollama server."""
+
+    name: Final = "ollama"
+
+    def __init__(self, endpoint: str = "", model: str = "") -> None:
+        self.model = model or DEFAULT_MODEL
+        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)
+
+    @property
+    def endpoint(self) -> str:
+        return self._calls.endpoint
+
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        options: dict[str, float] = {"temperature": 0, "num_ctx": _context(prompt, max_tokens or _ANSWER_TOKENS)}
+        if max_tokens is not None:
+            options["num_predict"] = max_tokens
+        answer = await self._calls.post(
+            "/api/generate",
+            {"model": self.model, "prompt": prompt, "stream": False, "think": False, "options": options},
+            _Answer,
+            timeout_ms=timeout_ms,
+        )
+        if not answer.response.strip():
+            raise ProviderError(ProviderErrorKind.MALFORMED, f"Ollama answered with no text (model {self.model})")
+        counted_in, counted_out = token_count(answer.prompt_eval_count), token_count(answer.eval_count)
+        return Generated(
+            answer.response,
+            counted_in if counted_in is not None else estimated_tokens(prompt),
+            counted_out if counted_out is not None else estimated_tokens(answer.response),
+            cost_microusd=0,
+            estimated=counted_in is None or counted_out is None,
+        )
+
+    async def available(self) -> Availability:
+        return await server_has_model(self._calls, self.model)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+async def server_has_model(calls: HttpCalls, model: str) -> Availability:
+    """Whether the server answers and has ``model``, within three seconds."""
+    try:
+        tags = await calls.get("/api/tags", Tags, timeout_ms=AVAILABILITY_TIMEOUT_MS)
+    except ProviderError as error:
+        return Availability(False, f"{error.detail}; start it with: ollama serve")
+    if not tags.have(model):
+        return Availability(False, f"Ollama answers but has no model {model}; get it with: ollama pull {model}")
+    return Availability(True, f"Ollama answers at {calls.endpoint} and has {model}")
+
+
+def server_address(endpoint: str) -> str:
+    """``endpoint`` without the path of either of its interfaces, which people copy along; the default when empty."""
+    address = (endpoint or DEFAULT_ENDPOINT).rstrip("/")
+    return address.removesuffix("/v1").removesuffix("/api").rstrip("/")
+
+
+def token_count(value: object) -> int | None:
+    """A count that a server gave, None where it is not one."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else None
+
+
+def _context(prompt: str, answer_tokens: int) -> int:
+    needed = estimated_tokens(prompt) + answer_tokens
+    return next((step for step in _CONTEXT_STEPS if needed <= step), _CONTEXT_STEPS[-1])

@@ -1,0 +1,146 @@
+"""Any server that speaks OpenAI's chat completions: hosted ones, and vLLM, llama.cpp or LM Studio on this machine.
+
+Source: decisions.md 18 and 43; wire format: OpenAI's API reference, "Chat completions" and "Models".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.http_calls import HttpCalls
+from signet_actors.providers.llm.ollama import token_count
+from signet_actors.providers.llm.provider import (
+    AVAILABILITY_TIMEOUT_MS,
+    MAX_ANSWER_BYTES,
+    Availability,
+    Generated,
+    estimated_tokens,
+)
+
+DEFAULT_ENDPOINT: Final = "https://api.openai.com/v1"
+_OWN_HOST: Final = "api.openai.com"
+_MAX_KEY_CHARS: Final = 4096
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
+    cost: Any = None
+    """In US dollars; only some servers tell."""
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+class _Model(msgspec.Struct):
+    id: str = ""
+
+
+class _Models(msgspec.Struct):
+    data: list[_Model] | None = None
+
+
+class OpenAiCompatibleProvider:
+    """One model of one server. ``key`` None sends none."""
+
+    name: Final = "openai"
+
+    def __init__(self, endpoint: str, model: str, key: str | None) -> None:
+        self.model = model
+        self._calls = HttpCalls(
+            "the OpenAI-compatible server", server_address(endpoint), key=key, max_bytes=MAX_ANSWER_BYTES
+        )
+        # OpenAI itself refuses the older name, which is the only one that most others know.
+        own = urlsplit(self._calls.endpoint).hostname == _OWN_HOST
+        self._limit_field = "max_completion_tokens" if own else "max_tokens"
+
+    @property
+    def endpoint(self) -> str:
+        return self._calls.endpoint
+
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": "user", "content": prompt}],
+            "stream": False,
+        }
+        if max_tokens is not None:
+            body[self._limit_field] = max_tokens
+        answer = await self._calls.post("/chat/completions", body, _Answer, timeout_ms=timeout_ms)
+        text = answer.choices[0].message.content if answer.choices else None
+        if text is None or not text.strip():
+            raise ProviderError(
+                ProviderErrorKind.MALFORMED, f"the OpenAI-compatible server answered with no text (model {self.model})"
+            )
+        usage = answer.usage or _Usage()
+        counted_in, counted_out = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
+        return Generated(
+            text,
+            counted_in if counted_in is not None else estimated_tokens(prompt),
+            counted_out if counted_out is not None else estimated_tokens(text),
+            cost_microusd=_microusd(usage.cost),
+            estimated=counted_in is None or counted_out is None,
+        )
+
+    async def available(self) -> Availability:
+        return await server_lists_model(self._calls, self.model)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+async def server_lists_model(calls: HttpCalls, model: str) -> Availability:
+    """Whether the server answers, takes the key and does not deny having ``model``, within three seconds."""
+    try:
+        models = await calls.get("/models", _Models, timeout_ms=AVAILABILITY_TIMEOUT_MS)
+    except ProviderError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return Availability(True, f"the server at {calls.endpoint} answers; it does not list its models")
+        return Availability(False, error.detail)
+    if models.data and not any(known.id == model for known in models.data):
+        return Availability(False, f"the server at {calls.endpoint} answers but does not list the model {model}")
+    return Availability(True, f"the server at {calls.endpoint} answers")
+
+
+def server_address(endpoint: str) -> str:
+    """``endpoint``, with the customary ``/v1`` when it names a host alone; OpenAI's own when empty."""
+    address = (endpoint or DEFAULT_ENDPOINT).rstrip("/")
+    return address if urlsplit(address).path else f"{address}/v1"
+
+
+def key_from(environment: Mapping[str, str], variable: str) -> str | None:
+    """The key in ``variable``, None when none is named.
+
+    Raises ``ProviderError`` when it is named and not there, or holds what no key can be; never says what it holds.
+    """
+    if not variable:
+        return None
+    key = environment.get(variable, "").strip()
+    if not key:
+        raise ProviderError(ProviderErrorKind.REFUSED, f"the environment variable {variable} holds no key")
+    if len(key) > _MAX_KEY_CHARS or not key.isascii() or not key.isprintable() or " " in key:
+        raise ProviderError(ProviderErrorKind.REFUSED, f"what the environment variable {variable} holds is not a key")
+    return key
+
+
+def _microusd(cost: object) -> int | None:
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not math.isfinite(cost) or not 0 <= cost < 1e6:
+        return None
+    return round(cost * 1_000_000)

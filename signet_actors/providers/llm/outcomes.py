@@ -1,0 +1,46 @@
+"""How the last calls to a provider ended.
+
+Source: architecture.txt "Provider tracker"; wire.md 2.1 (``recentTotal`` and so on).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from enum import Enum
+from typing import Final
+
+from signet_actors.domain.providers import OutcomeCounts
+
+RING_ENTRIES: Final = 100
+
+
+class Outcome(Enum):
+    """The end of one call."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+
+
+class OutcomeRing:
+    """The last outcomes and their totals; the totals follow each entry that leaves."""
+
+    def __init__(self, capacity: int = RING_ENTRIES) -> None:
+        self._entries: deque[Outcome] = deque(maxlen=capacity)
+        self._totals: Counter[Outcome] = Counter()
+
+    def record(self, outcome: Outcome) -> None:
+        """``outcome`` is the newest; the oldest is gone if the ring was full."""
+        if len(self._entries) == self._entries.maxlen:
+            self._totals[self._entries[0]] -= 1
+        self._entries.append(outcome)
+        self._totals[outcome] += 1
+
+    @property
+    def counts(self) -> OutcomeCounts:
+        return OutcomeCounts(
+            total=len(self._entries),
+            successes=self._totals[Outcome.SUCCESS],
+            failures=self._totals[Outcome.FAILURE],
+            timeouts=self._totals[Outcome.TIMEOUT],
+        )

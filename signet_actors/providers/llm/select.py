@@ -1,0 +1,161 @@
+"""From configuration to the one provider that answers prompts, with the reason in words.
+
+``auto`` is Ollama when it answers and has the model, else none: what may cost money is used only when it is named.
+A choice is made anew at each call of ``select_provider``; whoever got ``none`` asks again after a while, because a
+server may be started or a model pulled at any time.
+
+Source: decisions.md 18 and 43; memory-pipeline.txt "Provider Abstraction".
+Departs: the reference falls back to a paid command-line program when Ollama is away; silent cost is the loudest
+complaint about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from signet_actors.config.checks import is_loopback
+from signet_actors.config.schema import ExtractionConfig
+from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, Selection
+from signet_actors.errors import ProviderError
+from signet_actors.providers.llm.breaker import BreakerPolicy
+from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
+from signet_actors.providers.llm.cli_provider import Finder
+from signet_actors.providers.llm.guarded import GuardLimits
+from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider
+from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
+from signet_actors.providers.llm.opencode import OpencodeProvider
+from signet_actors.providers.llm.provider import LlmProvider
+
+PAID_CALLS_A_DAY: Final = 2000
+PAID_TOKENS_A_DAY: Final = 2_000_000
+"""What a provider that may cost money is held to when the configuration sets no limit."""
+
+HOW_TO_GET_ONE: Final = (
+    f"install Ollama (https://ollama.com) and run: ollama pull {DEFAULT_MODEL}; or name another provider in "
+    "memory.pipelineV2.extraction.provider"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """``provider`` is None when nobody answers prompts; ``selection`` says why."""
+
+    provider: LlmProvider | None
+    selection: Selection
+
+
+async def select_provider(
+    config: ExtractionConfig, environment: Mapping[str, str], *, find: Finder | None = None
+) -> Selected:
+    """The provider that ``config`` comes to now; its owner closes it. Takes at most some three seconds.
+
+    A provider that is named is returned even while it cannot be reached: its circuit breaker deals with that. Never
+    raises.
+    """
+    match config.provider:
+        case "none":
+            return _nobody(config, "memory.pipelineV2.extraction.provider is none")
+        case "auto":
+            return await _automatic(config)
+        case "ollama":
+            return await _named(config, OllamaProvider(config.endpoint, config.model))
+        case "openai":
+            return await _openai(config, environment)
+        case "claude-code":
+            return await _named(
+                config,
+                ClaudeCodeProvider(config.model, environment=environment, key_variable=config.api_key_env, find=find),
+            )
+        case "opencode":
+            return await _named(
+                config,
+                OpencodeProvider(config.model, environment=environment, key_variable=config.api_key_env, find=find),
+            )
+
+
+def daily_limits(config: ExtractionConfig, selection: Selection) -> DailyLimits:
+    """The day's limits: what the configuration sets, else none for what costs nothing."""
+    return DailyLimits(
+        config.daily_call_limit or (PAID_CALLS_A_DAY if selection.may_cost else 0),
+        config.daily_token_limit or (PAID_TOKENS_A_DAY if selection.may_cost else 0),
+    )
+
+
+def guard_limits(config: ExtractionConfig) -> GuardLimits:
+    """How calls to the provider are held back."""
+    breaker = config.breaker
+    return GuardLimits(
+        config.concurrency, BreakerPolicy(breaker.failures, breaker.cooldown_ms, breaker.max_cooldown_ms)
+    )
+
+
+async def _automatic(config: ExtractionConfig) -> Selected:
+    provider = OllamaProvider(config.endpoint, config.model)
+    found = await provider.available()
+    if not found.ok:
+        await provider.close()
+        return _nobody(config, "the provider is auto, and Ollama is not there or lacks the model", found.detail)
+    return Selected(
+        provider,
+        Selection(
+            configured=config.provider,
+            name=provider.name,
+            model=provider.model,
+            reason="the provider is auto, and Ollama answers and has the model",
+            available=True,
+            detail=found.detail,
+            endpoint=provider.endpoint,
+            may_cost=_may_cost(provider),
+        ),
+    )
+
+
+async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> Selected:
+    if not config.model:
+        return _nobody(config, "the provider openai needs memory.pipelineV2.extraction.model")
+    try:
+        key = key_from(environment, config.api_key_env)
+    except ProviderError as error:
+        return _nobody(config, f"the provider openai has no key: {error.detail}")
+    return await _named(config, OpenAiCompatibleProvider(config.endpoint, config.model, key))
+
+
+async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
+    found = await provider.available()
+    return Selected(
+        provider,
+        Selection(
+            configured=config.provider,
+            name=provider.name,
+            model=provider.model,
+            reason=f"the configuration names {config.provider}",
+            available=found.ok,
+            detail=found.detail,
+            endpoint=provider.endpoint,
+            may_cost=_may_cost(provider),
+        ),
+    )
+
+
+def _nobody(config: ExtractionConfig, reason: str, detail: str = HOW_TO_GET_ONE) -> Selected:
+    return Selected(
+        None,
+        Selection(
+            configured=config.provider,
+            name=NO_PROVIDER,
+            model="",
+            reason=reason,
+            available=False,
+            detail=detail,
+        ),
+    )
+
+
+def _may_cost(provider: LlmProvider) -> bool:
+    """Whatever is not a server on this machine, or Ollama on another one, may be paid for."""
+    if provider.endpoint is None:
+        return True
+    return provider.name != OllamaProvider.name and not is_loopback(urlsplit(provider.endpoint).hostname or "")
