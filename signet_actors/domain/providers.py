@@ -82,3 +82,10 @@ class ProviderReport(msgspec.Struct, frozen=True):
     cost_microusd: int
     errors: dict[str, int]
     last_error: str
+
+
+class ModelState(msgspec.Struct, frozen=True):
+    """Which provider was chosen and why, and how it has been doing; ``report`` is None while nobody answers prompts."""
+
+    selection: Selection
+    report: ProviderReport | None

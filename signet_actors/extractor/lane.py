@@ -1,7 +1,8 @@
 """One kind of job: taken from the writer as slots come free, each worked on in a task of its own under its lease.
 
-Nothing is asked for while nothing could be done with it: a kind that needs a model takes no job while the model's circuit
-is open, so that an outage spends no attempt. An idle lane holds one parked question at the writer and costs nothing.
+Nothing is asked for while nothing could be done with it: a kind that needs a model takes no job while the model's
+circuit is open, so that an outage spends no attempt. An idle lane holds one parked question at the writer and costs
+nothing.
 
 How the end of an attempt is reported:
 
@@ -22,7 +23,7 @@ Source: memory-pipeline.txt "Worker Model"; decisions.md 11-15; reliability.md R
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from signet_actors.config.schema import Config
@@ -35,8 +36,6 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
-
     from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
 
 WATCH_MS = 25_000
@@ -90,7 +89,9 @@ class JobRun:
     """One attempt at one job, while its lease is held."""
 
     def __init__(self, job: LeasedJob, writer: AsyncRef, clock: Clock, trace_id: str) -> None:
+        assert job.subject is not None, "the writer hands out no job whose memory is gone"
         self.job = job
+        self.subject = job.subject
         self.trace_id = trace_id
         self.began_ns = clock.monotonic_ns()
         self._writer = writer
@@ -135,14 +136,11 @@ class Lane:
         kind: JobKind,
         actor: AsyncActor,
         writer: AsyncRef,
-        log: FilteringBoundLogger,
-        config: Callable[[], Config],
     ) -> None:
         self._kind = kind
         self._actor = actor
         self._writer = writer
-        self._log = log.bind(job_kind=kind.name)
-        self._config = config
+        self._log = actor.log.bind(job_kind=kind.name)
         self._running: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
@@ -162,7 +160,7 @@ class Lane:
         """The lane as it is now."""
         return LaneState(
             kind=self._kind.name,
-            slots=self._kind.slots(self._config()),
+            slots=self._kind.slots(self._actor.config),
             running=len(self._running),
             paused_because=self._paused_because,
             done=self.done,
@@ -178,12 +176,12 @@ class Lane:
     async def _run(self) -> None:
         while not self._draining:
             self._changed.clear()
-            pause = self._kind.pause(self._config())
+            pause = self._kind.pause(self._actor.config)
             self._note_pause(pause)
             if pause is not None:
                 await self._until_changed(pause.for_ms)
                 continue
-            free = min(self._kind.slots(self._config()), self._kind.limit()) - len(self._running)
+            free = min(self._kind.slots(self._actor.config), self._kind.limit()) - len(self._running)
             if free <= 0:
                 await self._until_changed(None)
             elif not await self._take(free):
@@ -223,14 +221,14 @@ class Lane:
 
     async def _take(self, free: int) -> bool:
         """False when the writer has no job of this kind that may run now."""
-        lease_ms = self._config().memory.pipeline_v2.worker.lease_timeout_ms
+        lease_ms = self._actor.config.memory.pipeline_v2.worker.lease_timeout_ms
         try:
             leased = await self._writer.ask(
                 LeaseJobs((self._kind.name,), free, lease_ms), timeout_ms=_ANSWER_MS, trace_id=""
             )
         except SignetError as error:
             self._log.info("no_lease", reason=error.detail)
-            await self._until_changed(self._config().memory.pipeline_v2.worker.poll_ms)
+            await self._until_changed(self._actor.config.memory.pipeline_v2.worker.poll_ms)
             return True
         for job in leased.jobs:
             sync_point("extractor.leased")
@@ -244,7 +242,7 @@ class Lane:
         self.wake()
 
     async def _until_ready(self) -> None:
-        """The writer has said that there is a job, or something has changed here. The parked question outlives changes."""
+        """The writer has said that there is a job, or something has changed here, which the question outlives."""
         if self._watching is None or self._watching.done():
             self._watching = self._actor.spawn(self._watch())
         await self._changed.wait()
@@ -255,7 +253,7 @@ class Lane:
                 WatchJobs((self._kind.name,), WATCH_MS), timeout_ms=WATCH_MS + _ANSWER_MS, trace_id=""
             )
         except SignetError:
-            await asyncio.sleep(self._config().memory.pipeline_v2.worker.poll_ms / 1000)
+            await asyncio.sleep(self._actor.config.memory.pipeline_v2.worker.poll_ms / 1000)
         self.wake()
 
     async def _attempt(self, job: LeasedJob, lease_ms: int) -> None:

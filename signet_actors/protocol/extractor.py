@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from signet_actors.protocol.decider import ModelState
+from signet_actors.domain.providers import ModelState
 from signet_actors.protocol.message import Failure, Message, Request
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
 
@@ -305,17 +306,6 @@ class FindForgetCandidates(Request[ForgetCandidatesFound], frozen=True, tag="sea
     query: str | None = None
     filters: Filters = Filters()
     limit: int = 20
-
-
-class Candidate(msgspec.Struct, frozen=True):
-    """A stored memory that a fact is compared with; ``version`` is the one whose ``content`` this is."""
-
-    id: str
-    version: int
-    type: str
-    content: str
-    pinned: bool
-    score: float
 
 
 class CandidatesFound(Message, frozen=True, tag="searcher.candidates_found"):

@@ -147,7 +147,9 @@ class AsyncActor(AsyncProcess):
         )
         self._mailboxes.append(box)
 
-    async def ask_searcher(self, request: Request[R], *, trace_id: str = "", timeout_ms: int) -> R:
+    async def ask_searcher(
+        self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()
+    ) -> R:
         """An answer of the least busy searcher that is up; raises Unavailable when there is none."""
         names = [child.name for child in self.tree.children if child.role == "searcher" and child.state == UP]
         if not names:
@@ -159,7 +161,7 @@ class AsyncActor(AsyncProcess):
                 )
                 self._searchers[name] = AsyncRef(asks)
         ref = min((self._searchers[name] for name in names), key=len)
-        return await ref.ask(request, trace_id=trace_id, timeout_ms=timeout_ms)
+        return await ref.ask(request, trace_id=trace_id, timeout_ms=timeout_ms, frames=frames)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """The task runs; an exception that leaves it sets ``crashed``."""

@@ -292,7 +292,7 @@ class ScriptedProvider:
                 return False
             case "die":
                 # From another task: this one is among those that end.
-                self._loop.create_task(self._die())  # noqa: RUF006 - the loop outlives it
+                self._loop.create_task(self._die())
                 await reader.read()
                 return False
             case "huge":

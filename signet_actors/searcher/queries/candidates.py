@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.protocol.memories import Filters, ReadScope
-from signet_actors.protocol.searcher import Candidate, CandidatesFound, FindCandidates, Recall
+from signet_actors.protocol.searcher import CandidatesFound, FindCandidates, Recall
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.snapshot import Snapshot
@@ -55,6 +56,4 @@ def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[byt
             {"ids": msgspec.json.encode([row.id for row in own]).decode()},
         )
     )
-    return CandidatesFound(
-        [Candidate(row.id, versions[row.id], row.type, row.content, row.pinned, row.score) for row in own]
-    )
+    return CandidatesFound([Candidate(row.id, versions[row.id], row.type, row.content, row.pinned) for row in own])

@@ -1,0 +1,64 @@
+"""The decider: facts come in, candidates are looked up, a model is asked, proposals go out. Nothing is written.
+
+Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; house.md section 2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import assert_never
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.decider.decision import Deciding
+from signet_actors.protocol.decider import Decide, Decided, DeciderRequest, DeciderStatus, GetDeciderStatus
+from signet_actors.protocol.writer import WriterReply
+from signet_actors.providers.llm.chosen import ChosenProvider
+from signet_actors.runtime.async_actor import AsyncActor
+from signet_actors.runtime.mailbox import Incoming
+
+_MAX_UNANSWERED = 256
+_WRITER_ASKS = 64
+
+
+class Decider:
+    """One life of the decider."""
+
+    def __init__(self, actor: AsyncActor) -> None:
+        self._actor = actor
+        self._decisions: Counter[str] = Counter()
+
+    async def start(self) -> None:
+        """The mailbox is open. Whether a model answers is no condition: who asks is told."""
+        actor = self._actor
+        replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
+        writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
+        extraction = actor.config.memory.pipeline_v2.extraction
+        self._model = ChosenProvider(extraction, actor.clock, actor.log, writer)
+        self._deciding = Deciding(actor, self._model)
+        actor.spawn(self._model.keep())
+        requests: msgspec.msgpack.Decoder[DeciderRequest] = msgspec.msgpack.Decoder(DeciderRequest)
+        actor.open_mailbox("decider", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
+
+    def counters(self) -> dict[str, float]:
+        return {f"decided_{name}": count for name, count in self._decisions.items()}
+
+    async def reload(self, config: Config) -> None:
+        self._model.reconfigure(config.memory.pipeline_v2.extraction)
+
+    async def drain(self, grace_s: float) -> None:
+        """Whoever waits is told by the mailbox's end; the extractor, which waits for us, has left before."""
+        await self._model.close()
+
+    async def _answer(self, incoming: Incoming[DeciderRequest]) -> Decided | DeciderStatus:
+        match incoming.body:
+            case Decide() as asked:
+                decided = await self._deciding.decide(asked, incoming.frames, incoming.header)
+                proposal = decided.proposal
+                self._decisions["no_proposal" if proposal is None else proposal.action] += 1
+                return decided
+            case GetDeciderStatus():
+                return DeciderStatus(self._model.state(), dict(self._decisions))
+            case _:
+                assert_never(incoming.body)

@@ -1,0 +1,29 @@
+"""``python -m signet_actors.extractor``: the extractor process."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+
+from signet_actors.extractor.actor import Extractor
+from signet_actors.runtime.async_actor import AsyncActor
+from signet_actors.runtime.boot import read_boot
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.logs import configure_logging
+
+
+def main() -> int:
+    """The exit code of the extractor."""
+    boot = read_boot()
+    log = configure_logging(boot)
+    actor = AsyncActor(boot, SystemClock(), log, random.Random())
+
+    async def life() -> int:
+        return await actor.run(Extractor(actor))
+
+    return asyncio.run(life())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why.
+
+Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18; house.md section 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.extractor.jobs import JOB_KINDS
+from signet_actors.extractor.lane import Lane
+from signet_actors.extractor.workshop import Workshop
+from signet_actors.protocol.decider import DeciderReply
+from signet_actors.protocol.extractor import ExtractorRequest, ExtractorStatus
+from signet_actors.protocol.writer import WriterReply
+from signet_actors.providers.llm.chosen import ChosenProvider
+from signet_actors.runtime.async_actor import AsyncActor
+from signet_actors.runtime.mailbox import Incoming
+
+_MAX_UNANSWERED = 32
+_WRITER_ASKS = 256
+_DECIDER_ASKS = 200
+
+
+class Extractor:
+    """One life of the extractor."""
+
+    def __init__(self, actor: AsyncActor) -> None:
+        self._actor = actor
+        self._lanes: list[Lane] = []
+
+    async def start(self) -> None:
+        """The lanes are open. Whether a model answers is no condition: jobs wait."""
+        actor = self._actor
+        replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
+        decisions: msgspec.msgpack.Decoder[DeciderReply] = msgspec.msgpack.Decoder(DeciderReply)
+        writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
+        decider = actor.connect("decider", decisions, max_items=_DECIDER_ASKS, resend=True)
+        extraction = actor.config.memory.pipeline_v2.extraction
+        model = ChosenProvider(extraction, actor.clock, actor.log, writer, changed=self._wake)
+        self._shop = Workshop(actor, writer, decider, model)
+        self._lanes = [Lane(kind(self._shop), actor, writer) for kind in JOB_KINDS]
+        actor.spawn(model.keep())
+        for lane in self._lanes:
+            lane.start()
+        requests: msgspec.msgpack.Decoder[ExtractorRequest] = msgspec.msgpack.Decoder(ExtractorRequest)
+        actor.open_mailbox("extractor", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
+
+    def counters(self) -> dict[str, float]:
+        figures: dict[str, float] = {}
+        for lane in self._lanes:
+            state = lane.state()
+            for name in ("running", "done", "failed", "returned", "fenced"):
+                figures[f"{state.kind}_{name}"] = getattr(state, name)
+        return figures
+
+    async def reload(self, config: Config) -> None:
+        self._shop.reconfigure(config)
+        self._wake()
+
+    async def drain(self, grace_s: float) -> None:
+        """Jobs that can end within the grace have ended; the others' attempts are given back."""
+        await asyncio.gather(*(lane.drain(grace_s) for lane in self._lanes))
+        await self._shop.close()
+
+    def _wake(self) -> None:
+        for lane in self._lanes:
+            lane.wake()
+
+    async def _answer(self, _incoming: Incoming[ExtractorRequest]) -> ExtractorStatus:
+        return ExtractorStatus(
+            mode=self._shop.mode,
+            model=self._shop.model.state(),
+            lanes=[lane.state() for lane in self._lanes],
+            turned_away=dict(self._shop.turned_away),
+        )

@@ -1,0 +1,157 @@
+"""``extract``: a memory becomes facts, each fact a proposal, and the writer applies what the gates let through.
+
+All calls to models and embedders are made before the writer hears anything; then one message carries the whole result,
+and one transaction applies it and completes the job.
+
+Source: memory-pipeline.txt "Extraction Stage", "Decision Stage", "Controlled Writes"; decisions.md 16-19.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from signet_actors.config.schema import Config
+from signet_actors.domain import jobs
+from signet_actors.domain.extraction.echo import fact_refusal, source_refusal
+from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
+from signet_actors.domain.extraction.proposals import Proposal
+from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
+from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
+from signet_actors.extractor.lane import JobRun, Pause
+from signet_actors.extractor.prompts import extraction_prompt
+from signet_actors.extractor.workshop import Workshop
+from signet_actors.protocol.decider import Decide, Decided, FactOrigin
+from signet_actors.protocol.pipeline import ApplyProposals
+from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.sync_points import sync_point
+
+if TYPE_CHECKING:
+    from signet_actors.providers.embedding import Embedder, Vectors
+
+_SLOTS_A_CALL = 2
+"""While one job asks the model, another has its facts decided on and written."""
+_DECISION_MS = 120_000
+"""Longer than every call that the decider makes for one fact; its own deadlines end them."""
+_AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN})
+
+
+class Extract:
+    """See the module."""
+
+    name = jobs.EXTRACT
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+
+    def slots(self, config: Config) -> int:
+        return _SLOTS_A_CALL * config.memory.pipeline_v2.extraction.concurrency
+
+    def limit(self) -> int:
+        return model_limit(self._shop.model, self.slots(self._shop.actor.config))
+
+    def pause(self, config: Config) -> Pause | None:
+        if not config.memory.pipeline_v2.enabled:
+            return Pause("memory.pipelineV2.enabled is false")
+        return model_pause(self._shop.model)
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        return self._shop.model.healthy_since(moment_ns)
+
+    async def work(self, run: JobRun) -> None:
+        shop, subject = self._shop, run.subject
+        turned_away: Counter[str] = Counter()
+        refusal = source_refusal(subject.content)
+        if refusal is not None or not worth_extracting(subject.content):
+            turned_away[refusal or "too_short"] += 1
+            await self._apply(run, ExtractionResult(), [], turned_away, None)
+            return
+        settings = shop.pipeline.extraction
+        prompt = extraction_prompt(subject.content, shop.rng)
+        sync_point("extractor.prompt_sent")
+        answer = await shop.model.generate(prompt, timeout_ms=settings.timeout_ms)
+        result = parse_extraction(answer.text)
+        sync_point("extractor.parsed")
+        if not result.parsed:
+            raise UnusableAnswer(result.warnings[0])
+        facts = self._worth_keeping(result.facts, turned_away)
+        vectors = await shop.embed([fact.content for fact in facts])
+        sync_point("extractor.embed_done")
+        decided = await asyncio.gather(*(self._decide(run, fact, index, vectors) for index, fact in enumerate(facts)))
+        await self._apply(run, result, decided, turned_away, vectors)
+
+    def _worth_keeping(self, facts: tuple[Fact, ...], turned_away: Counter[str]) -> list[Fact]:
+        kept = []
+        for fact in facts:
+            refusal = fact_refusal(fact.content)
+            if refusal is None:
+                kept.append(fact)
+            else:
+                turned_away[refusal] += 1
+        return kept
+
+    async def _decide(self, run: JobRun, fact: Fact, index: int, vectors: tuple[Embedder, Vectors] | None) -> Decided:
+        """What the decider says. A decider that is away, or has no model, is not the job's fault."""
+        subject = run.subject
+        frames, model = [], None
+        if vectors is not None and vectors[1][index].any():
+            frames, model = [vectors[1][index].astype("<f4").tobytes()], vectors[0].model
+        origin = FactOrigin(subject.id, subject.agent_id, subject.visibility, subject.project, subject.scope)
+        try:
+            decided = await self._shop.decider.ask(
+                Decide(fact, origin, model), trace_id=run.trace_id, timeout_ms=_DECISION_MS, frames=frames
+            )
+        except SignetError as error:
+            if error.code in _AWAY:
+                raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
+            raise
+        if decided.failed and run.job.attempt < run.job.max_attempts:
+            raise UnusableAnswer(*decided.warnings[:1])
+        return decided
+
+    async def _apply(
+        self,
+        run: JobRun,
+        result: ExtractionResult,
+        decided: list[Decided],
+        turned_away: Counter[str],
+        vectors: tuple[Embedder, Vectors] | None,
+    ) -> None:
+        """The job is completed with everything that came of it."""
+        shop = self._shop
+        proposals: list[Proposal] = []
+        places: list[int] = []
+        frames: list[bytes] = []
+        warnings = list(result.warnings)
+        for index, one in enumerate(decided):
+            warnings += one.warnings
+            if one.proposal is None:
+                continue
+            proposals.append(one.proposal)
+            if vectors is not None and one.proposal.action in {"add", "update"} and vectors[1][index].any():
+                places.append(len(frames))
+                frames.append(vectors[1][index].astype("<f4").tobytes())
+            else:
+                places.append(-1)
+        await run.report(
+            ApplyProposals(
+                job_id=run.job.id,
+                lease_id=run.job.lease_id,
+                run_id=new_id(shop.actor.clock, shop.rng),
+                mode=shop.mode,
+                provider=shop.model.name,
+                model=shop.model.model,
+                proposals=tuple(proposals),
+                entities=result.entities,
+                warnings=tuple(warnings),
+                vectors=tuple(places) if frames else (),
+                vector_model=vectors[0].model if vectors is not None and frames else "",
+                dimensions=vectors[0].dimensions if vectors is not None and frames else 0,
+                repaired=result.repaired,
+                dropped=result.dropped,
+                turned_away=dict(turned_away),
+            ),
+            frames,
+        )
+        shop.turned_away.update(turned_away)

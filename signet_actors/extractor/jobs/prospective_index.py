@@ -1,0 +1,52 @@
+"""``prospective_index``: a model imagines the questions that a memory may answer, and they become findable.
+
+Source: memory-pipeline.txt "Prospective Indexing (Hints)".
+"""
+
+from __future__ import annotations
+
+from signet_actors.config.schema import Config
+from signet_actors.domain import jobs
+from signet_actors.domain.extraction.hints import parse_hints
+from signet_actors.errors import UnusableAnswer
+from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
+from signet_actors.extractor.lane import JobRun, Pause
+from signet_actors.extractor.prompts import hints_prompt
+from signet_actors.extractor.workshop import Workshop
+from signet_actors.protocol.pipeline import StoreHints
+
+_SLOTS = 2
+
+
+class ProspectiveIndex:
+    """See the module."""
+
+    name = jobs.PROSPECTIVE_INDEX
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+
+    def slots(self, config: Config) -> int:
+        return _SLOTS
+
+    def limit(self) -> int:
+        return model_limit(self._shop.model, _SLOTS)
+
+    def pause(self, config: Config) -> Pause | None:
+        if not config.memory.pipeline_v2.enabled:
+            return Pause("memory.pipelineV2.enabled is false")
+        if not config.memory.pipeline_v2.hints.enabled:
+            return Pause("memory.pipelineV2.hints.enabled is false")
+        return model_pause(self._shop.model)
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        return self._shop.model.healthy_since(moment_ns)
+
+    async def work(self, run: JobRun) -> None:
+        settings = self._shop.pipeline.hints
+        prompt = hints_prompt(run.subject.content, settings.max_count, self._shop.rng)
+        answer = await self._shop.model.generate(prompt, timeout_ms=settings.timeout_ms)
+        said = parse_hints(answer.text, run.subject.content, settings.max_count)
+        if not said.parsed:
+            raise UnusableAnswer(said.warnings[0])
+        await run.report(StoreHints(run.job.id, run.job.lease_id, said.hints))

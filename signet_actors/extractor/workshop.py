@@ -1,0 +1,93 @@
+"""What jobs work with: the model, the embedder, the decider, the configuration in force, and the count of junk.
+
+Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; decisions.md 5, 14, 22.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from signet_actors.config.schema import Config, PipelineV2Config
+from signet_actors.domain.extraction.gates import pipeline_mode
+from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
+from signet_actors.providers.llm.chosen import ChosenProvider
+from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
+
+if TYPE_CHECKING:
+    from signet_actors.providers.embedding import Embedder, Vectors
+
+
+class Workshop:
+    """Shared by all jobs of one extractor. ``turned_away`` counts by reason what was no memory."""
+
+    def __init__(self, actor: AsyncActor, writer: AsyncRef, decider: AsyncRef, model: ChosenProvider) -> None:
+        self.actor = actor
+        self.writer = writer
+        self.decider = decider
+        self.model = model
+        self.turned_away: Counter[str] = Counter()
+        self._embedder: Embedder | None = None
+        self._embedder_wanted = True
+        self._embedder_problem = ""
+        self._loading = asyncio.Lock()
+        self._embedded_ns = -1
+
+    @property
+    def rng(self) -> random.Random:
+        """The process's randomness."""
+        return self.actor.rng
+
+    @property
+    def pipeline(self) -> PipelineV2Config:
+        """The configuration in force."""
+        return self.actor.config.memory.pipeline_v2
+
+    @property
+    def mode(self) -> str:
+        """How far a run may go by the configuration in force."""
+        return pipeline_mode(self.pipeline)
+
+    def reconfigure(self, config: Config) -> None:
+        """The next call is made as ``config`` says."""
+        self.model.reconfigure(config.memory.pipeline_v2.extraction)
+        self._embedder, self._embedder_wanted = None, True
+
+    async def embedder(self) -> Embedder | None:
+        """The embedder of the configuration in force, loaded at its first use; None where there is to be none.
+
+        Raises ``ProviderError`` (UNAVAILABLE) where it cannot be had.
+        """
+        async with self._loading:
+            if self._embedder_wanted:
+                # Its import and its tables cost a quarter of a second and tens of megabytes, which an idle process saves.
+                from signet_actors.providers.select import make_embedder  # noqa: PLC0415
+
+                try:
+                    self._embedder = await asyncio.to_thread(make_embedder, self.actor.config.embedding)
+                except ConfigError as error:
+                    self._embedder_problem = error.detail
+                    raise ProviderError(ProviderErrorKind.UNAVAILABLE, error.detail) from error
+                self._embedder_wanted = False
+                self._embedder_problem = ""
+            return self._embedder
+
+    async def embed(self, texts: Sequence[str]) -> tuple[Embedder, Vectors] | None:
+        """One row for each text, and by whom; None where vectors are switched off."""
+        embedder = await self.embedder()
+        if embedder is None or not texts:
+            return None
+        vectors = await asyncio.to_thread(embedder.embed, texts)
+        self._embedded_ns = self.actor.clock.monotonic_ns()
+        return embedder, vectors
+
+    def embedded_since(self, moment_ns: int) -> bool:
+        """True when something was embedded after ``moment_ns`` (monotonic)."""
+        return self._embedded_ns > moment_ns
+
+    async def close(self) -> None:
+        """No socket and no process of a provider is left."""
+        await self.model.close()
