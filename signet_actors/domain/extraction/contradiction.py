@@ -1,0 +1,105 @@
+"""Two texts about the same subject that cannot both hold are recognised: by their words, or by what a model says.
+
+The words are read for every update and deletion; a model is asked only on request, and whatever it fails to say counts
+as no contradiction.
+
+Source: memory-pipeline.txt "Semantic Contradiction Detection", "Controlled Writes"; memory-system.txt "Contradiction
+Detection"; wire.md section 3 "Syntactic contradiction".
+Departs: "doesn't" counts as the negation that it is (wire.md calls it a miss), as do the other contractions; and words
+may hold letters of any script, so that accents do not cut them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from signet_actors.domain.extraction.facts import Warnings, confidence_of, short
+from signet_actors.domain.extraction.llm_output import read_json
+
+MIN_OVERLAP: Final = 2
+MIN_SEMANTIC_OVERLAP: Final = 3
+MIN_SEMANTIC_CONFIDENCE: Final = 0.7
+
+_NEGATIONS: Final = """
+    not no never cannot cant doesnt dont isnt wasnt wont without
+    didnt arent werent hasnt havent hadnt couldnt shouldnt wouldnt mustnt neither nor none
+"""
+NEGATIONS: Final = frozenset(_NEGATIONS.split())
+ANTONYMS: Final = (
+    ("enabled", "disabled"),
+    ("allow", "deny"),
+    ("accept", "reject"),
+    ("always", "never"),
+    ("on", "off"),
+    ("true", "false"),
+)
+
+_APOSTROPHE = re.compile(r"(?<=\w)['\u2019\u02bc](?=\w)")
+_TOKEN = re.compile(r"[^\W_]{2,}")
+_MAX_REASONING_CHARS: Final = 500
+
+
+class SemanticAnswer(Struct, frozen=True):
+    """What a model said of two texts; ``contradicts`` only if it was sure enough."""
+
+    contradicts: bool = False
+    confidence: float = 0.0
+    reasoning: str = ""
+    parsed: bool = True
+
+
+def contradiction_tokens(text: str) -> frozenset[str]:
+    """The words of ``text``, lower-case, of at least two characters; a contraction is one word."""
+    return frozenset(_TOKEN.findall(_APOSTROPHE.sub("", text.lower())))
+
+
+def syntactic_contradiction(one: str, other: str) -> bool:
+    """Whether both texts share two words and one of them negates what the other says, or says its opposite.
+
+    A text that holds both words of a pair takes no side in it. Symmetric.
+    """
+    left, right = contradiction_tokens(one), contradiction_tokens(other)
+    if len(left & right) < MIN_OVERLAP:
+        return False
+    if left.isdisjoint(NEGATIONS) is not right.isdisjoint(NEGATIONS):
+        return True
+    for pair in ANTONYMS:
+        sides = [[word in tokens for word in pair] for tokens in (left, right)]
+        if sides in ([[True, False], [False, True]], [[False, True], [True, False]]):
+            return True
+    return False
+
+
+def asks_semantic(action: str, one: str, other: str, *, enabled: bool) -> bool:
+    """Whether a model is asked about both texts: an update, three words in common, and the words show no conflict."""
+    return (
+        enabled
+        and action == "update"
+        and len(contradiction_tokens(one) & contradiction_tokens(other)) >= MIN_SEMANTIC_OVERLAP
+        and not syntactic_contradiction(one, other)
+    )
+
+
+def parse_semantic(answer: str | bytes) -> SemanticAnswer:
+    """What the model said; no contradiction where that cannot be read. Never raises.
+
+    Source: memory-pipeline.txt "Semantic Contradiction Detection"; wire.md section 3 (confidence of at least 0.7).
+    """
+    output = read_json(answer, ("contradicts",))
+    if not isinstance(output.value, dict):
+        return SemanticAnswer(parsed=False)
+    said = output.value.get("contradicts")
+    if isinstance(said, str):
+        said = {"true": True, "false": False}.get(said.strip().lower())
+    if not isinstance(said, bool):
+        return SemanticAnswer(parsed=False)
+    confidence = confidence_of(output.value.get("confidence"), Warnings())
+    reasoning = output.value.get("reasoning")
+    return SemanticAnswer(
+        contradicts=said and confidence >= MIN_SEMANTIC_CONFIDENCE,
+        confidence=confidence,
+        reasoning=short(reasoning, _MAX_REASONING_CHARS) if isinstance(reasoning, str) else "",
+    )

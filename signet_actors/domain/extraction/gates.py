@@ -1,0 +1,304 @@
+"""What becomes of each proposal is decided here and nowhere else: by the mode, the gates in their order, and the memory
+as it is now.
+
+The writer calls ``gate`` inside its transaction, with the target read in that transaction, so that nothing can change
+between the decision and its effect. An update or a deletion passes only where it was allowed, the memory is not pinned,
+is still the version that the decider saw, and nothing hints at a contradiction; a hint sends it to a person.
+
+Source: memory-pipeline.txt "Pipeline Modes", "Controlled Writes"; memory-system.txt "Shadow Mode vs. Controlled
+Writes", "History and Audit Trail"; architecture.txt "Memory Pipeline"; wire.md section 3 "Decision"; decisions.md 16.
+Departs: ``destructive_mutations_not_implemented`` is never given, because they are implemented; blocked ones bear
+``destructive_mutations_disabled``. The semantic check, which memory-pipeline.txt calls advisory, sends to review too
+(decisions.md 16). A frozen pipeline is a mode of its own beside shadow, so that the record says which of both it was.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from signet_actors.domain.extraction.proposals import DESTRUCTIVE, Proposal
+from signet_actors.domain.normalization import normalized_content, storage_content
+
+PIPELINE_ACTOR: Final = "pipeline-v2"
+SHADOW_ACTOR: Final = "pipeline-shadow"
+EXTRACTED_WHY: Final = "extracted-fact"
+DEFAULT_MIN_CONFIDENCE: Final = 0.7
+
+
+class PipelineMode(StrEnum):
+    """What the pipeline may do. FROZEN and SHADOW run and record, and change no memory."""
+
+    OFF = "off"
+    SHADOW = "shadow"
+    FROZEN = "frozen"
+    CONTROLLED_WRITE = "controlled_write"
+    FULL = "full"
+
+
+class PipelineFlags(Struct, frozen=True):
+    """The flags of the configuration that decide about proposals.
+
+    ``autonomous.frozen`` is the hard stop of everything autonomous, and so of updates and deletions that no person
+    asked for; ``autonomous.enabled`` concerns the maintenance worker only.
+    """
+
+    enabled: bool = True
+    shadow_mode: bool = False
+    mutations_frozen: bool = False
+    allow_update_delete: bool = False
+    autonomous_enabled: bool = True
+    autonomous_frozen: bool = False
+
+
+class Outcome(StrEnum):
+    """What became of a proposal. The first eight come from ``gate``, the last three from a person."""
+
+    CREATED = "created"
+    DEDUPED = "deduped"
+    SKIPPED = "skipped"
+    RECORDED = "recorded"
+    BLOCKED = "blocked"
+    REVIEW = "review"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    UNDONE = "undone"
+
+
+class Reason(StrEnum):
+    """Why a proposal was not carried out; the words of the documents where they have one."""
+
+    PIPELINE_DISABLED = "pipeline_disabled"
+    SHADOW = "shadow"
+    FROZEN = "frozen"
+    ALREADY_COVERED = "already_covered"
+    LOW_FACT_CONFIDENCE = "low_fact_confidence"
+    EMPTY_FACT_CONTENT = "empty_fact_content"
+    DUPLICATE_CONTENT = "duplicate_content"
+    DESTRUCTIVE_MUTATIONS_DISABLED = "destructive_mutations_disabled"
+    AUTONOMOUS_FROZEN = "autonomous_frozen"
+    LOW_DECISION_CONFIDENCE = "low_decision_confidence"
+    TARGET_GONE = "target_gone"
+    PINNED = "pinned"
+    VERSION_CONFLICT = "version_conflict"
+    UNCHANGED = "unchanged"
+    CONTRADICTION = "contradiction"
+
+
+OUTCOME_OF: Final[dict[Reason, Outcome]] = {
+    Reason.PIPELINE_DISABLED: Outcome.SKIPPED,
+    Reason.SHADOW: Outcome.RECORDED,
+    Reason.FROZEN: Outcome.RECORDED,
+    Reason.ALREADY_COVERED: Outcome.RECORDED,
+    Reason.LOW_FACT_CONFIDENCE: Outcome.SKIPPED,
+    Reason.EMPTY_FACT_CONTENT: Outcome.SKIPPED,
+    Reason.DUPLICATE_CONTENT: Outcome.DEDUPED,
+    Reason.DESTRUCTIVE_MUTATIONS_DISABLED: Outcome.BLOCKED,
+    Reason.AUTONOMOUS_FROZEN: Outcome.BLOCKED,
+    Reason.LOW_DECISION_CONFIDENCE: Outcome.SKIPPED,
+    Reason.TARGET_GONE: Outcome.BLOCKED,
+    Reason.PINNED: Outcome.BLOCKED,
+    Reason.VERSION_CONFLICT: Outcome.BLOCKED,
+    Reason.UNCHANGED: Outcome.RECORDED,
+    Reason.CONTRADICTION: Outcome.REVIEW,
+}
+"""Every reason and the one outcome that it leads to; an outcome without a reason is a change that was made."""
+
+
+class Target(Struct, frozen=True):
+    """The memory of an update or a deletion as it is now: live, of the agent that the job works for."""
+
+    id: str
+    version: int
+    pinned: bool
+    content: str
+
+
+class GateOutcome(Struct, frozen=True):
+    """What happens with a proposal: ``reason`` is None exactly where a memory is created, updated or deleted.
+
+    ``existing_id``: the memory that already says it, for ``deduped``. ``review_needed``: a person should look at it;
+    also set on blocked proposals, where looking is all that can be done.
+    """
+
+    outcome: Outcome
+    reason: Reason | None = None
+    existing_id: str | None = None
+    review_needed: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether the writer changes a memory."""
+        return self.reason is None
+
+
+def pipeline_mode(flags: PipelineFlags) -> PipelineMode:
+    """The mode that the flags make. The brake wins over everything but the master switch."""
+    if not flags.enabled:
+        return PipelineMode.OFF
+    if flags.mutations_frozen:
+        return PipelineMode.FROZEN
+    if flags.shadow_mode:
+        return PipelineMode.SHADOW
+    if flags.allow_update_delete and not flags.autonomous_frozen:
+        return PipelineMode.FULL
+    return PipelineMode.CONTROLLED_WRITE
+
+
+def extracts(mode: PipelineMode) -> bool:
+    """Whether extraction jobs are worked on at all."""
+    return mode is not PipelineMode.OFF
+
+
+def maintenance_runs(flags: PipelineFlags) -> bool:
+    """Whether the maintenance worker runs by itself. Source: memory-pipeline.txt "Maintenance Worker"."""
+    return flags.enabled and flags.autonomous_enabled and not flags.autonomous_frozen
+
+
+def gate(
+    proposal: Proposal,
+    flags: PipelineFlags,
+    *,
+    min_confidence: float = DEFAULT_MIN_CONFIDENCE,
+    target: Target | None = None,
+    duplicate_of: str | None = None,
+) -> GateOutcome:
+    """The outcome of ``proposal``; the first gate that closes decides.
+
+    ``target`` is the memory that the proposal names, None where it is gone, deleted or another agent's;
+    ``duplicate_of`` the live memory in the same scope whose content hash is the fact's.
+    """
+    mode = pipeline_mode(flags)
+    held = {
+        PipelineMode.OFF: Reason.PIPELINE_DISABLED,
+        PipelineMode.FROZEN: Reason.FROZEN,
+        PipelineMode.SHADOW: Reason.SHADOW,
+    }.get(mode)
+    if held is not None:
+        return _held(held, proposal)
+    if proposal.action == "none":
+        return _held(Reason.ALREADY_COVERED, proposal)
+    if proposal.action == "add":
+        return _write(proposal, Outcome.CREATED, min_confidence, duplicate_of)
+    if mode is not PipelineMode.FULL:
+        frozen = flags.allow_update_delete and flags.autonomous_frozen
+        return _held(Reason.AUTONOMOUS_FROZEN if frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED, proposal)
+    closed = _target_gate(proposal, target)
+    if closed is not None:
+        return closed
+    if proposal.confidence < min_confidence:
+        return _held(Reason.LOW_DECISION_CONFIDENCE, proposal)
+    if proposal.action == "delete":
+        outcome = GateOutcome(Outcome.DELETED)
+    else:
+        outcome = _write(proposal, Outcome.UPDATED, min_confidence, duplicate_of)
+    if outcome.changes and proposal.contradiction_risk:
+        return _held(Reason.CONTRADICTION, proposal)
+    return outcome
+
+
+def gate_approved(
+    proposal: Proposal, flags: PipelineFlags, *, target: Target | None, duplicate_of: str | None = None
+) -> GateOutcome:
+    """The outcome of a proposal that a person approved: contradiction, confidence and the switch for updates are that
+    person's to judge; a frozen store, a pinned, gone or changed memory, and a duplicate stop it still.
+
+    ``pipeline_disabled`` and ``shadow`` do not: they hold back the pipeline, not people.
+    """
+    if flags.mutations_frozen:
+        return _held(Reason.FROZEN, proposal)
+    if proposal.action == "none":
+        return _held(Reason.ALREADY_COVERED, proposal)
+    if proposal.action == "add":
+        return _write(proposal, Outcome.CREATED, 0.0, duplicate_of)
+    closed = _target_gate(proposal, target)
+    if closed is not None:
+        return closed
+    if proposal.action == "delete":
+        return GateOutcome(Outcome.DELETED)
+    return _write(proposal, Outcome.UPDATED, 0.0, duplicate_of)
+
+
+def _target_gate(proposal: Proposal, target: Target | None) -> GateOutcome | None:
+    if target is None or target.id != proposal.target_id:
+        return _held(Reason.TARGET_GONE, proposal)
+    if target.pinned:
+        return _held(Reason.PINNED, proposal)
+    if target.version != proposal.target_version:
+        return _held(Reason.VERSION_CONFLICT, proposal)
+    return None
+
+
+def _write(proposal: Proposal, made: Outcome, min_confidence: float, duplicate_of: str | None) -> GateOutcome:
+    """The gates of a text that is to be stored, in the documented order: confidence, emptiness, duplicate."""
+    if not proposal.fact.confidence >= min_confidence:
+        return _held(Reason.LOW_FACT_CONFIDENCE, proposal)
+    if not normalized_content(storage_content(proposal.fact.content)):
+        return _held(Reason.EMPTY_FACT_CONTENT, proposal)
+    if duplicate_of is not None:
+        unchanged = made is Outcome.UPDATED and duplicate_of == proposal.target_id
+        return _held(Reason.UNCHANGED if unchanged else Reason.DUPLICATE_CONTENT, proposal, duplicate_of)
+    return GateOutcome(made)
+
+
+def _held(reason: Reason, proposal: Proposal, existing_id: str | None = None) -> GateOutcome:
+    risky = proposal.action in DESTRUCTIVE and proposal.contradiction_risk
+    return GateOutcome(OUTCOME_OF[reason], reason, existing_id, review_needed=risky)
+
+
+def changed_by(outcome: GateOutcome) -> str:
+    """Who stands in the history for it: what only recorded because of shadow mode or the brake is told apart."""
+    return SHADOW_ACTOR if outcome.reason in (Reason.SHADOW, Reason.FROZEN) else PIPELINE_ACTOR
+
+
+def history_event(outcome: GateOutcome) -> str:
+    """The event of the proposal's history row; what changed nothing is ``none``. Source: decisions.md 32."""
+    return outcome.outcome.value if outcome.changes else "none"
+
+
+def history_metadata(
+    proposal: Proposal,
+    outcome: GateOutcome,
+    *,
+    run_id: str,
+    source_memory_id: str,
+    extraction_model: str,
+    fact_count: int,
+    entity_count: int,
+) -> dict[str, object]:
+    """The documented metadata of the proposal's history row: what was proposed, from what, and what came of it.
+
+    ``skippedReason``, ``blockedReason`` and ``dedupedExistingId`` are there only where they say something.
+
+    Source: memory-system.txt "History and Audit Trail"; memory-pipeline.txt "Controlled Writes"; wire.md section 3.
+    """
+    metadata: dict[str, object] = {
+        "runId": run_id,
+        "shadow": outcome.reason in (Reason.SHADOW, Reason.FROZEN),
+        "proposedAction": proposal.action,
+        "outcome": outcome.outcome.value,
+        "targetMemoryId": proposal.target_id,
+        "confidence": proposal.confidence,
+        "decisionReason": proposal.reason,
+        "factContent": proposal.fact.content,
+        "factType": proposal.fact.type,
+        "factConfidence": proposal.fact.confidence,
+        "contradictionRisk": proposal.contradiction_risk,
+        "reviewNeeded": outcome.review_needed,
+        "sourceMemoryId": source_memory_id,
+        "extractionModel": extraction_model,
+        "factCount": fact_count,
+        "entityCount": entity_count,
+    }
+    if outcome.reason is not None:
+        held = {Outcome.SKIPPED: "skippedReason", Outcome.BLOCKED: "blockedReason"}.get(
+            outcome.outcome, "recordedReason"
+        )
+        metadata[held] = outcome.reason.value
+    if outcome.existing_id is not None:
+        metadata["dedupedExistingId"] = outcome.existing_id
+    return metadata

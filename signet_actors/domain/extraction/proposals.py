@@ -1,0 +1,165 @@
+"""A model's decision about a fact becomes a proposal about a memory that it was shown, or nothing.
+
+A target is named by its number in the prompt; a full id counts only if it is one of those shown. So no text, neither of
+a model nor of a memory, reaches a memory outside the candidates (decisions.md 19).
+
+Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine"; wire.md section 3 "Decision".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, get_args
+
+from msgspec import Struct, structs
+
+from signet_actors.domain.extraction.contradiction import asks_semantic, syntactic_contradiction
+from signet_actors.domain.extraction.facts import UNPARSEABLE, Fact, Warnings, confidence_of, short
+from signet_actors.domain.extraction.llm_output import read_json
+
+Action = Literal["add", "update", "delete", "none"]
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+DESTRUCTIVE: Final = ("update", "delete")
+
+MAX_CANDIDATES: Final = 5
+MAX_REASON_CHARS: Final = 500
+NO_CANDIDATES_REASON: Final = "No existing memory covers this fact"
+"""Of an addition that no model was asked about."""
+
+_TARGET_KEYS: Final = ("targetId", "target_id", "target")
+
+
+class Candidate(Struct, frozen=True):
+    """A memory that the decider was shown, in the version that it saw."""
+
+    id: str
+    version: int
+    type: str
+    content: str
+    pinned: bool = False
+
+
+class Proposal(Struct, frozen=True):
+    """What shall be done with ``fact``. A target is set exactly for updates and deletions.
+
+    ``semantic_contradiction`` is None where no model was asked.
+    """
+
+    action: Action
+    fact: Fact
+    confidence: float
+    reason: str
+    target_id: str | None = None
+    target_version: int | None = None
+    syntactic_contradiction: bool = False
+    semantic_contradiction: bool | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def contradiction_risk(self) -> bool:
+        """Whether a person should look at it first."""
+        return self.syntactic_contradiction or self.semantic_contradiction is True
+
+
+class Decision(Struct, frozen=True):
+    """What one answer came to. Without a proposal the warnings say why; ``parsed`` is False where there was no JSON."""
+
+    proposal: Proposal | None = None
+    warnings: tuple[str, ...] = ()
+    repaired: int = 0
+    parsed: bool = True
+
+
+def propose_add(fact: Fact) -> Proposal:
+    """The proposal for a fact without candidates, for which no model is asked."""
+    return Proposal("add", fact, fact.confidence, NO_CANDIDATES_REASON)
+
+
+def parse_decision(answer: str | bytes, fact: Fact, candidates: Sequence[Candidate]) -> Decision:
+    """The proposal in a model's ``answer`` about ``fact``; ``candidates`` in the order of the prompt. Never raises."""
+    output = read_json(answer, ("action",))
+    value = output.value
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict):
+        return Decision(warnings=(UNPARSEABLE,), parsed=False)
+    warnings = Warnings()
+    if output.repaired or output.dropped:
+        warnings.add(f"Repaired LLM output: {', '.join(output.repairs)}")
+    proposal = _proposal(value, fact, candidates[:MAX_CANDIDATES], warnings)
+    if proposal is not None:
+        proposal = structs.replace(proposal, warnings=warnings.all())
+    return Decision(proposal, warnings.all(), output.repaired)
+
+
+def _proposal(
+    value: dict[object, object], fact: Fact, candidates: Sequence[Candidate], warnings: Warnings
+) -> Proposal | None:
+    raw_action = value.get("action")
+    name = raw_action.strip().lower() if isinstance(raw_action, str) and len(raw_action) < 40 else ""
+    action = next((known for known in ACTIONS if known == name), None)
+    if action is None:
+        warnings.add(f"Unknown decision action: {name or type(raw_action).__name__}")
+        return None
+    reason = value.get("reason")
+    reason = short(reason, MAX_REASON_CHARS) if isinstance(reason, str) else ""
+    if not reason:
+        warnings.add(f"Decision without reason: {action}")
+        return None
+    confidence = confidence_of(value.get("confidence"), warnings)
+    if action not in DESTRUCTIVE:
+        return Proposal(action, fact, confidence, reason)
+    raw_target = next((value[key] for key in _TARGET_KEYS if value.get(key) is not None), None)
+    if raw_target is None:
+        warnings.add(f"Decision without target: {action}")
+        return None
+    target = target_of(raw_target, candidates)
+    if target is None:
+        shown = short(str(raw_target), 60) if isinstance(raw_target, str | int | float) else type(raw_target).__name__
+        warnings.add(f"Decision target is not a candidate: {shown}")
+        return None
+    return Proposal(
+        action,
+        fact,
+        confidence,
+        reason,
+        target_id=target.id,
+        target_version=target.version,
+        syntactic_contradiction=syntactic_contradiction(fact.content, target.content),
+    )
+
+
+def target_of(raw: object, candidates: Sequence[Candidate]) -> Candidate | None:
+    """The candidate that ``raw`` names: its full id, or its number in the prompt as a number or as text (``2``,
+    ``"#2"``, ``"[2]"``). Anything else names none: a list, True, a part of an id, a number that was not shown.
+    """
+    if isinstance(raw, str):
+        text = raw.strip()
+        for candidate in candidates:
+            if candidate.id == text:
+                return candidate
+        text = text.strip("#[]().: ")
+        if not (text.isascii() and text.isdecimal() and len(text) <= 2):
+            return None
+        raw = int(text)
+    if isinstance(raw, float) and raw.is_integer() and abs(raw) < 1_000:
+        raw = int(raw)
+    if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= len(candidates):
+        return None
+    return candidates[raw - 1]
+
+
+def target_in(proposal: Proposal, candidates: Sequence[Candidate]) -> Candidate | None:
+    """The candidate that ``proposal`` would change."""
+    return next((candidate for candidate in candidates if candidate.id == proposal.target_id), None)
+
+
+def wants_semantic_check(proposal: Proposal, candidates: Sequence[Candidate], *, enabled: bool) -> bool:
+    """Whether a model is asked if the fact contradicts the target."""
+    target = target_in(proposal, candidates)
+    return target is not None and asks_semantic(proposal.action, proposal.fact.content, target.content, enabled=enabled)
+
+
+def with_semantic(proposal: Proposal, contradicts: bool) -> Proposal:
+    """``proposal`` with what the model said about it."""
+    return structs.replace(proposal, semantic_contradiction=contradicts)
