@@ -292,7 +292,7 @@ class ScriptedProvider:
                 return False
             case "die":
                 # From another task: this one is among those that end.
-                self._loop.create_task(self._die())  # noqa: RUF006 - the loop outlives it
+                self._loop.create_task(self._die())
                 await reader.read()
                 return False
             case "huge":
@@ -539,8 +539,6 @@ _PROGRAM: Final = textwrap.dedent(
         os.close(0)
         print(TEXT)
         sys.exit(0)
-    if FAULT in ("hang", "grandchild_then_hang", "grandchild"):
-        text = ""
     given = sys.stdin.buffer.read()
     number = len([name for name in os.listdir(DIRECTORY) if name.startswith("call-")])
     with open(f"{{DIRECTORY}}/.call", "w") as file:
