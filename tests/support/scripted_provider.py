@@ -539,8 +539,6 @@ _PROGRAM: Final = textwrap.dedent(
         os.close(0)
         print(TEXT)
         sys.exit(0)
-    if FAULT in ("hang", "grandchild_then_hang", "grandchild"):
-        text = ""
     given = sys.stdin.buffer.read()
     number = len([name for name in os.listdir(DIRECTORY) if name.startswith("call-")])
     with open(f"{{DIRECTORY}}/.call", "w") as file:

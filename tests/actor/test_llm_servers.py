@@ -1,0 +1,314 @@
+"""Model servers over real HTTP: what they answer, and everything that they can do wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import TypeVar
+
+import pytest
+
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.llm.ollama import OllamaProvider
+from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
+from signet_actors.providers.llm.provider import Generated, LlmProvider
+from tests.support.scripted_provider import MODEL_FAULTS, Act, Fault, ScriptedProvider
+
+KEY = "sk-test-0123456789abcdef"
+TEXT = json.dumps({"facts": [{"content": "The user prefers tabs", "type": "preference", "confidence": 0.9}]})
+HANG_GUARD_S = 20.0
+SHORT_MS = 400
+T = TypeVar("T")
+
+Maker = Callable[[ScriptedProvider], LlmProvider]
+BACK_ENDS: dict[str, Maker] = {
+    "ollama": lambda server: OllamaProvider(server.url, "qwen3:4b"),
+    "openai": lambda server: OpenAiCompatibleProvider(server.url, "qwen3:4b", KEY),
+}
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(text=TEXT) as running:
+        yield running
+        running.await_quiet()
+
+
+@pytest.fixture(params=BACK_ENDS)
+def make(request: pytest.FixtureRequest) -> Maker:
+    return BACK_ENDS[request.param]
+
+
+def using(provider: LlmProvider, work: Callable[[LlmProvider], Awaitable[T]]) -> T:
+    """What ``work`` comes to; the provider is closed and the loop has nothing left over."""
+
+    async def life() -> T:
+        try:
+            async with asyncio.timeout(HANG_GUARD_S):
+                return await work(provider)
+        finally:
+            await provider.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not others, f"left behind: {others}"
+
+    return asyncio.run(life())
+
+
+def generated(provider: LlmProvider, prompt: str = "What?", timeout_ms: int = 5000) -> Generated:
+    return using(provider, lambda it: it.generate(prompt, timeout_ms=timeout_ms))
+
+
+def failure(provider: LlmProvider, timeout_ms: int = 5000) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        generated(provider, timeout_ms=timeout_ms)
+    assert KEY not in caught.value.detail
+    assert "\n" not in caught.value.detail
+    return caught.value
+
+
+def test_the_answer_is_the_models_text_with_the_servers_own_token_counts(server: ScriptedProvider, make: Maker) -> None:
+    answer = generated(make(server), "Extract: ünïcode 数据库 🙂")
+    assert (answer.text, answer.tokens_in, answer.tokens_out, answer.estimated) == (TEXT, 11, 7, False)
+    assert server.prompts == ["Extract: ünïcode 数据库 🙂"]
+
+
+def test_ollama_is_asked_for_one_whole_answer_without_a_chain_of_thought(server: ScriptedProvider) -> None:
+    using(OllamaProvider(server.url), lambda it: it.generate("p" * 60_000, timeout_ms=5000, max_tokens=100))
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("POST", "/api/generate")
+    assert asked.body["stream"] is False
+    assert asked.body["think"] is False
+    assert asked.body["model"] == "qwen3:4b"
+    assert asked.body["options"] == {"temperature": 0, "num_ctx": 16_384, "num_predict": 100}
+
+
+def test_an_openai_compatible_server_is_given_the_key_and_the_limit(server: ScriptedProvider) -> None:
+    provider = OpenAiCompatibleProvider(server.url + "/v1/", "m", KEY)
+    using(provider, lambda it: it.generate("p", timeout_ms=5000, max_tokens=100))
+    (asked,) = server.asked
+    assert (asked.method, asked.path) == ("POST", "/v1/chat/completions")
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "p"}],
+        "stream": False,
+        "max_tokens": 100,
+    }
+
+
+def test_openais_own_server_is_given_the_limit_under_its_newer_name() -> None:
+    provider = OpenAiCompatibleProvider("", "gpt", KEY)
+    assert provider.endpoint == "https://api.openai.com/v1"
+    assert provider._limit_field == "max_completion_tokens"
+    asyncio.run(provider.close())
+
+
+@pytest.mark.parametrize("fault", MODEL_FAULTS)
+def test_what_a_model_says_is_handed_on_as_it_is(server: ScriptedProvider, make: Maker, fault: Fault) -> None:
+    server.then(fault)
+    assert generated(make(server)).text != TEXT
+
+
+@pytest.mark.parametrize("tokens", [(None, None), ("many", -1), (True, 3), (2**70, 1.5)])
+def test_token_counts_that_are_none_are_estimated_and_say_so(
+    server: ScriptedProvider, make: Maker, tokens: tuple[object, object]
+) -> None:
+    server.tokens = tokens
+    answer = generated(make(server), "x" * 400)
+    assert answer.estimated
+    assert answer.tokens_in == 100
+    assert answer.tokens_out > 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words", "costs"),
+    [
+        ("http_500", ProviderErrorKind.HTTP, "answered 500", True),
+        ("http_400", ProviderErrorKind.HTTP, "answered 400", True),
+        ("http_401", ProviderErrorKind.REFUSED, "answered 401", False),
+        ("http_404", ProviderErrorKind.REFUSED, "answered 404", False),
+        ("http_503", ProviderErrorKind.UNAVAILABLE, "answered 503", False),
+        ("http_429", ProviderErrorKind.RATE_LIMITED, "answered 429", False),
+        ("redirect", ProviderErrorKind.HTTP, "answered 307", True),
+        ("rst", ProviderErrorKind.HTTP, "broke the connection off", True),
+        ("die", ProviderErrorKind.HTTP, "broke the connection off", True),
+        ("cut_off", ProviderErrorKind.HTTP, "broke the connection off", True),
+        ("huge", ProviderErrorKind.MALFORMED, "more than 4194304 bytes", True),
+        ("bomb", ProviderErrorKind.MALFORMED, "packed its answer", True),
+        ("broken_json", ProviderErrorKind.MALFORMED, "not the expected JSON (application/json)", True),
+        ("wrong_shape", ProviderErrorKind.MALFORMED, "not the expected JSON", True),
+        ("wrong_content_type", ProviderErrorKind.MALFORMED, "not the expected JSON (text/html)", True),
+        ("empty", ProviderErrorKind.MALFORMED, "no text", True),
+    ],
+)
+def test_a_fault_of_the_server_is_an_error_that_says_what_it_was(
+    server: ScriptedProvider, make: Maker, fault: Fault, kind: ProviderErrorKind, words: str, costs: bool
+) -> None:
+    server.then(fault)
+    error = failure(make(server))
+    assert error.kind is kind
+    assert words in error.detail
+    assert error.costs_attempt is costs
+
+
+def test_an_http_error_quotes_the_first_two_hundred_characters_of_the_body_without_the_key(
+    server: ScriptedProvider, make: Maker
+) -> None:
+    server.then("http_500")
+    detail = failure(make(server)).detail
+    quoted = detail.partition(": ")[2]
+    assert quoted.startswith('{"error": "http_500 of ')
+    assert len(quoted) == 200
+
+
+@pytest.mark.parametrize("fault", ["hang", "slow_drip"])
+def test_the_deadline_is_for_the_whole_call(server: ScriptedProvider, make: Maker, fault: Fault) -> None:
+    """A byte now and then keeps no call alive."""
+    server.then(fault)
+    started = time.monotonic()
+    error = failure(make(server), timeout_ms=SHORT_MS)
+    assert error.kind is ProviderErrorKind.TIMEOUT
+    assert f"within {SHORT_MS} ms" in error.detail
+    assert time.monotonic() - started < HANG_GUARD_S
+
+
+def test_a_gigabyte_is_not_read(server: ScriptedProvider, make: Maker) -> None:
+    server.then("huge")
+    failure(make(server))
+    server.await_quiet()
+    assert server.sent_bytes < 64 << 20
+
+
+def test_a_server_that_is_not_there_is_unavailable_at_nobodys_cost(server: ScriptedProvider, make: Maker) -> None:
+    server.die()
+    error = failure(make(server))
+    assert error.kind is ProviderErrorKind.UNAVAILABLE
+    assert not error.costs_attempt
+    assert server.url in error.detail
+
+
+@pytest.mark.parametrize(
+    ("header", "retry_after_ms"),
+    [
+        ("7", 7000),
+        ("999999", 3_600_000),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0),
+        ("soon", None),
+        ("-3", None),
+        (None, None),
+    ],
+)
+def test_retry_after_is_read_in_both_its_forms(
+    server: ScriptedProvider, make: Maker, header: str | None, retry_after_ms: int | None
+) -> None:
+    server.then(Act("http_429", retry_after=header))
+    assert failure(make(server)).retry_after_ms == retry_after_ms
+
+
+def test_a_cancelled_call_leaves_no_connection(server: ScriptedProvider, make: Maker) -> None:
+    server.then("hang")
+
+    async def work(provider: LlmProvider) -> None:
+        task = asyncio.ensure_future(provider.generate("p", timeout_ms=60_000))
+        await asyncio.to_thread(server.await_asked, 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(server.await_quiet)
+
+    using(make(server), work)
+
+
+def test_a_server_that_comes_back_is_called_again_by_the_same_provider(server: ScriptedProvider, make: Maker) -> None:
+    async def work(provider: LlmProvider) -> str:
+        await provider.generate("first", timeout_ms=5000)
+        server.die()
+        with pytest.raises(ProviderError):
+            await provider.generate("second", timeout_ms=5000)
+        server.revive()
+        return (await provider.generate("third", timeout_ms=5000)).text
+
+    assert using(make(server), work) == TEXT
+    assert server.prompts == ["first", "third"]
+
+
+def test_an_available_server_says_where_it_is(server: ScriptedProvider, make: Maker) -> None:
+    found = using(make(server), lambda it: it.available())
+    assert found.ok
+    assert server.url in found.detail
+    assert server.asked == [], "a look costs nothing"
+
+
+@pytest.mark.parametrize("fault", ["http_500", "rst", "huge", "wrong_content_type", "wrong_shape", "hang", "slow_drip"])
+def test_a_server_whose_list_of_models_cannot_be_had_is_not_available(
+    server: ScriptedProvider, make: Maker, fault: Fault
+) -> None:
+    server.look = fault
+    server.drip_s = 0.5
+    assert not using(make(server), lambda it: it.available()).ok
+
+
+def test_a_missing_model_of_ollama_comes_with_the_command_that_gets_it(server: ScriptedProvider) -> None:
+    found = using(OllamaProvider(server.url, "gemma3:1b"), lambda it: it.available())
+    assert not found.ok
+    assert found.detail.endswith("ollama pull gemma3:1b")
+
+
+@pytest.mark.parametrize(
+    ("model", "there"),
+    [("nomic-embed-text", True), ("nomic-embed-text:latest", True), ("nomic-embed-text:v1", False), ("qwen3", False)],
+)
+def test_a_model_of_ollama_without_a_tag_is_the_latest(server: ScriptedProvider, model: str, there: bool) -> None:
+    assert using(OllamaProvider(server.url, model), lambda it: it.available()).ok is there
+
+
+def test_a_server_without_a_list_of_models_counts_as_there(server: ScriptedProvider) -> None:
+    server.look = "http_404"
+    assert using(OpenAiCompatibleProvider(server.url, "m", None), lambda it: it.available()).ok
+
+
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("", "http://localhost:11434"),
+        ("http://h:1/", "http://h:1"),
+        ("http://h:1/v1", "http://h:1"),
+        ("http://h:1/api/", "http://h:1"),
+        ("http://h:1/behind/proxy", "http://h:1/behind/proxy"),
+    ],
+)
+def test_the_address_of_ollama_is_taken_from_any_of_its_interfaces(given: str, called: str) -> None:
+    provider = OllamaProvider(given)
+    assert provider.endpoint == called
+    asyncio.run(provider.close())
+
+
+@pytest.mark.parametrize(
+    ("environment", "problem"),
+    [
+        ({}, "holds no key"),
+        ({"K": "  "}, "holds no key"),
+        ({"K": "two words"}, "is not a key"),
+        ({"K": "a\nheader: b"}, "is not a key"),
+        ({"K": "schlüssel"}, "is not a key"),
+    ],
+)
+def test_what_cannot_be_a_key_is_refused_without_being_repeated(environment: dict[str, str], problem: str) -> None:
+    with pytest.raises(ProviderError) as caught:
+        key_from(environment, "K")
+    assert caught.value.detail.endswith(problem)
+
+
+def test_no_variable_is_no_key_and_blanks_around_one_are_cut() -> None:
+    assert key_from({"OPENAI_API_KEY": KEY}, "") is None
+    assert key_from({"K": f" {KEY}\n"}, "K") == KEY
+
+
+def test_the_proxies_of_the_environment_are_not_asked_for_what_is_on_this_machine(
+    server: ScriptedProvider, make: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    assert generated(make(server)).text == TEXT
