@@ -1,9 +1,9 @@
 """What the machine itself said is not stored as if the user had said it, and what says nothing is not stored.
 
 Two guards. The echo guard knows what recall puts into a conversation: its marks are cut out of a text before a model
-sees it (``without_injected``), and a fact that only repeats a memory injected lately is turned away (``Injected``), word
-for word or with other small words; a fact that adds a word, a number or a "not" is news and stays. The quality gate
-knows texts that are no facts: questions, prompts, an assistant's courtesies, output of tools.
+sees it (``without_injected``), and a fact that only repeats a memory injected lately is turned away (``Injected``),
+word for word or with other small words; a fact that adds a word, a number or a "not" is news and stays. The quality
+gate knows texts that are no facts: questions, prompts, an assistant's courtesies, output of tools.
 
 Every refusal has a code, which the junk-rate metric counts. The rules look at a text's beginning or at marks that no
 sentence holds by accident, because a fact turned away is lost: on clean notes at most one in a hundred may be.
@@ -101,7 +101,7 @@ _PROMPT = re.compile(
       | (?:return|respond|reply|answer|output)\s(?:with\s)?only\s(?:one\s|a\s|the\s|with\s|in\s|valid\s)*(?:json
           |yaml|xml|markdown|object|array)\b
       | (?:return|respond|reply)\s(?:with|in)\s(?:only\s|valid\s|a\s|one\s)*json\b
-      | extract\s(?:all\s|the\s|any\s)*(?:facts|entities|memories|key\s)\b
+      | extract\s(?:all\s|the\s|any\s)*(?:facts|entities|memories|key\s(?:facts|points|information))\b
       | here\s(?:is|are)\sthe\s(?:note|text|conversation|transcript|memory)\sto\b
       | (?:\[|<|\{\{?)\s*(?:insert|your|enter|add|placeholder|todo|user_?input|fact|content|text
           |name)\b[^\]>}]{0,40}(?:\]|>|\}\}?)\s*\.?$
@@ -110,8 +110,8 @@ _PROMPT = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CHAT_MARK = re.compile(
-    r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|^<(?:start|end)_of_turn>|^###\s?(?:Instruction
-          |Response)\b", re.MULTILINE
+    r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|^<(?:start|end)_of_turn>|^###\s?(?:Instruction|Response)\b",
+    re.MULTILINE,
 )
 _COURTESY = re.compile(
     r"""as\san\s(?:ai|artificial\sintelligence|language\smodel|assistant)\b
@@ -120,8 +120,8 @@ _COURTESY = re.compile(
       | i\s(?:apologi[sz]e|cannot\s(?:help|assist|provide|access)|can['\u2019]?t\s(?:help|assist|provide|access)
           |don['\u2019]?t\shave\saccess)\b
       | i(?:['\u2019]d|\swould)\s(?:be\s(?:happy|glad)|love)\sto\b
-      | (?:i(?:['\u2019]ll|\swill)|let\sme|let['\u2019]s)\s(?:help\syou|take\sa\slook|start\sby|go\sahead|now
-          |check|look\sat|analy[sz]e|examine|read)\b
+      | (?:i(?:['\u2019]ll|\swill)|let\sme|let['\u2019]s)\s(?:help\syou|take\sa\slook|start\sby|go\sahead)\b
+      | let\sme\s(?:now\s)?(?:check|look\sat|analy[sz]e|examine|read|explain|summari[sz]e)\b
       | (?:sure|certainly|absolutely|of\scourse|great|perfect|got\sit|understood|alright|okay|sounds\sgood
           |no\sproblem)[!.,]\s*(?:$|here|i\b|i['\u2019]|let|this|that|happy|the\sfollowing)
       | (?:great|good|excellent)\squestion\b | you(?:['\u2019]re|\sare)\s(?:absolutely\sright|right|welcome)\b[!.,]?
