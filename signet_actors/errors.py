@@ -228,6 +228,10 @@ class ProviderError(SignetError):
 _ATTEMPTED = frozenset({ProviderErrorKind.TIMEOUT, ProviderErrorKind.HTTP, ProviderErrorKind.MALFORMED})
 
 
+class UnusableAnswer(SignetError):
+    """The model's answer holds nothing that can be read; another attempt may."""
+
+
 class ActorExit(SignetError):
     """This actor cannot go on; ``exit_code`` tells the supervisor whether a restart can help."""
 

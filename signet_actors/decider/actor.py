@@ -47,7 +47,7 @@ class Decider:
     async def reload(self, config: Config) -> None:
         self._model.reconfigure(config.memory.pipeline_v2.extraction)
 
-    async def drain(self, grace_s: float) -> None:
+    async def drain(self, grace_s: float) -> None:  # noqa: ARG002 - nothing is waited for
         """Whoever waits is told by the mailbox's end; the extractor, which waits for us, has left before."""
         await self._model.close()
 

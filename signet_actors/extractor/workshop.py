@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config, PipelineV2Config
-from signet_actors.domain.extraction.gates import pipeline_mode
+from signet_actors.domain.extraction.gates import PipelineMode, pipeline_mode
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.chosen import ChosenProvider
 from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
@@ -47,9 +47,9 @@ class Workshop:
         return self.actor.config.memory.pipeline_v2
 
     @property
-    def mode(self) -> str:
+    def mode(self) -> PipelineMode:
         """How far a run may go by the configuration in force."""
-        return pipeline_mode(self.pipeline)
+        return pipeline_mode(flags_of(self.pipeline))
 
     def reconfigure(self, config: Config) -> None:
         """The next call is made as ``config`` says."""
@@ -63,7 +63,7 @@ class Workshop:
         """
         async with self._loading:
             if self._embedder_wanted:
-                # Its import and its tables cost a quarter of a second and tens of megabytes, which an idle process saves.
+                # Its import and tables cost a quarter of a second and tens of megabytes, which an idle process saves.
                 from signet_actors.providers.select import make_embedder  # noqa: PLC0415
 
                 try:

@@ -45,6 +45,11 @@ class UnfitTemplate(ValueError):
     """A template and the values for it do not fit; a mistake in the program, never in a text."""
 
 
+def mark(random_bits: int) -> str:
+    """The mark of one call, from 128 random bits."""
+    return f"{random_bits:032x}"
+
+
 def fenced(text: str, nonce: str) -> str:
     """``text`` between its two marked lines; the second cannot occur in it."""
     if not _NONCE.fullmatch(nonce):

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
-from signet_actors.domain.extraction.echo import fact_refusal, source_refusal
+from signet_actors.domain.extraction.echo import without_injected, without_junk
 from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
@@ -60,36 +61,36 @@ class Extract:
         return self._shop.model.healthy_since(moment_ns)
 
     async def work(self, run: JobRun) -> None:
-        shop, subject = self._shop, run.subject
-        turned_away: Counter[str] = Counter()
-        refusal = source_refusal(subject.content)
-        if refusal is not None or not worth_extracting(subject.content):
-            turned_away[refusal or "too_short"] += 1
-            await self._apply(run, ExtractionResult(), [], turned_away, None)
+        shop = self._shop
+        content, injected = without_injected(run.subject.content)
+        if not worth_extracting(content):
+            reason = "echo_marked" if injected else "too_short"
+            await self._apply(run, ExtractionResult(), [], Counter({reason: 1}), None)
             return
         settings = shop.pipeline.extraction
-        prompt = extraction_prompt(subject.content, shop.rng)
+        prompt = extraction_prompt(content, shop.rng)
         sync_point("extractor.prompt_sent")
         answer = await shop.model.generate(prompt, timeout_ms=settings.timeout_ms)
         result = parse_extraction(answer.text)
         sync_point("extractor.parsed")
         if not result.parsed:
             raise UnusableAnswer(result.warnings[0])
-        facts = self._worth_keeping(result.facts, turned_away)
-        vectors = await shop.embed([fact.content for fact in facts])
+        facts = without_junk(result.facts, content)
+        vectors = await shop.embed([fact.content for fact in facts.kept])
         sync_point("extractor.embed_done")
-        decided = await asyncio.gather(*(self._decide(run, fact, index, vectors) for index, fact in enumerate(facts)))
-        await self._apply(run, result, decided, turned_away, vectors)
+        decided = await self._decide_all(run, facts.kept, vectors)
+        await self._apply(run, result, decided, Counter(str(junk.reason) for junk in facts.junk), vectors)
 
-    def _worth_keeping(self, facts: tuple[Fact, ...], turned_away: Counter[str]) -> list[Fact]:
-        kept = []
-        for fact in facts:
-            refusal = fact_refusal(fact.content)
-            if refusal is None:
-                kept.append(fact)
-            else:
-                turned_away[refusal] += 1
-        return kept
+    async def _decide_all(
+        self, run: JobRun, facts: Sequence[Fact], vectors: tuple[Embedder, Vectors] | None
+    ) -> list[Decided]:
+        """One answer for each fact, in order; the first that fails ends the others."""
+        asked = [asyncio.create_task(self._decide(run, fact, at, vectors)) for at, fact in enumerate(facts)]
+        try:
+            return await asyncio.gather(*asked)
+        finally:
+            for task in asked:
+                task.cancel()
 
     async def _decide(self, run: JobRun, fact: Fact, index: int, vectors: tuple[Embedder, Vectors] | None) -> Decided:
         """What the decider says. A decider that is away, or has no model, is not the job's fault."""
@@ -107,7 +108,7 @@ class Extract:
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
             raise
         if decided.failed and run.job.attempt < run.job.max_attempts:
-            raise UnusableAnswer(*decided.warnings[:1])
+            raise UnusableAnswer(decided.warnings[-1])
         return decided
 
     async def _apply(

@@ -26,7 +26,7 @@ class ProspectiveIndex:
     def __init__(self, shop: Workshop) -> None:
         self._shop = shop
 
-    def slots(self, config: Config) -> int:
+    def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed
         return _SLOTS
 
     def limit(self) -> int:

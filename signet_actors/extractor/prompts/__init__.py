@@ -1,0 +1,24 @@
+"""The prompts of the extractor: templates beside this file, filled in by ``domain.extraction.prompts``."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from importlib.resources import files
+
+from signet_actors.domain.extraction import prompts
+
+
+@cache
+def _template(name: str) -> str:
+    return (files(__package__) / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def extraction_prompt(content: str, rng: random.Random) -> str:
+    """The question for the facts of ``content``."""
+    return prompts.extraction_prompt(_template("extraction"), prompts.mark(rng.getrandbits(128)), content)
+
+
+def hints_prompt(content: str, max_count: int, rng: random.Random) -> str:
+    """The question for the questions that ``content`` answers."""
+    return prompts.hints_prompt(_template("hints"), prompts.mark(rng.getrandbits(128)), content, max_count)
