@@ -1,0 +1,82 @@
+"""A language model whose understanding is a few rules, so that a test knows what it will say to each of our prompts.
+
+From a note it takes each sentence as a fact, and ``A uses B`` as a relation; on a fact it decides as ``decisions`` says,
+by the first key that the fact holds. It reads the prompts as a model would: what stands between the marked lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.scripted_provider import Act, Asked, Fault
+
+_DATA = re.compile(r"^<data ([0-9a-z]+)>\n(.*?)\n</data \1>$", re.DOTALL | re.MULTILINE)
+_SENTENCE = re.compile(r"[^.!]+[.!]?")
+_USES = re.compile(r"(?:The |the )?(\w[\w ]*?) uses (?:the )?(\w+)")
+
+
+@dataclass
+class ScriptedModel:
+    """A script for ``ScriptedProvider``. ``decisions`` maps a part of a fact to what is answered for it; a fact that has
+    no entry is added. ``fault`` is asked first, with the stage and the request."""
+
+    decisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    contradicts: bool = False
+    confidence: float = 0.9
+    fault: Callable[[str, Asked], Act | Fault | None] = lambda _stage, _asked: None
+
+    def __call__(self, asked: Asked) -> Act | Fault:
+        stage = stage_of(asked.prompt)
+        fault = self.fault(stage, asked)
+        if fault is not None and fault != "ok":
+            return fault
+        texts = data_of(asked.prompt)
+        match stage:
+            case "extraction":
+                return Act("ok", json.dumps(self._extracted(texts[-1])))
+            case "decision":
+                return Act("ok", json.dumps(self._decided(texts[0])))
+            case "contradiction":
+                said = {"contradicts": self.contradicts, "confidence": 0.9, "reasoning": "by the rules"}
+                return Act("ok", json.dumps(said))
+            case "hints":
+                hints = [f"What is said about {word}?" for word in texts[-1].split()[:3]]
+                return Act("ok", json.dumps({"hints": hints}))
+            case _:
+                return Act("ok", "I do not understand")
+
+    def _extracted(self, note: str) -> dict[str, Any]:
+        sentences = [found.strip() for found in _SENTENCE.findall(note) if found.strip()]
+        facts = [{"content": text, "type": "fact", "confidence": self.confidence} for text in sentences]
+        entities = [
+            {"source": found[1], "relationship": "uses", "target": found[2], "confidence": 0.9}
+            for found in _USES.finditer(note)
+        ]
+        return {"facts": facts, "entities": entities}
+
+    def _decided(self, fact: str) -> Mapping[str, Any]:
+        for part, answer in self.decisions.items():
+            if part in fact:
+                return answer
+        return {"action": "add", "targetId": None, "confidence": 0.9, "reason": "not stored yet"}
+
+
+def stage_of(prompt: str) -> str:
+    """Which of our prompts it is."""
+    for opening, stage in (
+        ("You turn a note into facts", "extraction"),
+        ("You decide what a new fact means", "decision"),
+        ("You judge whether two statements", "contradiction"),
+    ):
+        if prompt.startswith(opening):
+            return stage
+    return "hints" if "questions" in prompt[:400] else "unknown"
+
+
+def data_of(prompt: str) -> list[str]:
+    """The texts that the prompt shows as data, in order."""
+    return [found[2] for found in _DATA.finditer(prompt)]
