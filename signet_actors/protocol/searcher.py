@@ -10,6 +10,7 @@ import msgspec
 
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
+from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
 
 
 class StageTiming(msgspec.Struct, frozen=True):
@@ -322,6 +323,7 @@ SearcherQuery = (
     | GetEmbeddingHealth
     | GetStoreStats
     | FindForgetCandidates
+    | PipelineQuery
 )
 SearcherReply = (
     Recalled
@@ -338,5 +340,6 @@ SearcherReply = (
     | EmbeddingHealth
     | StoreStats
     | ForgetCandidatesFound
+    | PipelineAnswer
     | Failure
 )
