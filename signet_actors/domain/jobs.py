@@ -1,12 +1,33 @@
-"""The life of a durable job, as a table, and how long a failed attempt waits for the next.
+"""The kinds of durable jobs, the life of a job as a table, and how long it waits for its next attempt.
 
-Source: memory-pipeline.txt "Job Queue"; decisions.md 11-13.
+Source: memory-pipeline.txt "Worker Model"; decisions.md 11-14.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal, NamedTuple
+
+
+class JobKind(NamedTuple):
+    """``needs`` is the provider without which a job of the kind waits; ``of_memory`` says that its subject is a memory,
+    without which there is nothing to do."""
+
+    name: str
+    needs: Literal["llm", "embedding"]
+    of_memory: bool = True
+
+
+EXTRACT: Final = "extract"
+PROSPECTIVE_INDEX: Final = "prospective_index"
+EMBED: Final = "embed"
+
+JOB_KINDS: Final = (
+    JobKind(EXTRACT, needs="llm"),
+    JobKind(PROSPECTIVE_INDEX, needs="llm"),
+    JobKind(EMBED, needs="embedding"),
+)
+"""Every kind that is ever enqueued. A new kind is a line here and a file in ``extractor/jobs/``."""
 
 
 class JobState(StrEnum):
@@ -19,12 +40,19 @@ class JobState(StrEnum):
 
 
 class JobEvent(StrEnum):
-    """What happens to a job. A lost or failed attempt is ``RETRY`` while attempts remain, else ``GIVE_UP``."""
+    """What happens to a job. A lost or failed attempt is ``RETRY`` while attempts remain, else ``GIVE_UP``.
+
+    ``RELEASE`` gives the attempt back, because the provider was away (decisions.md 14). ``DROP`` ends a job whose
+    subject is gone before it was ever handed out. ``REQUEUE`` is a person's word.
+    """
 
     LEASE = "lease"
     COMPLETE = "complete"
     RETRY = "retry"
     GIVE_UP = "give_up"
+    RELEASE = "release"
+    DROP = "drop"
+    REQUEUE = "requeue"
 
 
 TRANSITIONS: Final[dict[tuple[JobState, JobEvent], JobState]] = {
@@ -32,11 +60,16 @@ TRANSITIONS: Final[dict[tuple[JobState, JobEvent], JobState]] = {
     (JobState.LEASED, JobEvent.COMPLETE): JobState.COMPLETED,
     (JobState.LEASED, JobEvent.RETRY): JobState.PENDING,
     (JobState.LEASED, JobEvent.GIVE_UP): JobState.DEAD,
+    (JobState.LEASED, JobEvent.RELEASE): JobState.PENDING,
+    (JobState.PENDING, JobEvent.DROP): JobState.COMPLETED,
+    (JobState.DEAD, JobEvent.REQUEUE): JobState.PENDING,
 }
 
 RETRY_BASE_MS: Final = 1_000
 RETRY_CAP_MS: Final = 30_000
 RETRY_JITTER_MS: Final = 500
+LONGEST_DELAY_MS: Final = 60_000
+"""No job is ever made to wait for longer: one that seems to must be judged by a wall clock that went back since."""
 
 
 def advance(state: JobState, event: JobEvent) -> JobState:
@@ -58,3 +91,12 @@ def retry_delay_ms(attempts: int, share: float) -> int:
     """
     doubled: int = RETRY_BASE_MS << min(max(attempts, 1) - 1, 16)
     return min(doubled, RETRY_CAP_MS) + int(share * RETRY_JITTER_MS)
+
+
+def release_delay_ms(releases: int, share: float) -> int:
+    """How long a job waits after its attempt was given back for the ``releases``-th time in a row.
+
+    As long as after so many failed attempts: a provider that comes and goes is not asked in circles, and one that is
+    back finds everything due within half a minute.
+    """
+    return retry_delay_ms(releases, share)

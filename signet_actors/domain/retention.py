@@ -33,11 +33,14 @@ STEPS = (
     Step("graph_links", "tombstone_retention_ms"),
     Step("embeddings", "tombstone_retention_ms"),
     Step("tombstones", "tombstone_retention_ms", after=("graph_links", "embeddings")),
-    Step("history", "history_retention_ms"),
+    Step("pipeline_runs", "history_retention_ms"),
+    Step("history", "history_retention_ms", after=("pipeline_runs",)),
     Step("completed_jobs", "completed_job_retention_ms"),
     Step("dead_jobs", "dead_job_retention_ms"),
+    Step("provider_usage", "history_retention_ms"),
 )
-"""The mandatory order: what refers to a tombstone goes before the tombstone."""
+"""The mandatory order: what refers to a tombstone goes before the tombstone, and a run before the history that
+explains it."""
 
 
 def cutoff_ms(now_ms: int, window_ms: int) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.protocol.memories import Filters, HistoryEvent, Job, Memory, ReadScope
 from signet_actors.protocol.message import Failure, Message, Request
+from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuery
 
 
 class StageTiming(msgspec.Struct, frozen=True):
@@ -351,6 +352,7 @@ SearcherQuery = (
     | GetEmbeddingHealth
     | GetStoreStats
     | FindForgetCandidates
+    | PipelineQuery
 )
 SearcherReply = (
     Recalled
@@ -368,5 +370,6 @@ SearcherReply = (
     | EmbeddingHealth
     | StoreStats
     | ForgetCandidatesFound
+    | PipelineAnswer
     | Failure
 )

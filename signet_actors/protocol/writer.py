@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Message, Principal, Request
+from signet_actors.protocol.pipeline import JobMemory, PipelineCommand, PipelineReply
 
 
 class Vector(msgspec.Struct, frozen=True):
@@ -311,7 +312,8 @@ class Purged(Message, frozen=True, tag="writer.purged"):
 class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
     """One bounded step of the ordered purge, in its own short transaction.
 
-    ``step``: graph_links, embeddings, tombstones, history, completed_jobs, dead_jobs, request_replies.
+    ``step``: graph_links, embeddings, tombstones, pipeline_runs, history, completed_jobs, dead_jobs, provider_usage,
+    request_replies.
     ``cutoff``: ISO time; rows older than it go. ``limit``: rows at most.
     """
 
@@ -321,7 +323,10 @@ class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
 
 
 class LeasedJob(msgspec.Struct, frozen=True):
-    """A job in the hands of a worker; ``attempt`` counts from 1, ``payload`` is JSON text."""
+    """A job in the hands of a worker; ``attempt`` counts from 1, ``payload`` is JSON text.
+
+    ``subject`` is the memory that it is about, read in the transaction that handed it out.
+    """
 
     id: str
     kind: str
@@ -330,6 +335,7 @@ class LeasedJob(msgspec.Struct, frozen=True):
     max_attempts: int
     memory_id: str | None = None
     payload: str | None = None
+    subject: JobMemory | None = None
 
 
 class JobsLeased(Message, frozen=True, tag="writer.jobs_leased"):
@@ -340,7 +346,10 @@ class JobsLeased(Message, frozen=True, tag="writer.jobs_leased"):
 
 
 class LeaseJobs(Request[JobsLeased], frozen=True, tag="writer.lease_jobs"):
-    """Take up to ``limit`` pending jobs of these kinds for ``lease_ms``."""
+    """Take up to ``limit`` jobs of these kinds for ``lease_ms``, in the order in which they became ready.
+
+    A job whose memory is gone is completed instead of handed out.
+    """
 
     kinds: tuple[str, ...]
     limit: int
@@ -490,6 +499,7 @@ WriterCommand = (
     | GetWriterStatus
     | AdvanceBackup
     | ReportDamage
+    | PipelineCommand
 )
 WriterReply = (
     Remembered
@@ -509,5 +519,6 @@ WriterReply = (
     | WriterStatus
     | BackupProgress
     | DamageNoted
+    | PipelineReply
     | Failure
 )

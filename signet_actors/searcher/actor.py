@@ -12,6 +12,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
 from signet_actors.protocol.message import Failure
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, GetRun, ListReviews, ListRuns
 from signet_actors.protocol.searcher import (
     ExportEmbeddings,
     ExportMemories,
@@ -36,7 +37,7 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.searcher.queries import candidates, embeddings, forget, memories, stats, transfer
+from signet_actors.searcher.queries import candidates, embeddings, forget, memories, pipeline, stats, transfer
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
 from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
@@ -206,5 +207,13 @@ class Searcher:
                 return stats.store_stats(reader, view), []
             case FindForgetCandidates():
                 return forget.candidates(view, query), []
+            case GetPipelineStatus():
+                return pipeline.status(view, query), []
+            case ListReviews():
+                return pipeline.list_reviews(view, query), []
+            case GetRun():
+                return pipeline.get_run(view, query), []
+            case ListRuns():
+                return pipeline.list_runs(view, query), []
             case _:
                 assert_never(query)

@@ -7,7 +7,8 @@ row that is not what was stored; *rows* contradict each other.
 ``integrity_check`` compares an index with its table but never looks at what an unindexed column says, hence the
 checksum of each content, the hash of its normal form, and each vector's comparison with its twin in ``vec0``.
 
-Nothing here raises for damage: a check that cannot be carried out is a finding itself.
+Nothing here raises for damage: a check that cannot be carried out is a finding itself. A database is held against the
+invariants of its own schema: a backup of an earlier release has no rows for what came later.
 
 Source: reliability.md R18 and appendix D.
 """
@@ -23,6 +24,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
+from signet_actors.domain.jobs import LONGEST_DELAY_MS
 from signet_actors.domain.normalization import content_hash
 
 STRUCTURE: Final = "structure"
@@ -41,11 +43,20 @@ class Finding(NamedTuple):
     text: str
 
 
+class Invariant(NamedTuple):
+    """What may never be true: a query for the rows of which it is. ``since``: the first schema that it speaks of."""
+
+    kind: str
+    name: str
+    sql: str
+    since: int = 1
+
+
 NO_HISTORY_PURGED: Final = "EXISTS (SELECT 1 FROM memory_history WHERE seq = 1)"
 """Old history is purged by the oldest event: while the first is there, all are."""
 
-INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
-    (
+INVARIANTS: Final[tuple[Invariant, ...]] = (
+    Invariant(
         ROWS,
         "a live content twice in one scope",
         (
@@ -53,7 +64,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " GROUP BY 1, 2, coalesce(project, ''), coalesce(scope, ''), 5 HAVING count(*) > 1"
         ),
     ),
-    (
+    Invariant(
         ROWS,
         "a memory without a created event",
         (
@@ -61,7 +72,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " (SELECT 1 FROM memory_history h WHERE h.memory_id = m.id AND h.event = 'created')"
         ),
     ),
-    (
+    Invariant(
         ROWS,
         "a version that history does not explain",
         (
@@ -70,7 +81,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " WHERE h.memory_id = m.id AND h.event IN ('updated', 'deleted', 'recovered', 'merged'))"
         ),
     ),
-    (
+    Invariant(
         ROWS,
         "an idempotency key twice",
         (
@@ -79,12 +90,12 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " HAVING count(*) > 1"
         ),
     ),
-    (
+    Invariant(
         ROWS,
         "a job in limbo",
         "SELECT id FROM memory_jobs WHERE status = 'pending' AND attempts >= max_attempts",
     ),
-    (
+    Invariant(
         ROWS,
         "a mention of nothing",
         (
@@ -92,7 +103,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " WHERE m.id IS NULL"
         ),
     ),
-    (
+    Invariant(
         ROWS,
         "a miscounted entity",
         (
@@ -100,7 +111,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " (SELECT count(*) FROM memory_entity_mentions x WHERE x.entity_id = e.id)"
         ),
     ),
-    (
+    Invariant(
         INDEX,
         "an embedding of nothing",
         (
@@ -108,7 +119,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " WHERE e.source_type = 'memory' AND m.id IS NULL"
         ),
     ),
-    (
+    Invariant(
         INDEX,
         "a vector that the row does not name",
         (
@@ -116,7 +127,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " WHERE m.embedding_seq IS NOT NULL AND (e.seq IS NULL OR e.source_id <> m.id)"
         ),
     ),
-    (
+    Invariant(
         INDEX,
         "a vector of another content",
         (
@@ -124,7 +135,7 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             " WHERE e.content_hash <> m.content_hash"
         ),
     ),
-    (
+    Invariant(
         INDEX,
         "tags that differ from their rows",
         (
@@ -135,13 +146,126 @@ INVARIANTS: Final[tuple[tuple[str, str, str], ...]] = (
             "    <> (SELECT count(*) FROM memory_tags t WHERE t.memory_seq = m.seq)"
         ),
     ),
-    (
+    Invariant(
         INDEX,
         "a tag row of nothing",
         "SELECT t.tag FROM memory_tags t LEFT JOIN memories m ON m.seq = t.memory_seq WHERE m.seq IS NULL",
     ),
+    Invariant(
+        ROWS,
+        "a job with more attempts than it may have",
+        "SELECT id FROM memory_jobs WHERE attempts < 0 OR attempts > max_attempts",
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a lease that is not whole, or on a job that is not leased",
+        (
+            "SELECT id FROM memory_jobs WHERE (status = 'leased') <> (lease_id IS NOT NULL)"
+            " OR (status = 'leased') <> (lease_boot IS NOT NULL)"
+            " OR (status = 'leased') <> (lease_expires_ns IS NOT NULL)"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a job that ended at no time",
+        (
+            "SELECT id FROM memory_jobs WHERE (status = 'completed' AND completed_at IS NULL)"
+            " OR (status = 'dead' AND failed_at IS NULL)"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a job that waits for longer than any may",
+        (
+            "SELECT id FROM memory_jobs WHERE available_at IS NOT NULL AND (status <> 'pending'"
+            f" OR available_at > strftime('%Y-%m-%dT%H:%M:%fZ', updated_at, '+{LONGEST_DELAY_MS // 1000} seconds'))"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "two jobs of one kind at once for one memory",
+        (
+            "SELECT memory_id, job_type FROM memory_jobs WHERE status IN ('pending', 'leased')"
+            " AND memory_id IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a run whose job did not complete",
+        (
+            "SELECT r.id FROM pipeline_runs r JOIN memory_jobs j ON j.id = r.job_id"
+            " WHERE j.status <> 'completed' OR j.job_type <> 'extract' OR j.memory_id IS NOT r.memory_id"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a run that miscounts its proposals",
+        (
+            "SELECT r.id FROM pipeline_runs r WHERE"
+            " r.proposals <> (SELECT count(*) FROM memory_proposals p WHERE p.run_id = r.id AND p.job_id = r.job_id)"
+            " OR r.proposals <> (SELECT coalesce(sum(c.value), 0) FROM json_each(r.counts) c)"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a proposal without its event in history",
+        (
+            f"SELECT p.id FROM memory_proposals p WHERE {NO_HISTORY_PURGED} AND NOT EXISTS"
+            " (SELECT 1 FROM memory_history h WHERE h.job_id = p.job_id AND h.id = p.history_id)"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a change by a run that its memory's history does not tell",
+        (
+            f"SELECT p.id FROM memory_proposals p WHERE {NO_HISTORY_PURGED}"
+            " AND p.outcome IN ('created', 'updated', 'deleted') AND NOT EXISTS (SELECT 1 FROM memory_history h"
+            " WHERE h.job_id = p.job_id AND h.id = p.history_id AND h.memory_id = p.result_memory_id"
+            " AND h.event = p.outcome)"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "a review that nobody decided, or that is decided and waits",
+        (
+            "SELECT id FROM memory_proposals WHERE (review_state IS NOT NULL AND review_state <> 'pending')"
+            " <> (reviewed_at IS NOT NULL) OR (review_state = 'pending') <> (outcome IN ('review', 'blocked')"
+            " AND review_state IS NOT NULL) OR (outcome = 'review' AND review_state IS NULL)"
+        ),
+        since=2,
+    ),
+    Invariant(
+        ROWS,
+        "an undone proposal of a run that was not undone",
+        (
+            "SELECT p.id FROM memory_proposals p JOIN pipeline_runs r ON r.id = p.run_id"
+            " WHERE (p.outcome = 'undone' OR p.undo_note IS NOT NULL) AND r.undone_at IS NULL"
+        ),
+        since=2,
+    ),
+    Invariant(
+        INDEX,
+        "a hint of nothing",
+        (
+            "SELECT h.seq FROM memory_hints h LEFT JOIN memories m ON m.id = h.memory_id AND m.seq = h.memory_seq"
+            " WHERE m.id IS NULL OR m.is_deleted = 1"
+        ),
+        since=2,
+    ),
 )
-"""What may never be true, whatever happened before: kind, name, and a query for the rows of which it is true."""
+"""What may never be true, whatever happened before."""
+
+TEXT_INDEXES: Final = (("memories_fts", 1), ("memory_hints_fts", 2))
+"""Each text index and the first schema that has it."""
 
 
 def scrub(connection: apsw.Connection, *, deep: bool = True, beat: Callable[[], None] = lambda: None) -> list[Finding]:
@@ -181,7 +305,7 @@ def _structure(connection: apsw.Connection) -> Iterator[Finding]:
     for (verdict,) in connection.execute("PRAGMA integrity_check"):
         if verdict != "ok":
             text = str(verdict)
-            derived = "memories_fts" in text or "vec_embeddings" in text
+            derived = "vec_embeddings" in text or any(index in text for index, _ in TEXT_INDEXES)
             yield Finding(INDEX if derived else STRUCTURE, text)
 
 
@@ -191,12 +315,19 @@ def _foreign_keys(connection: apsw.Connection) -> Iterator[Finding]:
 
 
 def _text_index(connection: apsw.Connection) -> Iterator[Finding]:
-    try:
-        connection.execute("INSERT INTO memories_fts (memories_fts, rank) VALUES ('integrity-check', 1)")
-    except apsw.ReadOnlyError:
-        raise
-    except apsw.Error as error:
-        yield Finding(INDEX, f"the text index does not match its rows: {error}")
+    for index, since in TEXT_INDEXES:
+        if _schema(connection) < since:
+            continue
+        try:
+            connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', 1)")
+        except apsw.ReadOnlyError:
+            raise
+        except apsw.Error as error:
+            yield Finding(INDEX, f"the text index {index} does not match its rows: {error}")
+
+
+def _schema(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))
 
 
 def _contents(connection: apsw.Connection) -> Iterator[Finding]:
@@ -211,8 +342,10 @@ def _contents(connection: apsw.Connection) -> Iterator[Finding]:
 
 
 def _invariants(connection: apsw.Connection) -> Iterator[Finding]:
-    for kind, name, sql in INVARIANTS:
-        yield from _guarded(_rows_of(connection, kind, name, sql), name)
+    schema = _schema(connection)
+    for kind, name, sql, since in INVARIANTS:
+        if schema >= since:
+            yield from _guarded(_rows_of(connection, kind, name, sql), name)
 
 
 def _rows_of(connection: apsw.Connection, kind: str, name: str, sql: str) -> Iterator[Finding]:

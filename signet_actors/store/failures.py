@@ -16,6 +16,9 @@ LockTimeout = apsw.BusyError
 DiskFull = apsw.FullError
 """The disk, or the page limit, is exhausted; nothing was applied and reads go on."""
 
+ConstraintViolated = apsw.ConstraintError
+"""A row may not be stored beside one that is there."""
+
 QueryRefused = apsw.SQLError
 """The statement, or a caller's FTS5 expression, is not valid."""
 

@@ -26,6 +26,13 @@ def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
     try:
         connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
         done.append("the text index was built anew")
+        if connection.pragma("user_version") >= 2:
+            connection.execute(
+                "DELETE FROM memory_hints WHERE NOT EXISTS"
+                " (SELECT 1 FROM memories m WHERE m.id = memory_id AND m.seq = memory_seq AND m.is_deleted = 0)"
+            )
+            connection.execute("INSERT INTO memory_hints_fts (memory_hints_fts) VALUES ('rebuild')")
+            done.append("the index of hints was built anew")
         connection.execute("DELETE FROM memory_tags")
         connection.execute(
             "INSERT INTO memory_tags (tag, memory_seq)"

@@ -27,6 +27,7 @@ from signet_actors.errors import (
 )
 from signet_actors.protocol.control import LogPressure
 from signet_actors.protocol.message import Failure
+from signet_actors.protocol.pipeline import ReconcileJobs, WatchJobs
 from signet_actors.protocol.writer import (
     AdvanceBackup,
     AdvanceHighWaterMark,
@@ -55,13 +56,14 @@ from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.ballast import Ballast
 from signet_actors.writer.commands import agents
 from signet_actors.writer.group_commit import GroupCommit, unapplied
+from signet_actors.writer.job_watches import JobWatches
 from signet_actors.writer.lock_wait import LockWait, patience_until_ns
 from signet_actors.writer.restore import finish_restore
-from signet_actors.writer.session import KnownRows, Session
+from signet_actors.writer.session import KnownRows, QueueNews, Session
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
-_HOUSEKEEPING = (PurgeStep, ReapLeases, AdvanceHighWaterMark)
+_HOUSEKEEPING = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
 """Asked with a deadline of their own, which does not tell when, and repeated at leisure: they press nobody."""
 _PROGRESS_STEPS = 20_000
 """Steps of SQLite's machine between two looks at the heartbeat: some milliseconds."""
@@ -90,6 +92,7 @@ class Writer:
         self.connection: Connection | None = None
         self.group: GroupCommit | None = None
         self.backup: BackupWork | None = None
+        self.watches = JobWatches(clock)
         self.damage: str | None = None
         """Why every write is refused: what was found wrong with the structure of the database."""
         self._erased = True
@@ -179,6 +182,8 @@ class Writer:
                 group.touches.add(body)
             elif isinstance(body, GetWriterStatus):
                 incoming.reply(self._status())
+            elif isinstance(body, WatchJobs):
+                self.watches.park(incoming)
             elif isinstance(body, AdvanceBackup):
                 incoming.reply(self._advance_backup(body))
             elif not isinstance(body, ReportDamage):
@@ -208,12 +213,19 @@ class Writer:
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         finally:
             self._batch_began_ns = None
+        self._look_at_queue()
         self._checkpoint()
 
     def tick(self) -> float | None:
-        """Touches are flushed, old replies pruned, the log folded back, a full disk probed, a backup goes on."""
+        """Touches are flushed, old replies pruned, the log folded back, a full disk probed, a backup goes on, and who
+        watches the job queue hears what is due."""
         if self.damage is not None:
             return None
+        wish = self._keep_house()
+        due_s = self._look_at_queue()
+        return wish if due_s is None else due_s if wish is None else min(wish, due_s)
+
+    def _keep_house(self) -> float | None:
         group = self._group
         now_ns = self.clock.monotonic_ns()
         self._sync_roster()
@@ -260,6 +272,8 @@ class Writer:
             "refused_full": figures.refused_full,
             "refused_busy": figures.refused_busy,
             "replayed": figures.replayed,
+            "fenced": figures.fenced,
+            "watches": len(self.watches),
             "wal_frames": self._wal_frames,
             "storage_full": float(self.group.storage_full),
             "touches_dropped": self.group.touches.dropped,
@@ -267,6 +281,7 @@ class Writer:
 
     def drain(self) -> None:
         """Pending touches are written, the log is folded back and emptied, the database is closed."""
+        self.watches.answer_all()
         if self.connection is None:
             return
         if self.backup is not None:
@@ -358,8 +373,26 @@ class Writer:
         with contextlib.suppress(OSError):
             self.workspace.suspect_file.touch(mode=0o600)
 
+    def _look_at_queue(self) -> float | None:
+        """Whoever waits for a job that may be leased now has been told; seconds until there may be more to tell."""
+        group = self._group
+        if not self.watches:
+            group.queue_news = QueueNews()
+            return None
+        news, group.queue_news = group.queue_news, QueueNews()
+        try:
+            # While nothing can be written nothing can be leased: nobody is called for it.
+            return self.watches.look(group.connection, news, may_write=not group.storage_full)
+        except LockTimeout:
+            group.queue_news.add(news)
+            return 0.05
+        except BROKEN_DISK as error:
+            self._suspect(error)
+            raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
+
     def _close_untouched(self) -> None:
         """The database is closed without folding the log back: a damaged file is evidence, and is not written."""
+        self.watches.answer_all()
         if self.backup is not None:
             self.backup.abandon()
             self.backup = None

@@ -6,6 +6,19 @@ from typing import assert_never
 
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import (
+    ApplyProposals,
+    ApproveProposal,
+    ReconcileJobs,
+    RecordUsage,
+    RejectProposal,
+    ReleaseJobs,
+    RequeueJobs,
+    ReserveCalls,
+    StoreHints,
+    StoreVector,
+    UndoRun,
+)
 from signet_actors.protocol.writer import (
     AdvanceHighWaterMark,
     CompleteJob,
@@ -31,7 +44,19 @@ from signet_actors.protocol.writer import (
     RenewLease,
     WriterReply,
 )
-from signet_actors.writer.commands import chunks, jobs, leases, memories, purge, transfer
+from signet_actors.writer.commands import (
+    chunks,
+    hints,
+    jobs,
+    leases,
+    memories,
+    proposals,
+    purge,
+    reviews,
+    transfer,
+    usage,
+    vectors,
+)
 from signet_actors.writer.session import Session
 
 Effect = (
@@ -48,7 +73,18 @@ Effect = (
     | RenewLease
     | CompleteJob
     | FailJob
+    | ReleaseJobs
     | ReapLeases
+    | RequeueJobs
+    | ReconcileJobs
+    | ApplyProposals
+    | StoreHints
+    | StoreVector
+    | ApproveProposal
+    | RejectProposal
+    | UndoRun
+    | ReserveCalls
+    | RecordUsage
     | AdvanceHighWaterMark
 )
 """The commands that run in a transaction."""
@@ -103,8 +139,30 @@ def execute(session: Session, command: Effect) -> WriterReply:
             return leases.complete(session, command)
         case FailJob():
             return leases.fail(session, command)
+        case ReleaseJobs():
+            return leases.release(session, command)
         case ReapLeases():
             return jobs.reap(session, command)
+        case RequeueJobs():
+            return jobs.requeue(session, command)
+        case ReconcileJobs():
+            return jobs.reconcile(session, command)
+        case ApplyProposals():
+            return proposals.apply(session, command)
+        case StoreHints():
+            return hints.store(session, command)
+        case StoreVector():
+            return vectors.store(session, command)
+        case ApproveProposal():
+            return reviews.approve(session, command)
+        case RejectProposal():
+            return reviews.reject(session, command)
+        case UndoRun():
+            return reviews.undo(session, command)
+        case ReserveCalls():
+            return usage.reserve(session, command)
+        case RecordUsage():
+            return usage.record(session, command)
         case AdvanceHighWaterMark():
             return purge.advance_mark(session, command)
         case _:

@@ -33,7 +33,7 @@ from signet_actors.writer import dispatch, idempotency
 from signet_actors.writer.ballast import NO_BALLAST, Ballast
 from signet_actors.writer.commands import purge
 from signet_actors.writer.commands.access import PendingTouches
-from signet_actors.writer.session import KnownRows, Session
+from signet_actors.writer.session import KnownRows, QueueNews, Session
 
 
 class Waiting(Protocol):
@@ -58,6 +58,7 @@ class CommitFigures:
     refused_full: int = 0
     refused_busy: int = 0
     replayed: int = 0
+    fenced: int = 0
 
 
 class Housekept(NamedTuple):
@@ -109,6 +110,8 @@ class GroupCommit:
         self.touches = PendingTouches()
         self.figures = CommitFigures()
         self.storage_full = False
+        self.queue_news = QueueNews()
+        """What commits did to the job queue since somebody looked."""
         self._committing = False
 
     def commit(self, batch: Sequence[Waiting]) -> None:
@@ -151,6 +154,7 @@ class GroupCommit:
             self.log.debug("committed", rows=len(answers), traces=traces)
         for index, (waiting, answer) in enumerate(answers):
             waiting.reply(answer)
+            self.figures.fenced += isinstance(answer, Failure) and answer.code is ErrorCode.LEASE_LOST
             if index == 0:
                 sync_point("writer.after_first_reply")
 
@@ -215,6 +219,7 @@ class GroupCommit:
             self._committing = True
             tx.commit()
             self._committing = False
+        self.queue_news.add(session.queue)
         return answers
 
     def _run(self, session: Session, waiting: Waiting, *, careful: bool) -> WriterReply:

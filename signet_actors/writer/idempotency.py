@@ -4,8 +4,9 @@ A retry, by the client with its ``Idempotency-Key`` or by the gateway after the 
 reply and acts no second time; the primary key decides between twins.
 
 Source: decisions.md 3; reliability.md section 2 rule 8.
-Departs: content and tags in a repeated ``Remembered`` are the row's as it is now (empty once the memory is erased),
-because a kept copy would outlive the memory (reliability.md R23).
+Departs: content and tags in a repeated ``Remembered``, and the subjects in repeated ``JobsLeased``, are the row's as
+it is now (empty once the memory is erased; a job whose memory was forgotten is left out), because a kept copy would
+outlive the memory (reliability.md R23).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import msgspec
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import Idempotency, Remembered, WriterReply
+from signet_actors.protocol.writer import Idempotency, JobsLeased, Remembered, WriterReply
 from signet_actors.store.failures import Connection
+from signet_actors.writer.commands.job_subjects import job_subjects
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
@@ -53,13 +55,28 @@ def earlier_reply(connection: Connection, key: str, digest: str | None) -> Write
         found = connection.execute("SELECT content, tags FROM memories WHERE id = ?", (reply.id,)).fetchone()
         content, tags = ("", "[]") if found is None else found
         return msgspec.structs.replace(reply, content=content, tags=_tags.decode(tags))
+    if isinstance(reply, JobsLeased):
+        return _with_subjects(connection, reply)
     return reply
+
+
+def _with_subjects(connection: Connection, reply: JobsLeased) -> JobsLeased:
+    subjects = job_subjects(connection, [job.memory_id for job in reply.jobs if job.memory_id is not None])
+    jobs = [
+        msgspec.structs.replace(job, subject=None if job.memory_id is None else subjects[job.memory_id])
+        for job in reply.jobs
+        if job.memory_id is None or job.memory_id in subjects
+    ]
+    return msgspec.structs.replace(reply, jobs=jobs)
 
 
 def keep_reply(session: Session, key: str, digest: str | None, reply: WriterReply) -> None:
     """The reply is stored in the open transaction."""
     if isinstance(reply, Remembered):
         reply = msgspec.structs.replace(reply, content="", tags=[])
+    elif isinstance(reply, JobsLeased):
+        jobs = [msgspec.structs.replace(job, subject=None) for job in reply.jobs]
+        reply = msgspec.structs.replace(reply, jobs=jobs)
     session.new_rows.add(_REPLIES, (key, digest, _encoder.encode(reply), session.now_ms), reply_mark(key))
 
 

@@ -31,6 +31,22 @@ class KnownRows:
 
 
 @dataclass(slots=True)
+class QueueNews:
+    """Kinds of jobs that a commit made ready (``ready``) or told to wait for their time (``delayed``)."""
+
+    ready: set[str] = field(default_factory=set)
+    delayed: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.ready or self.delayed)
+
+    def add(self, other: QueueNews) -> None:
+        """What is new there is new here."""
+        self.ready |= other.ready
+        self.delayed |= other.delayed
+
+
+@dataclass(slots=True)
 class Session:
     """One command's view of its group commit. ``now`` is the same for the whole commit."""
 
@@ -44,6 +60,7 @@ class Session:
     now: str
     new_rows: NewRows
     frames: Sequence[bytes] = ()
+    queue: QueueNews = field(default_factory=QueueNews)
 
     @classmethod
     def begin(

@@ -13,17 +13,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.protocol.message import Principal
-from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
+from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
+from signet_actors.protocol.writer import FailJob, ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
 from signet_actors.store.migrate import schema_version
 from signet_actors.store.online_backup import backup
-from tests.support.store_room import StoreRoom
+from tests.support.pipeline_room import PipelineRoom, add, change, configured
 
 HERE = Path(__file__).parent
 COLUMNS = "id, content, type, tags, importance, pinned, agent_id, visibility, scope, is_deleted, version"
 
 
-def fill(room: StoreRoom) -> None:
+def fill(room: PipelineRoom) -> None:
     """Every kind of row that the schema can hold and this release can write."""
     rng = random.Random(11)
     people = Principal()
@@ -47,8 +49,39 @@ def fill(room: StoreRoom) -> None:
         if number == 29:
             room.ask(ForgetMany(targets=(ForgetTarget(memory.id),), reason="for good", principal=people, hard=True))
     room.remember("日本語の記憶 and a café, naïve as it is")
-    room.connection.execute("UPDATE memory_jobs SET status = 'completed', completed_at = created_at WHERE seq % 3 = 0")
-    room.connection.execute("UPDATE memory_jobs SET status = 'dead', failed_at = created_at WHERE seq % 7 = 0")
+    carry_out(room)
+
+
+def carry_out(room: PipelineRoom) -> None:
+    """Jobs in every state, a run of each kind of outcome, one that was undone, reviews, hints and usage."""
+    people = Principal()
+    first, second, third, failing, dying, *_ = room.take_all(limit=8)
+    room.report(first, add("Golden fact of the first"), add("Golden guess", confidence=0.2), mode="shadow")
+    changed = room.remember("A golden memory that a run changes", vector=[1.0, 2.0])
+    doubted = room.remember("A golden memory that a run doubts", vector=[2.0, 1.0])
+    room.report(
+        second,
+        add("Golden fact of the second"),
+        change("update", "A golden memory that a run has changed", (changed.id, 1)),
+        change("delete", "A golden memory that no run doubts", (doubted.id, 1), contradiction=True),
+        entities=(EntityTriple("golden", "is", "kept", 0.9),),
+        vectors=([3.0, 1.0], [1.0, 3.0], None),
+        turned_away={"question": 2},
+    )
+    waiting = room.value("SELECT id FROM memory_proposals WHERE review_state = 'pending'")
+    room.report(third, add("Golden fact of the third"), run_id="undone")
+    room.ask(UndoRun("undone", people))
+    room.ask(ApproveProposal(waiting, people))
+    room.ask(FailJob(failing.id, failing.lease_id, "the model said nothing"))
+    for _ in range(3):
+        room.ask(FailJob(dying.id, dying.lease_id, "the model said nothing"))
+        room.clock.advance(31_000)
+        again = [job for job in room.take_all() if job.id == dying.id]
+        dying = again[0] if again else dying
+    hinted = room.take("prospective_index")
+    room.ask(StoreHints(hinted.id, hinted.lease_id, ("What is golden?", "何が金色ですか")))
+    reserved = room.ask(ReserveCalls("scripted", calls=3, tokens=900, model="qwen3:4b"))
+    room.ask(RecordUsage("scripted", "qwen3:4b", reserved.day, tokens_in=700, tokens_out=90, reserved_tokens=900))
 
 
 def rows(connection: Any) -> list[list[Any]]:
@@ -59,7 +92,7 @@ def rows(connection: Any) -> list[list[Any]]:
 def main() -> int:
     """The exit code; 1 when the golden database of this schema is there already."""
     with tempfile.TemporaryDirectory() as directory:
-        room = StoreRoom(Path(directory))
+        room = PipelineRoom(Path(directory), config=configured(allow_update_delete=True, hints=True))
         schema = schema_version(room.connection)
         target = HERE / f"schema-{schema}.sqlite"
         if target.exists():

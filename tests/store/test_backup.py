@@ -17,12 +17,14 @@ from signet_actors.errors import ExitCode, InvalidRequest, StoreIOError
 from signet_actors.runtime import sync_points
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.store.connect import open_copy, open_reader
+from signet_actors.store.migrate import load_migrations
 from signet_actors.store.online_backup import PARTIAL, OnlineBackup, backup
 from signet_actors.writer.backup import BackupWork, verify_backup
 from signet_actors.writer.restore import finish_restore, restore
 from tests.support.store_room import StoreRoom
 
 NOW = 1_767_225_600_000
+SCHEMA = len(load_migrations())
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +100,7 @@ def test_the_writers_work_goes_in_slices_and_is_given_up_when_nobody_asks(tmp_pa
     for number in range(100):
         room.remember(f"memory {number} " + "filler " * 60)
     work = BackupWork(room.connection, room.path, tmp_path / "backups", SystemClock())
-    name = backup_name(NOW, 1)
+    name = backup_name(NOW, SCHEMA)
     assert work.advance(name).state == "copying"
     while work.running:
         work.step()
@@ -120,7 +122,7 @@ def test_a_copy_that_cannot_be_written_fails_and_leaves_the_writer_alone(tmp_pat
     room.remember("kept")
     (tmp_path / "backups").write_text("in the way")
     work = BackupWork(room.connection, room.path, tmp_path / "backups", room.clock)
-    assert work.advance(backup_name(NOW, 1)).state == "failed"
+    assert work.advance(backup_name(NOW, SCHEMA)).state == "failed"
     room.remember("and more")
     room.close()
 
@@ -145,7 +147,7 @@ def two_generations(workspace: Workspace) -> tuple[set[str], set[str], Path]:
     room = StoreRoom(workspace.memory_dir)
     for number in range(5):
         room.remember(f"old {number}")
-    target = workspace.backup_dir / backup_name(NOW, 1)
+    target = workspace.backup_dir / backup_name(NOW, SCHEMA)
     backup(room.connection, target, room.clock)
     for number in range(5):
         room.remember(f"new {number}")

@@ -135,7 +135,7 @@ def test_a_row_that_the_store_refuses_fails_its_own_command_only(
 ) -> None:
     fresh = Session.new_id
     monkeypatch.setattr(Session, "new_id", lambda session: "the-same-id")
-    asked = [room.asked(*remembering(f"memory {index}")) for index in range(3)]
+    asked = [room.asked(*remembering(f"memory {index}", vector=[1.0])) for index in range(3)]
     room.group.commit(asked)
     # Jobs share the id too, so the first is stored and the other two are refused by the unique indexes.
     assert [isinstance(item.answer, Failure) for item in asked] == [False, True, True]

@@ -6,7 +6,7 @@ from tests.support.store_room import StoreRoom
 
 DAY_MS = 86_400_000
 LATER = "2026-03-01T00:00:00.000Z"
-STEPS = ("graph_links", "embeddings", "tombstones", "history", "completed_jobs", "dead_jobs")
+STEPS = ("graph_links", "embeddings", "tombstones", "pipeline_runs", "history", "completed_jobs", "dead_jobs")
 
 
 def purge(room: StoreRoom, step: str, *, cutoff: str = LATER, limit: int = 500) -> int:
@@ -84,7 +84,7 @@ def test_old_history_and_finished_jobs_go_and_waiting_jobs_stay(room: StoreRoom)
         ("b", "dead", "failed_at"),
         ("c", "pending", ""),
     ):
-        memory = room.remember(content)
+        memory = room.remember(content, vector=[1.0])
         if column:
             room.connection.execute(
                 f"UPDATE memory_jobs SET status = ?, {column} = '2026-01-02T00:00:00.000Z' WHERE memory_id = ?",
@@ -101,15 +101,15 @@ def test_old_history_and_finished_jobs_go_and_waiting_jobs_stay(room: StoreRoom)
 
 
 def test_an_expired_lease_is_given_back_or_buried(room: StoreRoom) -> None:
-    first, last, held = (room.remember(text) for text in ("first", "last", "held"))
+    first, last, held = (room.remember(text, vector=[1.0]) for text in ("first", "last", "held"))
     for memory, attempts, boot, expires_ns in (
         (first, 1, "boot", room.clock.mono_ns - 1),
         (last, 3, "boot", room.clock.mono_ns - 1),
         (held, 1, "boot", room.clock.mono_ns + 1),
     ):
         room.connection.execute(
-            "UPDATE memory_jobs SET status = 'leased', attempts = ?, lease_boot = ?, lease_expires_ns = ?"
-            " WHERE memory_id = ?",
+            "UPDATE memory_jobs SET status = 'leased', lease_id = 'l', attempts = ?, lease_boot = ?,"
+            " lease_expires_ns = ? WHERE memory_id = ?",
             (attempts, boot, expires_ns, memory.id),
         )
     answer = room.ask(ReapLeases())
@@ -120,9 +120,10 @@ def test_an_expired_lease_is_given_back_or_buried(room: StoreRoom) -> None:
 
 
 def test_a_lease_of_an_earlier_life_is_expired_whatever_its_time(room: StoreRoom) -> None:
-    room.remember("orphaned")
+    room.remember("orphaned", vector=[1.0])
     room.connection.execute(
-        "UPDATE memory_jobs SET status = 'leased', attempts = 1, lease_boot = 'before', lease_expires_ns = ?",
+        "UPDATE memory_jobs SET status = 'leased', lease_id = 'l', attempts = 1, lease_boot = 'before',"
+        " lease_expires_ns = ?",
         (1 << 62,),
     )
     assert room.ask(ReapLeases()).requeued == 1

@@ -570,4 +570,5 @@ def test_counts_of_health_and_store(room: StoreRoom, tmp_path: Path) -> None:
         assert (health.memories, health.embedded, health.by_model) == (2, 1, {MODEL: 1})
         assert (health.stale, health.orphaned, health.vec_missing, health.null_vectors) == (0, 0, 0, 0)
         counted = stats.store_stats(room.reader, view)
-    assert (counted.memories, counted.tombstones, counted.jobs) == (2, 1, {"pending": 3})
+    # An extraction for each, and a vector for the one that has none.
+    assert (counted.memories, counted.tombstones, counted.jobs) == (2, 1, {"pending": 4})

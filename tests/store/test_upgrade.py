@@ -64,6 +64,26 @@ def opened(path: Path) -> apsw.Connection:
     return open_writer(path, busy=lambda calls: False)
 
 
+def own_schema(path: Path) -> int:
+    connection = open_copy(path)
+    try:
+        return schema_version(connection)
+    finally:
+        connection.close()
+
+
+def the_whole(path: Path) -> tuple[list[object], list[object]]:
+    """Everything that a migration may change: the schema itself, and the rows of every table."""
+    connection = opened(path)
+    try:
+        schema = connection.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+        tables = [name for name, sql in schema if sql and sql.startswith("CREATE TABLE")]
+        rows = [connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
+        return list(schema), list(rows)
+    finally:
+        connection.close()
+
+
 def the_backup(path: Path) -> Path:
     names = newest_first(entry.name for entry in (path.parent / "backups").iterdir())
     return path.parent / "backups" / names[0].name
@@ -135,8 +155,46 @@ def test_an_upgrade_stopped_before_any_statement_was_never_there(golden: Path, s
     assert state(golden) == "new"
 
 
+def test_a_real_upgrade_stopped_before_any_statement_was_never_there(tmp_path: Path) -> None:
+    """The migrations of this release on the oldest database, whatever they will be."""
+    path = tmp_path / "memories.db"
+    shutil.copyfile(GOLDEN[0], path)
+    written, before = expected(path), the_whole(path)
+    stopped = 0
+    while True:
+        sync_points.arm(f"writer.mid_migration=raise:EIO@{stopped + 1}")
+        connection = opened(path)
+        with contextlib.suppress(OSError):
+            migrate(connection, path, SetClock())
+            break
+        connection.close()
+        assert the_whole(path) == before, stopped
+        for copy in (path.parent / "backups").iterdir():
+            copy.unlink()
+        stopped += 1
+    assert rows(connection) == written
+    connection.close()
+    assert stopped > 30
+    assert check_database(path, deep=True).findings == []
+
+
+def test_an_older_backup_is_held_against_the_invariants_of_its_own_schema(tmp_path: Path) -> None:
+    for golden in GOLDEN:
+        copy = tmp_path / golden.name
+        shutil.copyfile(golden, copy)
+        assert verify_copy(copy)[0] == []
+    connection = open_copy(tmp_path / "schema-2.sqlite")
+    connection.execute("UPDATE memory_jobs SET attempts = max_attempts + 1 WHERE status = 'dead'")
+    connection.execute("DELETE FROM memory_hints_fts")
+    connection.close()
+    found = " ".join(finding.text for finding in verify_copy(tmp_path / "schema-2.sqlite")[0])
+    assert "more attempts than it may have" in found
+    assert "memory_hints_fts" in found
+
+
+@pytest.mark.parametrize("oldest", [False, True], ids=["newest", "oldest"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path) -> None:
+def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path, oldest: bool) -> None:
     seen = {"old": 0, "new": 0}
     written = None
     stops = 0
@@ -144,7 +202,7 @@ def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path) -
     while not finished:
         path = tmp_path / str(stops) / "memories.db"
         path.parent.mkdir()
-        shutil.copyfile(GOLDEN[-1], path)
+        shutil.copyfile(GOLDEN[0 if oldest else -1], path)
         written = written or expected(path)
         vfs = StoppingVFS(stops)
         connection = None
@@ -182,12 +240,12 @@ def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path) -
     ],
 )
 def test_an_upgrade_that_spoils_something_is_undone_and_says_why(golden: Path, sql: str, why: str) -> None:
-    written = expected(golden)
+    written, schema = expected(golden), own_schema(golden)
     connection = opened(golden)
     with pytest.raises(UpgradeRefused, match=why):
         migrate(connection, golden, SetClock(), migrations=(*load_migrations(), Migration(NEXT, "spoils", sql)))
     assert rows(connection) == written
-    assert schema_version(connection) == NEXT - 1
+    assert schema_version(connection) == schema
     connection.close()
     assert check_database(golden, deep=True).findings == []
 
@@ -217,13 +275,14 @@ def test_an_upgrade_without_room_for_it_changes_nothing(golden: Path) -> None:
 
 
 def test_a_damaged_database_is_not_upgraded(golden: Path) -> None:
+    schema = own_schema(golden)
     raw = bytearray(golden.read_bytes())
     raw[4096 * 20 : 4096 * 21] = b"\xff" * 4096
     golden.write_bytes(raw)
     connection = opened(golden)
     with pytest.raises((StoreIOError, apsw.CorruptError)):
         migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
-    assert schema_version(connection) == NEXT - 1
+    assert schema_version(connection) == schema
     connection.close()
 
 

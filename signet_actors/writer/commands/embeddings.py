@@ -34,12 +34,14 @@ def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -
     return seq
 
 
-def remove(session: Session, memory_id: str) -> None:
-    """No vector of the memory is left, under any model."""
-    for seq, model, dimensions in session.tx.rows(
-        "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
+def remove(session: Session, memory_id: str, *, model: str | None = None) -> None:
+    """No vector of the memory is left, under any model or under that one."""
+    for seq, name, dimensions in session.tx.rows(
+        "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?"
+        " AND (? IS NULL OR model = ?)",
+        (memory_id, model, model),
     ):
-        hide(session, seq, model, dimensions)
+        hide(session, seq, name, dimensions)
         session.tx.execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
 
 

@@ -5,6 +5,9 @@ Source: memory-system.txt "Memory History"; decisions.md 32.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import msgspec
 
 from signet_actors.protocol.message import Principal
@@ -25,9 +28,25 @@ _HISTORY = Insert(
         "metadata",
         "session_id",
         "request_id",
+        "job_id",
         "created_at",
     ),
 )
+
+
+class Evidence(NamedTuple):
+    """What the event of a change bears beside the change when a job, a review or an undo made it.
+
+    The id is made before, so that the row of the proposal can name its event.
+    """
+
+    event_id: str
+    job_id: str
+    metadata: Mapping[str, object]
+
+
+_TEXTS = "'$.factContent', '$.decisionReason', '$.before', '$.after'"
+"""Where an event's metadata may repeat what a memory says."""
 
 
 def record(
@@ -39,13 +58,16 @@ def record(
     old_content: str | None = None,
     new_content: str | None = None,
     reason: str | None = None,
-    metadata: dict[str, object] | None = None,
+    metadata: Mapping[str, object] | None = None,
+    evidence: Evidence | None = None,
 ) -> None:
     """An event is in the trail of ``memory_id``."""
+    if evidence is not None:
+        metadata = {**(metadata or {}), **evidence.metadata}
     session.new_rows.add(
         _HISTORY,
         (
-            session.new_id(),
+            session.new_id() if evidence is None else evidence.event_id,
             memory_id,
             event,
             old_content,
@@ -56,6 +78,7 @@ def record(
             None if metadata is None else msgspec.json.encode(metadata).decode(),
             principal.session_id,
             principal.request_id,
+            None if evidence is None else evidence.job_id,
             session.now,
         ),
     )
@@ -64,5 +87,16 @@ def record(
 def erase_content(session: Session, memory_id: str) -> None:
     """The events of a memory that is gone stay, their content does not. Source: reliability.md R23."""
     session.tx.execute(
-        "UPDATE memory_history SET old_content = NULL, new_content = NULL WHERE memory_id = ?", (memory_id,)
+        "UPDATE memory_history SET old_content = NULL, new_content = NULL,"
+        f" metadata = json_remove(metadata, {_TEXTS}) WHERE memory_id = ?",
+        (memory_id,),
+    )
+    # What a model said of it may stand in the trail of the memory that it was said of.
+    session.tx.execute(
+        f"UPDATE memory_history SET metadata = json_remove(metadata, {_TEXTS})"
+        " WHERE job_id IS NOT NULL AND (job_id, id)"
+        " IN (SELECT job_id, history_id FROM memory_proposals WHERE memory_id = :id"
+        "     UNION SELECT job_id, history_id FROM memory_proposals WHERE target_id = :id"
+        "     UNION SELECT job_id, history_id FROM memory_proposals WHERE result_memory_id = :id)",
+        {"id": memory_id},
     )

@@ -1,11 +1,39 @@
-"""The durable job queue, as far as there are jobs now: the first one of a memory, and expired leases.
+"""The durable job queue: which memory gets which jobs, what follows when one ends, and what is done with the lost.
 
-Source: memory-system.txt "Job Queue"; decisions.md 11-13.
+A memory has at most one job of a kind that is pending or leased. A memory that changes meanwhile is not forgotten: a
+pending job reads it when it is handed out, and when a leased one ends, the hash of what was handed out says whether
+another is due.
+
+Source: memory-pipeline.txt "Worker Model"; architecture.txt "Job Queue"; decisions.md 11-15; reliability.md R6, R8.
+Departs: a job that ends is followed by another when the memory's *content* differs, not for every newer version: a tag
+or a pin changes nothing that a model reads, and calls cost.
 """
 
 from __future__ import annotations
 
-from signet_actors.domain.jobs import JobState, advance, lost_attempt
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.jobs import (
+    EMBED,
+    EXTRACT,
+    JOB_KINDS,
+    PROSPECTIVE_INDEX,
+    JobEvent,
+    JobState,
+    advance,
+    lost_attempt,
+)
+from signet_actors.protocol.pipeline import (
+    JobsReconciled,
+    JobsRequeued,
+    ReconcileJobs,
+    RequeueJobs,
+    RequeueRefused,
+)
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
@@ -14,20 +42,100 @@ _FIRST_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempt
 
 LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
 WORKER_LOST = "the worker went away; the lease expired"
+DERIVED = "pipeline-v2"
+"""``source_type`` and ``who`` of a memory that the pipeline made: nothing is extracted from it again."""
+
+_OF_MEMORIES = frozenset(kind.name for kind in JOB_KINDS if kind.of_memory)
+_ALIVE = "status IN ('pending', 'leased')"
+_MOST_REQUEUED = 500
 
 
-def enqueue_first(session: Session, job_type: str, memory_id: str) -> None:
-    """A pending job waits for a memory that was made in this transaction and cannot have one yet."""
+def wanted_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str, ...]:
+    """The jobs that a memory has with its present content; ``derived``: the pipeline itself made it."""
+    pipeline = config.memory.pipeline_v2
+    kinds = []
+    if pipeline.enabled and not derived:
+        kinds.append(EXTRACT)
+    if pipeline.enabled and pipeline.hints.enabled:
+        kinds.append(PROSPECTIVE_INDEX)
+    if not embedded and pipeline.embedding_tracker.enabled and config.embedding.provider != "none":
+        kinds.append(EMBED)
+    return tuple(kinds)
+
+
+def enqueue_first(session: Session, kind: str, memory_id: str) -> None:
+    """A pending job waits for a memory that has no other of the kind."""
     session.new_rows.add(
         _FIRST_JOBS,
         (
             session.new_id(),
-            job_type,
+            kind,
             memory_id,
             session.config.memory.pipeline_v2.worker.max_retries,
             session.now,
             session.now,
         ),
+    )
+    session.queue.ready.add(kind)
+
+
+def enqueue(session: Session, kind: str, memory_id: str) -> bool:
+    """The same unless one is pending or leased; False then, because that one sees to it."""
+    waiting = session.tx.one(
+        f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {_ALIVE} LIMIT 1", (memory_id, kind)
+    )
+    if waiting is None:
+        enqueue_first(session, kind, memory_id)
+    return waiting is None
+
+
+class _Subject(NamedTuple):
+    """What a memory's row says about the jobs that it should have."""
+
+    seq: int
+    id: str
+    content_hash: str
+    source_type: str | None
+    extraction_status: str
+    embedding_seq: int | None
+
+
+_SUBJECT = ", ".join(f"m.{name}" for name in _Subject._fields)
+
+
+def follow(session: Session, kind: str, memory_id: str | None, handed_out_hash: str | None, state: JobState) -> None:
+    """A job of the memory has ended (or waits again): its row says so, and a newer content has a job of its own."""
+    if kind not in _OF_MEMORIES or memory_id is None:
+        return
+    row = session.tx.one(f"SELECT {_SUBJECT} FROM memories m WHERE m.id = ? AND m.is_deleted = 0", (memory_id,))
+    if row is None:
+        return
+    subject = _Subject(*row)
+    if (
+        state is not JobState.PENDING
+        and handed_out_hash not in {None, subject.content_hash}
+        and kind in _wanted_by(session, subject)
+    ):
+        enqueue_first(session, kind, memory_id)
+        state = JobState.PENDING
+    if kind == EXTRACT:
+        status = {JobState.COMPLETED: "completed", JobState.DEAD: "failed"}.get(state, "pending")
+        if status != subject.extraction_status:
+            session.tx.execute("UPDATE memories SET extraction_status = ? WHERE seq = ?", (status, subject.seq))
+
+
+def recovered(session: Session, memory_id: str) -> None:
+    """A memory that came back has the jobs that it missed as a tombstone; its hints went with it and come anew."""
+    (row,) = session.tx.rows(f"SELECT {_SUBJECT} FROM memories m WHERE m.id = ?", (memory_id,))
+    subject = _Subject(*row)
+    for kind in _wanted_by(session, subject):
+        if kind != EXTRACT or subject.extraction_status == "pending":
+            enqueue(session, kind, memory_id)
+
+
+def _wanted_by(session: Session, subject: _Subject) -> tuple[str, ...]:
+    return wanted_kinds(
+        session.config, derived=subject.source_type == DERIVED, embedded=subject.embedding_seq is not None
     )
 
 
@@ -38,17 +146,105 @@ def reap(session: Session, command: ReapLeases) -> LeasesReaped:
     worker of that life can still be running.
     """
     expired = session.tx.rows(
-        "SELECT seq, attempts, max_attempts FROM memory_jobs"
+        "SELECT seq, job_type, memory_id, attempts, max_attempts, leased_hash FROM memory_jobs"
         " WHERE status = 'leased' AND (lease_boot IS NOT ? OR lease_expires_ns < ?) ORDER BY seq LIMIT ?",
         (session.boot_id, session.clock.monotonic_ns(), command.limit),
     )
     dead = 0
-    for seq, attempts, max_attempts in expired:
+    for seq, kind, memory_id, attempts, max_attempts, handed_out_hash in expired:
         state = advance(JobState.LEASED, lost_attempt(attempts, max_attempts))
         dead += state is JobState.DEAD
         session.tx.execute(
-            "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, lease_id = NULL,"
-            " lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
+            "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = NULL,"
+            " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
             (state, LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST, session.now, session.now, seq),
         )
+        if state is JobState.PENDING:
+            session.queue.ready.add(kind)
+        follow(session, kind, memory_id, handed_out_hash, state)
     return LeasesReaped(requeued=len(expired) - dead, dead=dead)
+
+
+def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
+    """Dead jobs have all their attempts again, as far as they may; see ``RequeueJobs``."""
+    limit = min(command.limit, _MOST_REQUEUED)
+    columns = "seq, id, job_type, memory_id, status, requeues"
+    if command.ids:
+        rows = session.tx.rows(
+            f"SELECT {columns} FROM memory_jobs WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
+            (_json(command.ids), limit),
+        )
+    else:
+        rows = session.tx.rows(
+            f"SELECT {columns} FROM memory_jobs WHERE status = 'dead' AND requeues = 0"
+            " AND (? OR job_type IN (SELECT value FROM json_each(?))) ORDER BY seq LIMIT ?",
+            (not command.kinds, _json(command.kinds), limit + 1),
+        )
+    answer = JobsRequeued([], [], more=len(rows) > limit)
+    found = {row[1] for row in rows}
+    answer.refused.extend(RequeueRefused(job_id, "not_found") for job_id in command.ids if job_id not in found)
+    for seq, job_id, kind, memory_id, status, requeues in rows[:limit]:
+        refusal = _refusal(session, kind, memory_id, status)
+        if refusal is not None:
+            answer.refused.append(RequeueRefused(job_id, refusal))
+            continue
+        state = advance(JobState(status), JobEvent.REQUEUE)
+        session.tx.execute(
+            "UPDATE memory_jobs SET status = ?, attempts = 0, releases = 0, requeues = ?, available_at = NULL,"
+            " failed_at = NULL, updated_at = ? WHERE seq = ?",
+            (state, requeues + 1, session.now, seq),
+        )
+        session.queue.ready.add(kind)
+        follow(session, kind, memory_id, None, state)
+        answer.requeued.append(job_id)
+    return answer
+
+
+def _refusal(session: Session, kind: str, memory_id: str | None, status: str) -> str | None:
+    if status != JobState.DEAD:
+        return "not_dead"
+    if memory_id is None:
+        return None
+    if not session.tx.one("SELECT 1 FROM memories WHERE id = ? AND is_deleted = 0", (memory_id,)):
+        return "memory_gone"
+    waiting = f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {_ALIVE}"
+    return "already_waiting" if session.tx.one(waiting, (memory_id, kind)) else None
+
+
+def reconcile(session: Session, command: ReconcileJobs) -> JobsReconciled:
+    """Of the memories behind ``after``, each that should have a job and has none has one.
+
+    That is one whose extraction is pending, and one without a vector where vectors are made, unless the job for this
+    very content has ended already: a dead one is left to a person. A memory that was stored while the pipeline was off
+    is not extracted by surprise.
+    """
+    rows = session.tx.rows(
+        f"SELECT {_SUBJECT} FROM memories m WHERE m.seq > ? AND m.is_deleted = 0 ORDER BY m.seq LIMIT ?",
+        (command.after, command.limit),
+    )
+    enqueued = 0
+    for subject in map(_Subject._make, rows):
+        if subject.extraction_status != "pending" and subject.embedding_seq is not None:
+            continue
+        for kind in _wanted_by(session, subject):
+            if kind == EXTRACT and subject.extraction_status != "pending":
+                continue
+            if kind != PROSPECTIVE_INDEX and not _settled(session, kind, subject):
+                enqueued += enqueue(session, kind, subject.id)
+    return JobsReconciled(enqueued, rows[-1][0] if len(rows) == command.limit else None)
+
+
+def _settled(session: Session, kind: str, subject: _Subject) -> bool:
+    """Whether a job for this content has ended; a dead extraction is then written on its memory, too."""
+    ended: Sequence[Any] | None = session.tx.one(
+        "SELECT status FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND leased_hash = ?"
+        f" AND (status = 'dead' OR status = 'completed' AND ?) AND NOT {_ALIVE} LIMIT 1",
+        (subject.id, kind, subject.content_hash, kind == EMBED),
+    )
+    if ended is not None and kind == EXTRACT:
+        session.tx.execute("UPDATE memories SET extraction_status = 'failed' WHERE seq = ?", (subject.seq,))
+    return ended is not None
+
+
+def _json(texts: tuple[str, ...]) -> str:
+    return msgspec.json.encode(texts).decode()

@@ -3,15 +3,27 @@
 A lease is an id that is checked in the transaction of the report (a fencing token): the report of a worker whose lease
 expired and went to somebody else changes nothing. Expiry is on the monotonic clock of one supervisor life.
 
-Source: memory-pipeline.txt "Job Queue"; decisions.md 11-13; reliability.md sections 0 (8) and 3.3.
+Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
+came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
+
+Source: memory-pipeline.txt "Worker Model"; decisions.md 11-14; reliability.md sections 0 (8) and 3.3, R16.
 """
 
 from __future__ import annotations
 
-import msgspec
+from typing import Any, NamedTuple
 
-from signet_actors.domain.jobs import JobEvent, JobState, advance, lost_attempt, retry_delay_ms
+from signet_actors.domain.jobs import (
+    LONGEST_DELAY_MS,
+    JobEvent,
+    JobState,
+    advance,
+    lost_attempt,
+    release_delay_ms,
+    retry_delay_ms,
+)
 from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
 from signet_actors.protocol.writer import (
     CompleteJob,
     FailJob,
@@ -23,60 +35,109 @@ from signet_actors.protocol.writer import (
     RenewLease,
 )
 from signet_actors.runtime.clock import iso
+from signet_actors.store.failures import Connection
+from signet_actors.writer.commands import jobs
+from signet_actors.writer.commands.job_subjects import job_subjects
 from signet_actors.writer.session import Session
 
 MAX_LEASED_AT_ONCE = 64
+MAX_DROPPED_AT_ONCE = 256
+"""Jobs of memories that are gone which one request completes on its way."""
+GONE = '{"skipped":"memory_gone"}'
+MAX_REASON_CHARS = 500
 _MS = 1_000_000
+
+_WAITS = "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
+_ROW = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts"
+_READY = f"""
+    SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
+                   WHERE {_WAITS} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
+                   WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at <= :now
+                   ORDER BY j.available_at LIMIT :limit)
+    UNION ALL
+    SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
+                   WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at > :never
+                   ORDER BY j.available_at LIMIT :limit)
+"""
+"""What may be handed out; the last part is what a wall clock that went back would keep waiting for ever."""
+
+
+class Held(NamedTuple):
+    """The job that a lease holds now."""
+
+    seq: int
+    attempts: int
+    max_attempts: int
+    kind: str
+    memory_id: str | None
+    leased_hash: str | None
+    releases: int
 
 
 def lease(session: Session, command: LeaseJobs) -> JobsLeased:
-    """The oldest pending jobs of these kinds that may run now are the asker's, one attempt each is spent."""
-    rows = session.tx.rows(
-        "SELECT seq, id, job_type, memory_id, payload, attempts, max_attempts FROM memory_jobs"
-        " WHERE status = 'pending' AND job_type IN (SELECT value FROM json_each(?)) AND attempts < max_attempts"
-        " AND (available_at IS NULL OR available_at <= ?) ORDER BY seq LIMIT ?",
-        (_json_array(command.kinds), session.now, min(command.limit, MAX_LEASED_AT_ONCE)),
-    )
+    """The jobs of these kinds that have been ready for longest are the asker's, one attempt each is spent."""
+    limit = min(command.limit, MAX_LEASED_AT_ONCE)
     expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
-    leased = []
-    for seq, job_id, kind, memory_id, payload, attempts, max_attempts in rows:
-        lease_id = session.new_id()
-        session.tx.execute(
-            "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
-            " leased_at = ?, updated_at = ? WHERE seq = ?",
-            (
-                advance(JobState.PENDING, JobEvent.LEASE),
-                attempts + 1,
-                lease_id,
-                session.boot_id,
-                expires_ns,
-                session.now,
-                session.now,
-                seq,
-            ),
-        )
-        leased.append(LeasedJob(job_id, kind, lease_id, attempts + 1, max_attempts, memory_id, payload))
+    leased: list[LeasedJob] = []
+    dropped = 0
+    while len(leased) < limit and dropped < MAX_DROPPED_AT_ONCE:
+        rows = _ready_rows(session, command.kinds, limit - len(leased))
+        if not rows:
+            break
+        subjects = job_subjects(session.tx.connection, [row[4] for row in rows if row[4] is not None])
+        for kind, _, seq, job_id, memory_id, payload, attempts, max_attempts in rows:
+            subject = None if memory_id is None else subjects.get(memory_id)
+            if memory_id is not None and subject is None:
+                _drop(session, seq)
+                dropped += 1
+                continue
+            lease_id = session.new_id()
+            session.tx.execute(
+                "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
+                " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?"
+                " WHERE seq = ?",
+                (
+                    advance(JobState.PENDING, JobEvent.LEASE),
+                    attempts + 1,
+                    lease_id,
+                    session.boot_id,
+                    expires_ns,
+                    session.now,
+                    session.now,
+                    None if subject is None else subject.version,
+                    None if subject is None else subject.content_hash,
+                    seq,
+                ),
+            )
+            leased.append(LeasedJob(job_id, kind, lease_id, attempts + 1, max_attempts, memory_id, payload, subject))
     return JobsLeased(leased, expires_ns)
 
 
 def renew(session: Session, command: RenewLease) -> LeaseRenewed:
     """The lease lasts for another ``lease_ms`` from now; raises ``lease_lost`` where it is not held any more."""
-    seq, _, _ = _held(session, command.job_id, command.lease_id)
+    job = held(session, command.job_id, command.lease_id)
     expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
-    session.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, seq))
+    session.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, job.seq))
     return LeaseRenewed(expires_ns)
 
 
 def complete(session: Session, command: CompleteJob) -> JobEnded:
     """The job is completed with its result; raises ``lease_lost`` where the lease is not held any more."""
-    seq, _, _ = _held(session, command.job_id, command.lease_id)
+    return JobEnded(end(session, held(session, command.job_id, command.lease_id), command.result))
+
+
+def end(session: Session, job: Held, result: str | None) -> JobState:
+    """The job that is held is completed, and followed by another when its memory says something else meanwhile."""
     state = advance(JobState.LEASED, JobEvent.COMPLETE)
     session.tx.execute(
         "UPDATE memory_jobs SET status = ?, result = ?, error = NULL, completed_at = ?, updated_at = ?,"
         " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?",
-        (state, command.result, session.now, session.now, seq),
+        (state, result, session.now, session.now, job.seq),
     )
-    return JobEnded(state)
+    jobs.follow(session, job.kind, job.memory_id, job.leased_hash, state)
+    return state
 
 
 def fail(session: Session, command: FailJob) -> JobEnded:
@@ -84,36 +145,117 @@ def fail(session: Session, command: FailJob) -> JobEnded:
 
     Raises ``lease_lost`` where the lease is not held any more.
     """
-    seq, attempts, max_attempts = _held(session, command.job_id, command.lease_id)
-    state = advance(JobState.LEASED, lost_attempt(attempts, max_attempts))
-    waits_ms = retry_delay_ms(attempts, session.rng.random())
-    session.tx.execute(
-        "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = ?,"
-        " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
-        (
-            state,
-            command.error,
-            session.now,
-            session.now,
-            iso(session.now_ms + waits_ms) if state is JobState.PENDING else None,
-            seq,
-        ),
+    job = held(session, command.job_id, command.lease_id)
+    state = advance(JobState.LEASED, lost_attempt(job.attempts, job.max_attempts))
+    _give_back(
+        session,
+        job,
+        state,
+        command.error,
+        attempts=job.attempts,
+        releases=0,
+        waits_ms=retry_delay_ms(job.attempts, session.rng.random()),
     )
+    jobs.follow(session, job.kind, job.memory_id, job.leased_hash, state)
     return JobEnded(state)
 
 
-def _held(session: Session, job_id: str, lease_id: str) -> tuple[int, int, int]:
-    """``(seq, attempts, max_attempts)`` of the job that this lease holds now; one past its time holds nothing."""
+def release(session: Session, command: ReleaseJobs) -> JobsReleased:
+    """Each job that is held waits again with its attempt given back; one whose lease was lost is only counted."""
+    lost = 0
+    for given in command.leases:
+        try:
+            job = held(session, given.job_id, given.lease_id)
+        except SignetError:
+            lost += 1
+            continue
+        _give_back(
+            session,
+            job,
+            advance(JobState.LEASED, JobEvent.RELEASE),
+            command.reason,
+            attempts=max(0, job.attempts - 1),
+            releases=job.releases + 1,
+            waits_ms=release_delay_ms(job.releases + 1, session.rng.random()),
+        )
+    return JobsReleased(len(command.leases) - lost, lost)
+
+
+def held(session: Session, job_id: str, lease_id: str) -> Held:
+    """The job that this lease holds now; one past its time holds nothing, and raises ``lease_lost``."""
     row = session.tx.one(
-        "SELECT seq, attempts, max_attempts FROM memory_jobs"
+        "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases FROM memory_jobs"
         " WHERE id = ? AND status = 'leased' AND lease_id = ? AND lease_boot = ? AND lease_expires_ns > ?",
         (job_id, lease_id, session.boot_id, session.clock.monotonic_ns()),
     )
     if row is None:
         raise SignetError("the lease is not held any more; nothing was applied", code=ErrorCode.LEASE_LOST)
-    seq, attempts, max_attempts = row
-    return int(seq), int(attempts), int(max_attempts)
+    return Held(*row)
 
 
-def _json_array(texts: tuple[str, ...]) -> str:
-    return msgspec.json.encode(texts).decode()
+def ready_kinds(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> tuple[str, ...]:
+    """Those of ``kinds`` of which ``lease`` would hand out (or drop) a job now."""
+    bindings = _bounds(now_ms)
+    return tuple(
+        kind
+        for kind in kinds
+        if connection.execute(_READY, {**bindings, "kind": kind, "limit": 1}).fetchone() is not None
+    )
+
+
+def next_due(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> str | None:
+    """When (ISO) the first job of these kinds that waits for its time becomes ready; None when none does."""
+    dues = [
+        connection.execute(
+            "SELECT min(available_at) FROM memory_jobs j"
+            " WHERE j.status = 'pending' AND j.job_type = ? AND j.available_at IS NOT NULL AND j.available_at > ?",
+            (kind, iso(now_ms)),
+        ).get
+        for kind in kinds
+    ]
+    return min((str(due) for due in dues if due is not None), default=None)
+
+
+def _ready_rows(session: Session, kinds: tuple[str, ...], limit: int) -> list[tuple[Any, ...]]:
+    """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first."""
+    bindings = {**_bounds(session.now_ms), "limit": limit}
+    rows = [
+        (kind, *row) for kind in dict.fromkeys(kinds) for row in session.tx.rows(_READY, {**bindings, "kind": kind})
+    ]
+    rows.sort(key=lambda row: (row[1], row[2]))
+    return rows[:limit]
+
+
+def _bounds(now_ms: int) -> dict[str, str]:
+    return {"now": iso(now_ms), "never": iso(now_ms + LONGEST_DELAY_MS)}
+
+
+def _drop(session: Session, seq: int) -> None:
+    session.tx.execute(
+        "UPDATE memory_jobs SET status = ?, result = ?, completed_at = ?, updated_at = ?, available_at = NULL"
+        " WHERE seq = ?",
+        (advance(JobState.PENDING, JobEvent.DROP), GONE, session.now, session.now, seq),
+    )
+
+
+def _give_back(
+    session: Session, job: Held, state: JobState, why: str, *, attempts: int, releases: int, waits_ms: int
+) -> None:
+    waits = state is JobState.PENDING
+    session.tx.execute(
+        "UPDATE memory_jobs SET status = ?, error = ?, failed_at = coalesce(?, failed_at), updated_at = ?,"
+        " available_at = ?, attempts = ?,"
+        " releases = ?, lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
+        (
+            state,
+            why[:MAX_REASON_CHARS],
+            session.now if releases == 0 else None,
+            session.now,
+            iso(session.now_ms + waits_ms) if waits else None,
+            attempts,
+            releases,
+            job.seq,
+        ),
+    )
+    if waits:
+        session.queue.delayed.add(job.kind)

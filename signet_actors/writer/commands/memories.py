@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET
 
+from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.protocol.memories import ReadScope
@@ -31,12 +32,15 @@ from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import readable
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
-from signet_actors.writer.commands import agents, embeddings, graph_links, history, jobs
+from signet_actors.writer.commands import agents, embeddings, graph_links, history, jobs, proposal_texts
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
 AUTONOMOUS_ACTOR_TYPES = ("pipeline", "agent")
+REMEMBERED_AGAIN = "remembered again"
 _DAY_MS = 86_400_000
+_NOT_SOURCES = ("chunk", jobs.DERIVED)
+"""Source types whose ``source_id`` is an id of ours, and names no source that could come again."""
 SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
 
 
@@ -56,6 +60,7 @@ class StoredRow(NamedTuple):
     visibility: str
     project: str | None
     scope: str | None
+    source_type: str | None
     is_deleted: int
     deleted_at: str | None
     version: int
@@ -63,6 +68,16 @@ class StoredRow(NamedTuple):
 
 
 _COLUMNS = ", ".join(f"m.{name}" for name in StoredRow._fields)
+
+
+class Derived(NamedTuple):
+    """What a memory bears that was made by the pipeline and not by somebody's remember."""
+
+    why: str
+    model: str
+    confidence: float
+    evidence: history.Evidence
+
 
 _MEMORIES = Insert(
     "memories",
@@ -75,6 +90,7 @@ _MEMORIES = Insert(
         "content_hash",
         "content_sha256",
         "cjk",
+        "confidence",
         "importance",
         "source_type",
         "source_id",
@@ -84,12 +100,14 @@ _MEMORIES = Insert(
         "session_id",
         "tags",
         "who",
+        "why",
         "project",
         "scope",
         "agent_id",
         "visibility",
         "pinned",
         "extraction_status",
+        "extraction_model",
         "embedding_model",
         "embedding_seq",
         "created_at",
@@ -116,20 +134,32 @@ def remember_one(
     digest = content_hash(memory.content)
     existing = _duplicate(session, memory, digest)
     if existing is not None:
+        if existing.who == jobs.DERIVED and not existing.is_deleted:
+            # Whoever is told that it is stored relies on it: to undo the run that made it must not take it away.
+            history.record(session, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
         return _already_there(session, existing, memory, digest)
     agents.register(session, memory.agent_id)
     return insert(session, memory, principal, digest, former)
 
 
 def insert(
-    session: Session, memory: NewMemory, principal: Principal, digest: str, former: ImportLine | None = None
+    session: Session,
+    memory: NewMemory,
+    principal: Principal,
+    digest: str,
+    former: ImportLine | None = None,
+    derived: Derived | None = None,
 ) -> Remembered:
-    """A new row with its vector, tags, temporal edges, history and extraction job."""
+    """A new row with its vector, tags, temporal edges, history and jobs."""
     memory_id = session.new_id() if former is None else _free_id(session, former.id)
     embedding_seq = None
     if memory.vector is not None:
         embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
-    extract = session.config.memory.pipeline_v2.enabled
+    kinds = jobs.wanted_kinds(
+        session.config,
+        derived=derived is not None or memory.source_type == jobs.DERIVED,
+        embedded=embedding_seq is not None,
+    )
     created_at = memory.created_at or session.now
     changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
     seq = session.new_rows.next_seq("memories")
@@ -144,6 +174,7 @@ def insert(
             digest,
             hashlib.sha256(memory.content.encode()).digest(),
             cjk_bigrams(memory.content),
+            None if derived is None else derived.confidence,
             memory.importance,
             memory.source_type,
             memory.source_id,
@@ -153,12 +184,14 @@ def insert(
             principal.session_id if former is None else former.session_id,
             msgspec.json.encode(memory.tags).decode(),
             memory.who,
+            None if derived is None else derived.why,
             memory.project,
             memory.scope,
             memory.agent_id,
             memory.visibility,
             int(memory.pinned),
-            "pending" if extract else "none",
+            "pending" if EXTRACT in kinds else "none",
+            None if derived is None else derived.model,
             memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
             embedding_seq,
             created_at,
@@ -180,10 +213,11 @@ def insert(
         "created",
         msgspec.structs.replace(principal, changed_by=changed_by),
         new_content=memory.content,
-        reason=None if former is None else "imported",
+        reason="imported" if former is not None else derived.why if derived is not None else None,
+        evidence=None if derived is None else derived.evidence,
     )
-    if extract:
-        jobs.enqueue_first(session, "extract", memory_id)
+    for kind in kinds:
+        jobs.enqueue_first(session, kind, memory_id)
     return Remembered(
         id=memory_id,
         type=memory.type,
@@ -236,7 +270,7 @@ def _marks(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ..
     marks: list[tuple[str, ...]] = [("id", memory_id), ("hash", *scope, digest)]
     if memory.idempotency_key is not None:
         marks.append(("key", *scope, memory.idempotency_key))
-    if memory.source_id is not None and memory.source_type != "chunk":
+    if memory.source_id is not None and memory.source_type not in _NOT_SOURCES:
         marks.append(("source", *scope, memory.source_id))
     return marks
 
@@ -252,7 +286,8 @@ def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | 
         row = _found_by(
             session,
             ("source", *same_scope(memory), memory.source_id),
-            f"m.source_id = ? AND m.source_type IS NOT 'chunk' AND {SAME_SCOPE} AND m.is_deleted = 0",
+            f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {_NOT_SOURCES} AND {SAME_SCOPE}"
+            " AND m.is_deleted = 0",
             (memory.source_id, *same_scope(memory)),
         )
         if row is not None:
@@ -288,8 +323,18 @@ def _already_there(session: Session, row: StoredRow, memory: NewMemory, digest: 
     )
 
 
-def modify(session: Session, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
-    """The patch is applied and the version raised, or the status says why not."""
+def modify(
+    session: Session,
+    patch: MemoryPatch,
+    principal: Principal,
+    read: ReadScope,
+    *,
+    evidence: history.Evidence | None = None,
+) -> Modified:
+    """The patch is applied and the version raised, or the status says why not.
+
+    With ``evidence`` the new content came of the pipeline or was there before, so that nothing is extracted from it.
+    """
     row = _readable_row(session, patch.id, read)
     if row is None:
         return Modified(id=patch.id, status="not_found")
@@ -345,6 +390,12 @@ def modify(session: Session, patch: MemoryPatch, principal: Principal, read: Rea
             embedding_seq=seq,
             embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
         )
+        derived = evidence is not None or row.source_type == jobs.DERIVED
+        kinds = jobs.wanted_kinds(session.config, derived=derived, embedded=embedded)
+        if EXTRACT in kinds:
+            columns["extraction_status"] = "pending"
+        for kind in kinds:
+            jobs.enqueue(session, kind, row.id)
     if "tags" in columns:
         columns["tags"] = msgspec.json.encode(columns["tags"]).decode()
         session.tx.execute(
@@ -368,6 +419,7 @@ def modify(session: Session, patch: MemoryPatch, principal: Principal, read: Rea
         new_content=new_content,
         reason=patch.reason,
         metadata={"before": before, "after": changes, "contentChanged": content_changed},
+        evidence=evidence,
     )
     return Modified(
         id=row.id,
@@ -379,7 +431,7 @@ def modify(session: Session, patch: MemoryPatch, principal: Principal, read: Rea
     )
 
 
-def forget(session: Session, command: ForgetMemory) -> Forgotten:
+def forget(session: Session, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
     """The memory is a tombstone out of every search index, or the status says why not."""
     row = _readable_row(session, command.id, command.read)
     if row is None:
@@ -398,7 +450,15 @@ def forget(session: Session, command: ForgetMemory) -> Forgotten:
         (session.now, session.now, command.principal.changed_by, row.seq),
     )
     embeddings.hide_all(session, row.id)
-    history.record(session, row.id, "deleted", command.principal, old_content=row.content, reason=command.reason)
+    history.record(
+        session,
+        row.id,
+        "deleted",
+        command.principal,
+        old_content=row.content,
+        reason=command.reason,
+        evidence=evidence,
+    )
     return Forgotten(id=row.id, status="deleted", current_version=row.version, new_version=row.version + 1)
 
 
@@ -430,11 +490,13 @@ def remove_row(session: Session, seq: int, memory_id: str, tags: str) -> None:
     session.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
     graph_links.remove(session, memory_id)
     session.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
+    session.tx.execute("UPDATE memory_jobs SET result = NULL WHERE memory_id = ?", (memory_id,))
     session.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
     history.erase_content(session, memory_id)
+    proposal_texts.erase(session, memory_id)
 
 
-def recover(session: Session, command: RecoverMemory) -> Recovered:
+def recover(session: Session, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
     """The tombstone is a live memory again, findable by every index, or the status says why not."""
     window_ms = session.config.retention.tombstone_retention_ms
     days = window_ms // _DAY_MS
@@ -466,7 +528,16 @@ def recover(session: Session, command: RecoverMemory) -> Recovered:
         (session.now, command.principal.changed_by, row.seq),
     )
     embeddings.show_all(session, row.id)
-    history.record(session, row.id, "recovered", command.principal, new_content=row.content, reason=command.reason)
+    history.record(
+        session,
+        row.id,
+        "recovered",
+        command.principal,
+        new_content=row.content,
+        reason=command.reason,
+        evidence=evidence,
+    )
+    jobs.recovered(session, row.id)
     return Recovered(
         id=row.id,
         status="recovered",
@@ -474,6 +545,16 @@ def recover(session: Session, command: RecoverMemory) -> Recovered:
         current_version=row.version,
         new_version=row.version + 1,
     )
+
+
+def by_id(session: Session, memory_id: str) -> StoredRow | None:
+    """The row, live or deleted, whoever may read it."""
+    return _row(session, "m.id = ?", (memory_id,))
+
+
+def readable_by_id(session: Session, memory_id: str, read: ReadScope) -> StoredRow | None:
+    """The same if the caller may read it."""
+    return _readable_row(session, memory_id, read)
 
 
 def _row(session: Session, predicate: str, bindings: Any) -> StoredRow | None:

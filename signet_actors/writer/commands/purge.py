@@ -65,6 +65,27 @@ def _tombstones(session: Session, cutoff: str, limit: int) -> int:
     return len(rows)
 
 
+def _pipeline_runs(session: Session, cutoff: str, limit: int) -> int:
+    """Runs with their proposals; before the history, which explains them."""
+    return _delete(session, "pipeline_runs", "seq", "created_at < ?", cutoff, limit)
+
+
+def _provider_usage(session: Session, cutoff: str, limit: int) -> int:
+    """What was counted by day, on days that ended before."""
+    session.tx.execute(
+        "DELETE FROM provider_usage WHERE (day, provider, model) IN"
+        " (SELECT day, provider, model FROM provider_usage WHERE day < ? LIMIT ?)",
+        (cutoff[:10], limit),
+    )
+    usage = session.tx.changes()
+    session.tx.execute(
+        "DELETE FROM pipeline_counters WHERE (day, name) IN"
+        " (SELECT day, name FROM pipeline_counters WHERE day < ? LIMIT ?)",
+        (cutoff[:10], limit - usage),
+    )
+    return usage + session.tx.changes()
+
+
 def _history(session: Session, cutoff: str, limit: int) -> int:
     return _delete(session, "memory_history", "seq", "created_at < ?", cutoff, limit)
 
@@ -104,9 +125,11 @@ _STEPS = {
     "graph_links": _graph_links,
     "embeddings": _embeddings,
     "tombstones": _tombstones,
+    "pipeline_runs": _pipeline_runs,
     "history": _history,
     "completed_jobs": _completed_jobs,
     "dead_jobs": _dead_jobs,
+    "provider_usage": _provider_usage,
     "request_replies": _request_replies,
 }
 

@@ -1,0 +1,181 @@
+"""What searchers are asked about the pipeline: its queue, its runs, and what waits for a person.
+
+Part of the same union as ``protocol.searcher``. Counts are over the whole store, without regard to any scope; whatever
+bears text is shown only to who may read the memory that it came from.
+
+Source: wire.md 1.5; decisions.md 14, 16, 35.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Message, Request
+
+
+class KindQueue(msgspec.Struct, frozen=True):
+    """The jobs of one kind by state. ``delayed`` of the pending ones wait for their time, the first until
+    ``next_due_at``; ``oldest_pending_at`` is when the oldest of them was made. ``completed``: those that are kept."""
+
+    kind: str
+    pending: int = 0
+    delayed: int = 0
+    leased: int = 0
+    completed: int = 0
+    dead: int = 0
+    oldest_pending_at: str | None = None
+    next_due_at: str | None = None
+    oldest_lease_at: str | None = None
+
+
+class DeadCause(msgspec.Struct, frozen=True):
+    """Dead jobs of one kind that died of the same, the last of them at ``last_at``."""
+
+    kind: str
+    cause: str
+    count: int
+    last_at: str
+
+
+class ProviderUsage(msgspec.Struct, frozen=True):
+    """What one model's calls took on one UTC day; reserved tokens are those of calls that have not ended."""
+
+    day: str
+    provider: str
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    tokens_reserved: int
+    cost_microusd: int
+
+
+class PipelineStatus(Message, frozen=True, tag="searcher.pipeline_status"):
+    """The queue, the ten commonest causes of death, the runs, and what was counted today and as long as it is kept.
+
+    Counters are named ``outcome.…``, ``reason.…``, ``turned_away.…``, ``review.…``, ``facts``, ``runs``, ``fenced`` …;
+    the junk rate is what was turned away over that and ``facts``.
+    """
+
+    queues: list[KindQueue]
+    dead_causes: list[DeadCause]
+    runs: int
+    runs_undone: int
+    last_run_at: str | None
+    reviews_pending: int
+    today: dict[str, int]
+    total: dict[str, int]
+    usage_today: list[ProviderUsage]
+
+
+class GetPipelineStatus(Request[PipelineStatus], frozen=True, tag="searcher.get_pipeline_status"):
+    """Count; ``now`` is the asker's wall clock (ISO), which says what today is and what is due."""
+
+    now: str
+
+
+class ProposalRow(msgspec.Struct, frozen=True):
+    """A row of ``memory_proposals``. ``reason`` says why it was not carried out, ``rationale`` is the model's.
+
+    Text is None once the memory that it came from, or that it is about, was erased.
+    """
+
+    id: str
+    run_id: str
+    job_id: str
+    ordinal: int
+    memory_id: str
+    action: str
+    outcome: str
+    reason: str | None
+    rationale: str | None
+    fact_content: str | None
+    fact_type: str
+    fact_confidence: float
+    confidence: float
+    target_id: str | None
+    target_version: int | None
+    result_memory_id: str | None
+    result_version: int | None
+    syntactic_contradiction: bool
+    semantic_contradiction: bool | None
+    review_state: str | None
+    reviewed_by: str | None
+    reviewed_at: str | None
+    undo_note: str | None
+    created_at: str
+
+
+class ReviewItem(msgspec.Struct, frozen=True):
+    """A proposal with its target as it is now; None where that is gone or not the reader's to see."""
+
+    proposal: ProposalRow
+    current_content: str | None
+    current_version: int | None
+
+
+class ReviewsListed(Message, frozen=True, tag="searcher.reviews_listed"):
+    """A page, oldest first; ``total`` of that state that the reader may see."""
+
+    items: list[ReviewItem]
+    total: int
+
+
+class ListReviews(Request[ReviewsListed], frozen=True, tag="searcher.list_reviews"):
+    """The review queue. ``state``: pending, approved, rejected, or all of them."""
+
+    read: ReadScope
+    state: str = "pending"
+    limit: int = 50
+    offset: int = 0
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """A row of ``pipeline_runs``; ``counts`` maps outcome to how many proposals came to it when the run was written."""
+
+    id: str
+    job_id: str
+    memory_id: str
+    agent_id: str
+    mode: str
+    provider: str
+    model: str
+    proposals: int
+    counts: dict[str, int]
+    created_at: str
+    undone_at: str | None
+    undone_by: str | None
+
+
+class RunFound(Message, frozen=True, tag="searcher.run_found"):
+    """The run with its proposals in order; None when there is none or the reader may not see its memory."""
+
+    run: RunRow | None
+    proposals: list[ProposalRow] = []
+
+
+class GetRun(Request[RunFound], frozen=True, tag="searcher.get_run"):
+    """Read one run by its id or by its job's."""
+
+    id: str
+    read: ReadScope
+
+
+class RunsListed(Message, frozen=True, tag="searcher.runs_listed"):
+    """A page, newest first."""
+
+    runs: list[RunRow]
+
+
+class ListRuns(Request[RunsListed], frozen=True, tag="searcher.list_runs"):
+    """The runs over memories that the reader may see, or over one of them."""
+
+    read: ReadScope
+    memory_id: str | None = None
+    limit: int = 50
+    offset: int = 0
+
+
+PipelineQuery = GetPipelineStatus | ListReviews | GetRun | ListRuns
+PipelineAnswer = PipelineStatus | ReviewsListed | RunFound | RunsListed

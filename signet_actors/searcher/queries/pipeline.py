@@ -1,0 +1,181 @@
+"""The pipeline's queue, runs and review queue.
+
+Source: wire.md 1.5; decisions.md 14, 16, 35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.pipeline_queries import (
+    DeadCause,
+    GetPipelineStatus,
+    GetRun,
+    KindQueue,
+    ListReviews,
+    ListRuns,
+    PipelineStatus,
+    ProposalRow,
+    ProviderUsage,
+    ReviewItem,
+    ReviewsListed,
+    RunFound,
+    RunRow,
+    RunsListed,
+)
+from signet_actors.store.read_policy import both, readable
+from signet_actors.store.snapshot import Snapshot
+
+MOST_CAUSES = 10
+REVIEW_STATES = ("pending", "approved", "rejected")
+
+_PROPOSAL = ", ".join(f"p.{name}" for name in ProposalRow.__struct_fields__)
+_RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
+_FLAGS = ("syntactic_contradiction", "semantic_contradiction")
+_counts = msgspec.json.Decoder(dict[str, int])
+
+# Each literal state lets the planner see that a partial index fits; the last two columns of a row are times.
+_QUEUES = (
+    (
+        "pending",
+        "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'pending' AND available_at IS NULL GROUP BY 1",
+    ),
+    (
+        "delayed",
+        (
+            "SELECT job_type, count(*), min(available_at) FROM memory_jobs"
+            " WHERE status = 'pending' AND available_at IS NOT NULL GROUP BY 1"
+        ),
+    ),
+    ("leased", "SELECT job_type, count(*), min(leased_at) FROM memory_jobs WHERE status = 'leased' GROUP BY 1"),
+    ("completed", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'completed' GROUP BY 1"),
+    ("dead", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'dead' GROUP BY 1"),
+)
+_OLDEST_PENDING = """
+    SELECT j.job_type, j.created_at FROM memory_jobs j JOIN
+        (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' AND available_at IS NULL GROUP BY job_type
+         UNION ALL
+         SELECT min(seq) FROM memory_jobs WHERE status = 'pending' AND available_at IS NOT NULL GROUP BY job_type) o
+    ON o.seq = j.seq
+"""
+
+
+def status(view: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
+    """Counts over the whole store: numbers, times, and what jobs died of."""
+    today = query.now[:10]
+    counters: list[tuple[str, int, int]] = view.rows(
+        "SELECT name, sum(count), sum(CASE WHEN day = ? THEN count ELSE 0 END) FROM pipeline_counters GROUP BY name",
+        (today,),
+    )
+    return PipelineStatus(
+        queues=_queues(view),
+        dead_causes=[
+            DeadCause(*row)
+            for row in view.rows(
+                "SELECT job_type, coalesce(error, 'unknown'), count(*), max(failed_at) FROM memory_jobs"
+                " WHERE status = 'dead' GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC LIMIT ?",
+                (MOST_CAUSES,),
+            )
+        ],
+        runs=view.value("SELECT count(*) FROM pipeline_runs"),
+        runs_undone=view.value("SELECT count(*) FROM pipeline_runs WHERE undone_at IS NOT NULL"),
+        last_run_at=view.value("SELECT created_at FROM pipeline_runs ORDER BY seq DESC LIMIT 1"),
+        reviews_pending=view.value("SELECT count(*) FROM memory_proposals WHERE review_state = 'pending'"),
+        today={name: number for name, _, number in counters if number},
+        total={name: number for name, number, _ in counters},
+        usage_today=[
+            ProviderUsage(*row)
+            for row in view.rows(
+                f"SELECT {', '.join(ProviderUsage.__struct_fields__)} FROM provider_usage WHERE day = ?"
+                " ORDER BY provider, model",
+                (today,),
+            )
+        ],
+    )
+
+
+def list_reviews(view: Snapshot, query: ListReviews) -> ReviewsListed:
+    """What waits for a person (or did), oldest first. Raises ``InvalidRequest`` for an unknown state."""
+    if query.state not in {*REVIEW_STATES, "all"}:
+        raise InvalidRequest(f"unknown review state {query.state!r}", field="state")
+    state = "p.review_state IS NOT NULL" if query.state == "all" else f"p.review_state = '{query.state}'"
+    where, bindings = both((state, {}), readable(view.connection, query.read))
+    source = f"FROM memory_proposals p JOIN memories m ON m.id = p.memory_id WHERE {where}"
+    rows = view.rows(
+        f"SELECT {_PROPOSAL} {source} ORDER BY p.seq LIMIT :limit OFFSET :offset",
+        {**bindings, "limit": query.limit, "offset": query.offset},
+    )
+    proposals = [_proposal(row) for row in rows]
+    targets = _targets(view, query.read, [row.target_id for row in proposals if row.target_id is not None])
+    return ReviewsListed(
+        items=[ReviewItem(row, *targets.get(row.target_id or "", (None, None))) for row in proposals],
+        total=view.value(f"SELECT count(*) {source}", bindings),
+    )
+
+
+def get_run(view: Snapshot, query: GetRun) -> RunFound:
+    """The run with its proposals, if the reader may see the memory that it was about."""
+    where, bindings = both(("r.id = :id OR r.job_id = :id", {"id": query.id}), readable(view.connection, query.read))
+    row = view.one(f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}", bindings)
+    if row is None:
+        return RunFound(None)
+    run = _run(row)
+    rows = view.rows(f"SELECT {_PROPOSAL} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal", (run.id,))
+    return RunFound(run, [_proposal(row) for row in rows])
+
+
+def list_runs(view: Snapshot, query: ListRuns) -> RunsListed:
+    """Runs over memories that the reader may see, newest first."""
+    of_one = ("r.memory_id = :memory", {"memory": query.memory_id}) if query.memory_id is not None else ("1", {})
+    where, bindings = both(of_one, readable(view.connection, query.read))
+    rows = view.rows(
+        f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}"
+        " ORDER BY r.seq DESC LIMIT :limit OFFSET :offset",
+        {**bindings, "limit": query.limit, "offset": query.offset},
+    )
+    return RunsListed([_run(row) for row in rows])
+
+
+def _queues(view: Snapshot) -> list[KindQueue]:
+    figures: dict[str, dict[str, Any]] = {}
+    times = {"delayed": "next_due_at", "leased": "oldest_lease_at"}
+    for state, sql in _QUEUES:
+        for kind, number, time in view.rows(sql):
+            figures.setdefault(kind, {})[state] = number
+            if state in times:
+                figures[kind][times[state]] = time
+    for kind, created_at in view.rows(_OLDEST_PENDING):
+        known = figures[kind].get("oldest_pending_at")
+        figures[kind]["oldest_pending_at"] = created_at if known is None else min(known, created_at)
+    queues = []
+    for kind, found in sorted(figures.items()):
+        found["pending"] = found.get("pending", 0) + found.get("delayed", 0)
+        queues.append(KindQueue(kind, **found))
+    return queues
+
+
+def _targets(view: Snapshot, read: ReadScope, ids: list[str]) -> dict[str, tuple[str, int]]:
+    """Content and version of those of the memories that are alive and the reader's to see."""
+    wanted = "m.is_deleted = 0 AND m.id IN (SELECT value FROM json_each(:ids))"
+    where, bindings = both(
+        (wanted, {"ids": msgspec.json.encode(ids).decode()}),
+        readable(view.connection, read),
+    )
+    rows = view.rows(f"SELECT m.id, m.content, m.version FROM memories m WHERE {where}", bindings)
+    return {memory_id: (content, version) for memory_id, content, version in rows}
+
+
+def _proposal(row: Sequence[Any]) -> ProposalRow:
+    values = dict(zip(ProposalRow.__struct_fields__, row, strict=True))
+    values |= {flag: None if values[flag] is None else bool(values[flag]) for flag in _FLAGS}
+    return ProposalRow(**values)
+
+
+def _run(row: Sequence[Any]) -> RunRow:
+    values = dict(zip(RunRow.__struct_fields__, row, strict=True))
+    return RunRow(**{**values, "counts": _counts.decode(values["counts"])})

@@ -1,0 +1,46 @@
+"""Hints: questions that a memory may answer, replaced as a whole by the job that made them.
+
+The schema's triggers keep their text index, and remove them when their memory goes or says something else.
+
+Source: memory-pipeline.txt "Prospective Indexing (Hints)".
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.query_words import cjk_bigrams
+from signet_actors.protocol.pipeline import HintsStored, StoreHints
+from signet_actors.writer.commands import leases
+from signet_actors.writer.session import Session
+
+MOST_HINTS = 20
+MAX_HINT_CHARS = 500
+
+
+def store(session: Session, command: StoreHints) -> HintsStored:
+    """The memory has these hints and no others, unless it says something else meanwhile; the job is completed.
+
+    Raises ``lease_lost``.
+    """
+    job = leases.held(session, command.job_id, command.lease_id)
+    row = session.tx.one(
+        "SELECT seq FROM memories WHERE id = ? AND is_deleted = 0 AND content_hash = ?",
+        (job.memory_id, job.leased_hash),
+    )
+    hints = _clean(command.hints) if row is not None else []
+    if row is not None:
+        session.tx.execute("DELETE FROM memory_hints WHERE memory_id = ?", (job.memory_id,))
+    for hint in hints:
+        session.tx.execute(
+            "INSERT INTO memory_hints (memory_id, memory_seq, hint, cjk, created_at) VALUES (?, ?, ?, ?, ?)",
+            (job.memory_id, row[0] if row else None, hint, cjk_bigrams(hint), session.now),
+        )
+    leases.end(session, job, msgspec.json.encode({"hints": len(hints)}).decode())
+    return HintsStored(len(hints))
+
+
+def _clean(hints: tuple[str, ...]) -> list[str]:
+    texts = (storage_content(hint)[:MAX_HINT_CHARS].strip() for hint in hints)
+    return list(dict.fromkeys(filter(None, texts)))[:MOST_HINTS]

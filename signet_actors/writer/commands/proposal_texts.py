@@ -1,0 +1,18 @@
+"""The text that proposals hold of memories, removed with them. Source: reliability.md R23."""
+
+from __future__ import annotations
+
+from signet_actors.writer.session import Session
+
+_ABOUT = ("memory_id", "target_id", "result_memory_id")
+
+
+def erase(session: Session, memory_id: str) -> None:
+    """No proposal that came of the memory, would change it or made it says any more what it said.
+
+    Comes after ``history.erase_content``, which finds the events by the same rows.
+    """
+    for column in _ABOUT:
+        session.tx.execute(
+            f"UPDATE memory_proposals SET fact_content = NULL, rationale = NULL WHERE {column} = ?", (memory_id,)
+        )

@@ -1,0 +1,433 @@
+"""What an extract job came to is written, and the job completed, in one transaction: all of it or nothing, and once.
+
+Three walls stand before a second effect. The kept answer (``idempotency``) meets a message that comes again. The run's
+row, of which a job has one, meets the same report in a new message. The lease meets a worker that was given up: what it
+reports is discarded and counted as ``fenced``.
+
+Which proposal may be carried out is decided by ``domain.extraction.gates`` alone, here in the transaction that would
+write, on the memory as it is now, by the flags of the writer's own configuration and the mode that the run was begun
+with, whichever allows less. Then come the bounds that only a store can draw: no target in another scope, none that is a
+constraint, and never the memory that the facts came from, whose raw text stays.
+
+Source: memory-pipeline.txt "Controlled Writes"; memory-system.txt "History and Audit Trail"; decisions.md 16, 39;
+reliability.md R6, R7, 3.3, 3.4.
+Departs: the job's result counts the facts and does not repeat them: they stand in ``memory_proposals``, so that
+forgetting a memory for good has one place to look at (reliability.md R23).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.extraction import gates
+from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES, MAX_FACTS
+from signet_actors.domain.extraction.gates import GateOutcome, Outcome, PipelineFlags, PipelineMode, Reason
+from signet_actors.domain.extraction.proposals import DESTRUCTIVE, Proposal
+from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.errors import InvalidRequest, SignetError
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
+from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
+from signet_actors.store.failures import ConstraintViolated
+from signet_actors.writer.commands import history, jobs, leases, memories
+from signet_actors.writer.commands.leases import GONE, Held
+from signet_actors.writer.commands.memories import StoredRow
+from signet_actors.writer.new_rows import Insert
+from signet_actors.writer.session import Session
+
+SOURCE_CHANGED = "source_changed"
+OTHER_SCOPE = "other_scope"
+CONSTRAINT = "constraint"
+OWN_SOURCE = "own_source"
+FENCED = "fenced"
+_MOST_REASONS = 32
+
+_RUNS = (
+    "INSERT INTO pipeline_runs (id, job_id, memory_id, agent_id, mode, provider, model, proposals, counts, created_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, '{}', ?)"
+)
+_PROPOSALS = Insert(
+    "memory_proposals",
+    (
+        "id",
+        "run_id",
+        "job_id",
+        "ordinal",
+        "memory_id",
+        "action",
+        "outcome",
+        "reason",
+        "rationale",
+        "fact_content",
+        "fact_type",
+        "fact_confidence",
+        "confidence",
+        "target_id",
+        "target_version",
+        "result_memory_id",
+        "result_version",
+        "history_id",
+        "syntactic_contradiction",
+        "semantic_contradiction",
+        "review_state",
+        "created_at",
+    ),
+)
+
+
+class Settled(NamedTuple):
+    """What has become of a proposal. ``review``: a person may still decide otherwise."""
+
+    outcome: Outcome
+    reason: str | None = None
+    memory_id: str | None = None
+    version: int | None = None
+    review: bool = False
+
+
+class _Run(NamedTuple):
+    """What all proposals of one report share."""
+
+    command: ApplyProposals
+    job: Held
+    source: StoredRow
+    flags: PipelineFlags
+    outdated: bool
+
+
+def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failure:
+    """Every proposal has its outcome, its history event and its row; the job is completed.
+
+    Facts of a text that its memory does not say any more are not written; the job's successor reads the new one. A
+    lost lease is answered as a failure, after it was counted. Raises ``InvalidRequest``.
+    """
+    if len(command.proposals) > MAX_FACTS:
+        raise InvalidRequest(f"a job has at most {MAX_FACTS} proposals", field="proposals")
+    if command.mode not in set(PipelineMode):
+        raise InvalidRequest(f"unknown mode {command.mode!r}", field="mode")
+    earlier = _earlier(session, command)
+    if earlier is not None:
+        return earlier
+    try:
+        job = leases.held(session, command.job_id, command.lease_id)
+    except SignetError as lost:
+        count(session, {FENCED: 1})
+        return Failure(lost.code, lost.detail)
+    source = None if job.memory_id is None else memories.by_id(session, job.memory_id)
+    if source is None or source.is_deleted:
+        leases.end(session, job, GONE)
+        return ProposalsApplied(None, command.mode, [])
+    flags = flags_of(session.config, PipelineMode(command.mode))
+    mode = gates.pipeline_mode(flags)
+    run = _Run(command, job, source, flags, outdated=job.leased_hash not in {None, source.content_hash})
+    session.tx.execute(
+        _RUNS,
+        (
+            command.run_id,
+            command.job_id,
+            source.id,
+            source.agent_id,
+            mode,
+            command.provider,
+            command.model,
+            len(command.proposals),
+            session.now,
+        ),
+    )
+    results = [_settle(session, run, ordinal) for ordinal in range(len(command.proposals))]
+    outcomes = Counter(result.outcome for result in results)
+    session.tx.execute("UPDATE pipeline_runs SET counts = ? WHERE id = ?", (_json(outcomes), command.run_id))
+    count(session, _counters(command, results))
+    leases.end(session, job, _json(_result(command, mode, outcomes)))
+    return ProposalsApplied(command.run_id, mode, results)
+
+
+def flags_of(config: Config, begun_with: PipelineMode = PipelineMode.FULL) -> PipelineFlags:
+    """The configuration's flags, made stricter where the run was begun under a stricter mode."""
+    pipeline = config.memory.pipeline_v2
+    return PipelineFlags(
+        enabled=pipeline.enabled and begun_with is not PipelineMode.OFF,
+        shadow_mode=pipeline.shadow_mode or begun_with is PipelineMode.SHADOW,
+        mutations_frozen=pipeline.mutations_frozen or begun_with is PipelineMode.FROZEN,
+        allow_update_delete=pipeline.autonomous.allow_update_delete and begun_with is not PipelineMode.CONTROLLED_WRITE,
+        autonomous_enabled=pipeline.autonomous.enabled,
+        autonomous_frozen=pipeline.autonomous.frozen,
+    )
+
+
+def count(session: Session, counts: dict[str, int]) -> None:
+    """The counters of this UTC day are higher by so much."""
+    for name, number in counts.items():
+        if number:
+            session.tx.execute(
+                "INSERT INTO pipeline_counters (day, name, count) VALUES (?, ?, ?)"
+                " ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                (session.now[:10], name, number),
+            )
+
+
+def target_of(row: StoredRow | None) -> gates.Target | None:
+    """The memory as the gates want to see it; None where it is gone."""
+    if row is None or row.is_deleted:
+        return None
+    return gates.Target(id=row.id, version=row.version, pinned=bool(row.pinned), content=row.content)
+
+
+def twin_of(session: Session, like: StoredRow, text: str) -> str | None:
+    """The live memory that says ``text`` in the scope of ``like``."""
+    found = memories.live_by_hash(session, _memory(like, text), content_hash(text))
+    return None if found is None else found.id
+
+
+def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
+    """One proposal is carried out or not, and either is on record."""
+    proposal = run.command.proposals[ordinal]
+    text = storage_content(proposal.fact.content)
+    verdict, protected = _judged(session, run, proposal, text)
+    event_id, proposal_id = session.new_id(), session.new_id()
+    metadata = gates.history_metadata(
+        proposal,
+        verdict,
+        run_id=run.command.run_id,
+        source_memory_id=run.source.id,
+        extraction_model=run.command.model,
+        fact_count=len(run.command.proposals),
+        entity_count=len(run.command.entities),
+    )
+    metadata |= {"proposalId": proposal_id, "ordinal": ordinal, "extractionProvider": run.command.provider}
+    by = Principal(changed_by=gates.changed_by(verdict), actor_type="pipeline")
+    evidence = history.Evidence(event_id, run.command.job_id, metadata)
+    if protected is not None:
+        settled = protected
+    elif verdict.changes:
+        settled = _carry_out(session, run, ordinal, text, verdict, by, evidence)
+    else:
+        reason = None if verdict.reason is None else verdict.reason.value
+        review = verdict.review_needed and verdict.outcome in {Outcome.REVIEW, Outcome.BLOCKED}
+        settled = Settled(verdict.outcome, reason, verdict.existing_id, review=review)
+    if settled.outcome not in {Outcome.CREATED, Outcome.UPDATED, Outcome.DELETED}:
+        if verdict.changes or protected is not None:
+            metadata.pop("recordedReason", None)
+            metadata |= _held_after_all(settled)
+        reason = settled.reason or settled.outcome
+        history.record(session, run.source.id, "none", by, reason=reason, evidence=evidence)
+    _store(session, run, ordinal, proposal_id, event_id, settled)
+    return AppliedProposal(ordinal, settled.outcome.value, settled.reason, settled.memory_id, settled.version)
+
+
+def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple[GateOutcome, Settled | None]:
+    """The verdict of the gates, and what the store holds against a proposal that passed them."""
+    target = memories.by_id(session, proposal.target_id) if proposal.target_id is not None else None
+    if target is not None and target.agent_id != run.source.agent_id:
+        target = None  # another agent's memory looks like a missing one
+    verdict = gates.gate(
+        proposal,
+        run.flags,
+        min_confidence=session.config.memory.pipeline_v2.extraction.min_confidence,
+        target=target_of(target),
+        duplicate_of=twin_of(session, run.source, text) if proposal.action in {"add", "update"} else None,
+    )
+    if not verdict.changes and verdict.outcome is not Outcome.REVIEW:
+        return verdict, None
+    if run.outdated:
+        return verdict, Settled(Outcome.SKIPPED, SOURCE_CHANGED)
+    against = _protection(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
+    return verdict, None if against is None else Settled(Outcome.BLOCKED, against)
+
+
+def _protection(source: StoredRow, target: StoredRow) -> str | None:
+    """Why this memory is not changed on a model's word, whatever the gates say. Source: reliability.md 3.3, 3.4."""
+    if target.id == source.id:
+        return OWN_SOURCE
+    if _scope(target) != _scope(source):
+        return OTHER_SCOPE
+    return CONSTRAINT if target.type == "constraint" else None
+
+
+def _scope(row: StoredRow) -> tuple[str, str, str | None, str | None]:
+    return row.agent_id, row.visibility, row.project, row.scope
+
+
+def _carry_out(
+    session: Session,
+    run: _Run,
+    ordinal: int,
+    text: str,
+    verdict: GateOutcome,
+    by: Principal,
+    evidence: history.Evidence,
+) -> Settled:
+    proposal = run.command.proposals[ordinal]
+    if proposal.action == "add":
+        return _add(session, run, ordinal, text, by, evidence)
+    assert proposal.target_id is not None
+    read = ReadScope(agent_id=run.source.agent_id, scope=run.source.scope)
+    if proposal.action == "delete":
+        forgotten = memories.forget(
+            session,
+            ForgetMemory(
+                id=proposal.target_id,
+                reason=gates.PIPELINE_ACTOR,
+                principal=by,
+                if_version=proposal.target_version,
+                read=read,
+            ),
+            evidence=evidence,
+        )
+        if forgotten.status != "deleted":
+            return Settled(Outcome.SKIPPED, forgotten.status)
+        return Settled(verdict.outcome, None, forgotten.id, forgotten.new_version)
+    patch = MemoryPatch(
+        id=proposal.target_id,
+        reason=gates.PIPELINE_ACTOR,
+        content=text,
+        if_version=proposal.target_version,
+        vector=_vector(run.command, ordinal),
+    )
+    modified = memories.modify(session, patch, by, read, evidence=evidence)
+    if modified.status != "updated":
+        return Settled(Outcome.SKIPPED, modified.status, modified.duplicate_memory_id)
+    return Settled(verdict.outcome, None, modified.id, modified.new_version)
+
+
+def _add(session: Session, run: _Run, ordinal: int, text: str, by: Principal, evidence: history.Evidence) -> Settled:
+    """A new memory in the scope of its source; never pinned, never tagged: prefixes are no commands here."""
+    fact = run.command.proposals[ordinal].fact
+    memory = _memory(
+        run.source,
+        text,
+        type=fact.type if fact.type in FACT_TYPES else DEFAULT_FACT_TYPE,
+        importance=min(1.0, max(0.0, fact.confidence)),
+        vector=_vector(run.command, ordinal),
+    )
+    derived = memories.Derived(gates.EXTRACTED_WHY, run.command.model, fact.confidence, evidence)
+    digest = content_hash(text)
+    try:
+        with session.tx.savepoint():
+            made = memories.insert(session, memory, by, digest, derived=derived)
+            session.new_rows.flush()
+    except ConstraintViolated:
+        session.new_rows.discard()
+        session.known.forget()
+        return Settled(Outcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, run.source, text))
+    return Settled(Outcome.CREATED, None, made.id, made.version)
+
+
+def _memory(source: StoredRow, text: str, **fields: Any) -> NewMemory:
+    fields.setdefault("type", DEFAULT_FACT_TYPE)
+    fields.setdefault("importance", 0.0)
+    return NewMemory(
+        content=text,
+        who=gates.PIPELINE_ACTOR,
+        project=source.project,
+        scope=source.scope,
+        agent_id=source.agent_id,
+        visibility=source.visibility,
+        source_type=jobs.DERIVED,
+        source_id=source.id,
+        **fields,
+    )
+
+
+def _vector(command: ApplyProposals, ordinal: int) -> Vector | None:
+    frame = command.vectors[ordinal] if ordinal < len(command.vectors) else -1
+    return Vector(command.vector_model, command.dimensions, frame) if frame >= 0 else None
+
+
+def _held_after_all(settled: Settled) -> dict[str, object]:
+    """How the event of a proposal that passed the gates says that it was not carried out."""
+    key = {Outcome.SKIPPED: "skippedReason", Outcome.BLOCKED: "blockedReason"}.get(settled.outcome, "recordedReason")
+    told: dict[str, object] = {"outcome": settled.outcome, key: settled.reason, "reviewNeeded": settled.review}
+    if settled.memory_id is not None:
+        told["dedupedExistingId"] = settled.memory_id
+    return told
+
+
+def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id: str, settled: Settled) -> None:
+    proposal = run.command.proposals[ordinal]
+    session.new_rows.add(
+        _PROPOSALS,
+        (
+            proposal_id,
+            run.command.run_id,
+            run.command.job_id,
+            ordinal,
+            run.source.id,
+            proposal.action,
+            settled.outcome,
+            settled.reason,
+            proposal.reason,
+            proposal.fact.content,
+            proposal.fact.type,
+            proposal.fact.confidence,
+            proposal.confidence,
+            proposal.target_id,
+            proposal.target_version,
+            settled.memory_id,
+            settled.version,
+            event_id,
+            proposal.syntactic_contradiction,
+            proposal.semantic_contradiction,
+            "pending" if settled.review else None,
+            session.now,
+        ),
+    )
+
+
+def _earlier(session: Session, command: ApplyProposals) -> ProposalsApplied | None:
+    """What the same run was answered, when its report comes again after its job was completed."""
+    run = session.tx.one("SELECT mode FROM pipeline_runs WHERE id = ? AND job_id = ?", (command.run_id, command.job_id))
+    if run is None:
+        return None
+    rows = session.tx.rows(
+        "SELECT ordinal, outcome, reason, result_memory_id, result_version FROM memory_proposals WHERE run_id = ?"
+        " ORDER BY ordinal",
+        (command.run_id,),
+    )
+    return ProposalsApplied(command.run_id, run[0], [AppliedProposal(*row) for row in rows])
+
+
+def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[str, int]:
+    counts = Counter(
+        {
+            "runs": 1,
+            "facts": len(command.proposals),
+            "entities": len(command.entities),
+            "warnings": len(command.warnings),
+            "repaired": command.repaired,
+            "dropped": command.dropped,
+        }
+    )
+    for result in results:
+        counts[f"outcome.{result.outcome}"] += 1
+        if result.reason is not None:
+            counts[f"reason.{result.reason}"] += 1
+    for reason, number in list(command.turned_away.items())[:_MOST_REASONS]:
+        counts[f"turned_away.{reason}"] += number
+    return dict(counts)
+
+
+def _result(command: ApplyProposals, mode: PipelineMode, outcomes: Counter[str]) -> dict[str, object]:
+    warnings = [*command.warnings, *(warning for proposal in command.proposals for warning in proposal.warnings)]
+    return {
+        "runId": command.run_id,
+        "mode": mode,
+        "provider": command.provider,
+        "model": command.model,
+        "facts": len(command.proposals),
+        "entities": command.entities,
+        "warnings": warnings,
+        "outcomes": outcomes,
+        "repaired": command.repaired,
+        "dropped": command.dropped,
+        "turnedAway": command.turned_away,
+    }
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,313 @@
+"""What people decide about a run: a proposal that waits for them is carried out or put aside, a whole run taken back.
+
+Deciding twice is deciding once. A change that somebody made since is never overwritten: an approval needs the target as
+the model saw it, an undo needs each memory as the run left it.
+
+Source: decisions.md 16; memory-pipeline.txt "Controlled Writes".
+Departs: a proposal that was blocked only because updates and deletions are switched off can be approved, too: the
+switch holds back the pipeline, not people. An undo leaves what a person approved: that was not the run's doing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from signet_actors.domain.extraction import gates
+from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.gates import Outcome, Reason
+from signet_actors.domain.extraction.proposals import Action, Proposal
+from signet_actors.domain.normalization import storage_content
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import (
+    ApproveProposal,
+    RejectProposal,
+    ReviewDecided,
+    RunUndone,
+    UndoneProposal,
+    UndoRun,
+)
+from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
+from signet_actors.writer.commands import history, memories
+from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
+from signet_actors.writer.commands.proposals import count, flags_of, target_of, twin_of
+from signet_actors.writer.session import Session
+
+
+class _Row(NamedTuple):
+    """The columns of a proposal that decide about it."""
+
+    id: str
+    run_id: str
+    job_id: str
+    ordinal: int
+    memory_id: str
+    action: Action
+    outcome: str
+    rationale: str | None
+    fact_content: str | None
+    fact_type: str
+    fact_confidence: float
+    confidence: float
+    target_id: str | None
+    target_version: int | None
+    result_memory_id: str | None
+    result_version: int | None
+    history_id: str
+    syntactic_contradiction: int
+    semantic_contradiction: int | None
+    review_state: str | None
+    undo_note: str | None
+
+
+_COLUMNS = ", ".join(f"p.{name}" for name in _Row._fields)
+
+
+def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
+    """The proposal is carried out in the person's name, or the status says why it waits on."""
+    found = _found(session, command.id, command.read)
+    if isinstance(found, ReviewDecided):
+        return found
+    row, target = found
+    if row.review_state != "pending":
+        return _decided_before(row, "approved")
+    if row.fact_content is None:
+        return ReviewDecided(row.id, "content_gone", memory_id=row.target_id)
+    text = storage_content(row.fact_content)
+    verdict = gates.gate_approved(
+        _proposal(row, text),
+        flags_of(session.config),
+        target=target_of(target),
+        duplicate_of=twin_of(session, target, text) if target is not None and row.action == "update" else None,
+    )
+    if verdict.reason is not None or target is None:
+        reason = verdict.reason or Reason.TARGET_GONE
+        version = None if target is None else target.version
+        return ReviewDecided(row.id, reason.value, memory_id=row.target_id, current_version=version)
+    evidence = _evidence(session, row, {"review": "approved"})
+    why = command.reason or "approved in review"
+    new_version: int | None
+    if row.action == "delete":
+        forgotten = memories.forget(
+            session,
+            ForgetMemory(
+                id=target.id, reason=why, principal=command.principal, if_version=target.version, read=command.read
+            ),
+            evidence=evidence,
+        )
+        status, new_version = forgotten.status, forgotten.new_version
+    else:
+        patch = MemoryPatch(id=target.id, reason=why, content=text, if_version=target.version)
+        modified = memories.modify(session, patch, command.principal, command.read, evidence=evidence)
+        status, new_version = modified.status, modified.new_version
+    if status not in {"deleted", "updated"}:
+        return ReviewDecided(row.id, status, memory_id=target.id, current_version=target.version)
+    session.tx.execute(
+        "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
+        " result_memory_id = ?, result_version = ? WHERE id = ?",
+        (Outcome.APPROVED, command.principal.changed_by, session.now, target.id, new_version, row.id),
+    )
+    count(session, {"review.approved": 1})
+    return ReviewDecided(
+        row.id, "approved", memory_id=target.id, current_version=target.version, new_version=new_version
+    )
+
+
+def reject(session: Session, command: RejectProposal) -> ReviewDecided:
+    """The proposal waits for nobody any more."""
+    found = _found(session, command.id, command.read)
+    if isinstance(found, ReviewDecided):
+        return found
+    row, target = found
+    if row.review_state != "pending":
+        return _decided_before(row, "rejected")
+    evidence = _evidence(session, row, {"review": "rejected"})
+    history.record(
+        session,
+        row.memory_id,
+        "none",
+        command.principal,
+        reason=command.reason or "rejected in review",
+        evidence=evidence,
+    )
+    session.tx.execute(
+        "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?"
+        " WHERE id = ?",
+        (Outcome.REJECTED, command.principal.changed_by, session.now, row.id),
+    )
+    count(session, {"review.rejected": 1})
+    return ReviewDecided(
+        row.id, "rejected", memory_id=row.target_id, current_version=None if target is None else target.version
+    )
+
+
+def undo(session: Session, command: UndoRun) -> RunUndone:
+    """What the run changed is as it was before, except what the results name as kept, each for its reason."""
+    run = session.tx.one("SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?", (command.run_id,))
+    if run is None or not _may_see(session, run[0], run[1], command.read):
+        return RunUndone(command.run_id, "not_found")
+    rows = [
+        _Row(*row)
+        for row in session.tx.rows(
+            f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal DESC", (command.run_id,)
+        )
+    ]
+    if run[2] is not None:
+        results = [result for row in rows if (result := _remembered(row)) is not None]
+        return RunUndone(command.run_id, "already_undone", results[::-1])
+    results = [result for row in rows if (result := _undo(session, row, command.principal, command.read)) is not None]
+    session.tx.execute(
+        "UPDATE pipeline_runs SET undone_at = ?, undone_by = ? WHERE id = ?",
+        (session.now, command.principal.changed_by, command.run_id),
+    )
+    count(session, {"undone": sum(result.status == "undone" for result in results)})
+    return RunUndone(command.run_id, "undone", results[::-1])
+
+
+def _found(session: Session, proposal_id: str, read: ReadScope) -> tuple[_Row, StoredRow | None] | ReviewDecided:
+    """The proposal with its target as the reader may see them; a target that is gone is None."""
+    raw = session.tx.one(f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?", (proposal_id,))
+    if raw is None:
+        return ReviewDecided(proposal_id, "not_found")
+    row = _Row(*raw)
+    if memories.readable_by_id(session, row.memory_id, read) is None:
+        return ReviewDecided(proposal_id, "not_found")
+    if row.review_state is None:
+        return ReviewDecided(proposal_id, "not_reviewable")
+    return row, None if row.target_id is None else memories.readable_by_id(session, row.target_id, read)
+
+
+def _decided_before(row: _Row, wanted: str) -> ReviewDecided:
+    same = row.review_state == wanted
+    return ReviewDecided(
+        row.id,
+        wanted if same else "decided_otherwise",
+        already=same,
+        memory_id=row.target_id,
+        new_version=row.result_version,
+    )
+
+
+def _proposal(row: _Row, text: str) -> Proposal:
+    return Proposal(
+        action=row.action,
+        fact=Fact(text, row.fact_type, row.fact_confidence),
+        confidence=row.confidence,
+        reason=row.rationale or "",
+        target_id=row.target_id,
+        target_version=row.target_version,
+        syntactic_contradiction=bool(row.syntactic_contradiction),
+        semantic_contradiction=None if row.semantic_contradiction is None else bool(row.semantic_contradiction),
+    )
+
+
+def _evidence(session: Session, row: _Row, told: dict[str, object]) -> history.Evidence:
+    metadata: dict[str, object] = {
+        "runId": row.run_id,
+        "proposalId": row.id,
+        "ordinal": row.ordinal,
+        "proposedAction": row.action,
+        "targetMemoryId": row.target_id,
+        "sourceMemoryId": row.memory_id,
+        **told,
+    }
+    return history.Evidence(session.new_id(), row.job_id, metadata)
+
+
+def _may_see(session: Session, memory_id: str, agent_id: str, read: ReadScope) -> bool:
+    """Whether the run's memory is the reader's to see; of one that is purged its own agent is left to ask."""
+    if memories.by_id(session, memory_id) is None:
+        return agent_id == read.agent_id
+    return memories.readable_by_id(session, memory_id, read) is not None
+
+
+def _remembered(row: _Row) -> UndoneProposal | None:
+    """What an earlier undo came to."""
+    if row.outcome == Outcome.UNDONE:
+        return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
+    if row.undo_note is not None:
+        return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, row.undo_note)
+    return None
+
+
+def _undo(session: Session, row: _Row, principal: Principal, read: ReadScope) -> UndoneProposal | None:
+    """The proposal's change is taken back, or kept for the reason given; None where it had changed nothing."""
+    way = _WAYS.get(row.outcome)
+    if way is None:
+        return None
+    why = way(session, row, principal, read)
+    if why is None:
+        session.tx.execute("UPDATE memory_proposals SET outcome = ? WHERE id = ?", (Outcome.UNDONE, row.id))
+        return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
+    session.tx.execute("UPDATE memory_proposals SET undo_note = ? WHERE id = ?", (why, row.id))
+    return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, why)
+
+
+def _result(session: Session, row: _Row, read: ReadScope) -> StoredRow | None:
+    return None if row.result_memory_id is None else memories.readable_by_id(session, row.result_memory_id, read)
+
+
+def _undo_add(session: Session, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+    made = _result(session, row, read)
+    if made is None or made.is_deleted:
+        return "gone"
+    if made.version != row.result_version:
+        return "changed_since"
+    relied_on = session.tx.one(
+        "SELECT 1 FROM memory_history WHERE memory_id = ? AND event = 'none' AND reason = ?",
+        (made.id, REMEMBERED_AGAIN),
+    )
+    if relied_on is not None:
+        return "remembered_since"
+    command = ForgetMemory(
+        id=made.id, reason=_why(row), principal=principal, force=False, if_version=made.version, read=read
+    )
+    status = memories.forget(session, command, evidence=_evidence(session, row, {"undo": True})).status
+    return None if status == "deleted" else status
+
+
+def _undo_update(session: Session, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+    changed = _result(session, row, read)
+    if changed is None or changed.is_deleted:
+        return "gone"
+    if changed.version != row.result_version:
+        return "changed_since"
+    before = session.tx.one(
+        "SELECT old_content FROM memory_history WHERE job_id = ? AND id = ?", (row.job_id, row.history_id)
+    )
+    if before is None or before[0] is None:
+        return "history_purged"
+    patch = MemoryPatch(id=changed.id, reason=_why(row), content=before[0], if_version=changed.version)
+    evidence = _evidence(session, row, {"undo": True})
+    status = memories.modify(session, patch, principal, read, evidence=evidence).status
+    return None if status == "updated" else status
+
+
+def _undo_delete(session: Session, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+    deleted = _result(session, row, read)
+    if deleted is None:
+        return "gone"
+    if not deleted.is_deleted:
+        return "recovered_since"
+    if deleted.version != row.result_version:
+        return "changed_since"
+    command = RecoverMemory(id=deleted.id, reason=_why(row), principal=principal, read=read)
+    status = memories.recover(session, command, evidence=_evidence(session, row, {"undo": True})).status
+    return None if status == "recovered" else status
+
+
+def _leave_approved(_session: Session, _row: _Row, _principal: Principal, _read: ReadScope) -> str | None:
+    return "approved_by_a_person"
+
+
+_WAYS: dict[str, Callable[[Session, _Row, Principal, ReadScope], str | None]] = {
+    Outcome.CREATED: _undo_add,
+    Outcome.UPDATED: _undo_update,
+    Outcome.DELETED: _undo_delete,
+    Outcome.APPROVED: _leave_approved,
+}
+
+
+def _why(row: _Row) -> str:
+    return f"undo of run {row.run_id}"

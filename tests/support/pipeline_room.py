@@ -1,0 +1,137 @@
+"""A store room whose jobs are taken and reported as an extractor does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.extraction.facts import EntityTriple, Fact
+from signet_actors.domain.extraction.proposals import Proposal
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
+from signet_actors.protocol.writer import JobsLeased, LeasedJob, LeaseJobs
+from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
+
+LEASE_MS = 60_000
+
+
+def configured(
+    *,
+    enabled: bool = True,
+    shadow: bool = False,
+    frozen: bool = False,
+    allow_update_delete: bool = False,
+    hints: bool = False,
+) -> Config:
+    """The default configuration with these switches of the pipeline."""
+    config = Config()
+    pipeline = config.memory.pipeline_v2
+    pipeline = msgspec.structs.replace(
+        pipeline,
+        enabled=enabled,
+        shadow_mode=shadow,
+        mutations_frozen=frozen,
+        autonomous=msgspec.structs.replace(pipeline.autonomous, allow_update_delete=allow_update_delete),
+        hints=msgspec.structs.replace(pipeline.hints, enabled=hints),
+    )
+    return msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
+
+
+def add(content: str, *, confidence: float = 0.9, type: str = "fact") -> Proposal:
+    """A fact that is new."""
+    return Proposal("add", Fact(content, type, confidence), confidence, "nothing says so yet")
+
+
+def change(
+    action: Any, content: str, target: tuple[str, int], *, contradiction: bool = False, confidence: float = 0.9
+) -> Proposal:
+    """An update or a deletion of ``target``: the id, and the version that the model saw."""
+    return Proposal(
+        action,
+        Fact(content, "fact", confidence),
+        confidence,
+        "it says otherwise now",
+        target_id=target[0],
+        target_version=target[1],
+        syntactic_contradiction=contradiction,
+    )
+
+
+class PipelineRoom(StoreRoom):
+    """``take`` leases one job, ``report`` tells what came of it."""
+
+    def __init__(self, directory: Path, *, config: Config | None = None) -> None:
+        super().__init__(directory, config=config)
+        self.runs = 0
+
+    def reconfigure(self, config: Config) -> None:
+        """The writer works by this configuration from the next commit on."""
+        self.config = self.group.config = config
+
+    def take(self, kind: str = "extract") -> LeasedJob:
+        (job,) = self.take_all(kind, 1)
+        return job
+
+    def take_all(self, kind: str = "extract", limit: int = 64) -> list[LeasedJob]:
+        answer = self.ask(LeaseJobs(kinds=(kind,), limit=limit, lease_ms=LEASE_MS))
+        assert isinstance(answer, JobsLeased), answer
+        return answer.jobs
+
+    def report(
+        self,
+        job: LeasedJob,
+        *proposals: Proposal,
+        mode: str = "full",
+        entities: Sequence[EntityTriple] = (),
+        vectors: Sequence[Sequence[float] | None] = (),
+        run_id: str | None = None,
+        message_id: str | None = None,
+        **fields: Any,
+    ) -> Any:
+        self.runs += run_id is None
+        given = [vector for vector in vectors if vector is not None]
+        places = iter(range(len(given)))
+        command = ApplyProposals(
+            job_id=job.id,
+            lease_id=job.lease_id,
+            run_id=run_id or f"run-{self.runs}",
+            mode=mode,
+            provider="scripted",
+            model="qwen3:4b",
+            proposals=proposals,
+            entities=tuple(entities),
+            vectors=tuple(-1 if vector is None else next(places) for vector in vectors),
+            vector_model=MODEL,
+            dimensions=DIMENSIONS,
+            **fields,
+        )
+        return self.ask(command, [raw(vector) for vector in given], message_id=message_id)
+
+    def extract(self, *proposals: Proposal, mode: str = "full", **fields: Any) -> list[AppliedProposal]:
+        """What became of these proposals for the job that waits for longest."""
+        answer = self.report(self.take(), *proposals, mode=mode, **fields)
+        assert isinstance(answer, ProposalsApplied), answer
+        return answer.results
+
+    def events(self, memory_id: str) -> list[dict[str, Any]]:
+        """The history of a memory, oldest first, ``metadata`` decoded."""
+        rows = self.connection.execute(
+            "SELECT event, changed_by, actor_type, reason, old_content, new_content, job_id, metadata"
+            " FROM memory_history WHERE memory_id = ? ORDER BY seq",
+            (memory_id,),
+        ).fetchall()
+        names = ("event", "changed_by", "actor_type", "reason", "old_content", "new_content", "job_id", "metadata")
+        found = [dict(zip(names, row, strict=True)) for row in rows]
+        return [event | {"metadata": msgspec.json.decode(event["metadata"] or "null")} for event in found]
+
+    def memory(self, memory_id: str, columns: str) -> Any:
+        return self.connection.execute(f"SELECT {columns} FROM memories WHERE id = ?", (memory_id,)).fetchone()
+
+
+def refused(answer: Any) -> Failure:
+    assert isinstance(answer, Failure), answer
+    return answer
