@@ -14,9 +14,9 @@ Source: decisions.md 17, 39; wire.md 1.3 (how session-start and recall mark what
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
