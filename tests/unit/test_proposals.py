@@ -77,7 +77,29 @@ def test_a_target_is_read_in_each_spelling(key: str) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    [0, 4, 6, -1, 1.5, True, "0", "4", "01x", "١", "1e0", FOREIGN, CANDIDATES[0].id[:8], CANDIDATES[0].id.upper(), "*", "", [1], [CANDIDATES[0].id], {"id": 1}, 10 ** 30, 1e+300],
+    [
+        0,
+        4,
+        6,
+        -1,
+        1.5,
+        True,
+        "0",
+        "4",
+        "01x",
+        "١",
+        "1e0",
+        FOREIGN,
+        CANDIDATES[0].id[:8],
+        CANDIDATES[0].id.upper(),
+        "*",
+        "",
+        [1],
+        [CANDIDATES[0].id],
+        {"id": 1},
+        10**30,
+        1e300,
+    ],
 )
 def test_a_target_that_was_not_shown_is_refused(target: object) -> None:
     assert refusal(targetId=target).startswith("Decision target is not a candidate:")
