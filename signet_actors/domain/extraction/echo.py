@@ -153,7 +153,7 @@ _TOOL = re.compile(
           |FATAL|CRITICAL)\b
       | \[?(?:TRACE|DEBUG|INFO|WARN|ERROR)\]?\s+\d{4}-\d\d-\d\d
       | npm\s(?:WARN|ERR!|notice) | (?:exit|exited)(?:\swith)?(?:\s(?:status|code))?:?\s*\d{1,3}\.?$
-      | (?:\(?process|command)\sexited\swith\s(?:status|code)\s\d+
+      | \(?(?:[Pp]rocess|[Cc]ommand)\sexited\swith\s(?:status|code)\s\d+
           | [-dlbcps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-]
       | \$\s[a-z./] | \d{1,3}(?:\.\d{1,3}){3}\s-\s\S{1,40}\s\[ | \d{1,3}%\s?\|
       | =+\s(?:test\ssession\sstarts|FAILURES|ERRORS|short\stest\ssummary|\d+\s(?:passed|failed)) | (?:PASSED
@@ -229,19 +229,21 @@ _SMALL_TEXT: Final = """
     user users
 """
 _SMALL_WORDS: Final = frozenset(_SMALL_TEXT.split())
-_ENDINGS: Final = ("'s", "\u2019s", "ing", "ed", "es", "s")
+_ENDINGS: Final = ("ing", "ed", "es", "s")
 
 
 def _telling_words(text: str) -> tuple[str, ...]:
     """The words of ``text`` that say something, in order, without their endings; negations say something."""
-    words = (word for word in _WORDS.findall(text.lower()) if word not in _SMALL_WORDS)
-    return tuple(_stem(word) for word in words)
+    words = (word.removesuffix("'s").removesuffix("\u2019s") for word in _WORDS.findall(text.lower()))
+    return tuple(_stem(word) for word in words if word not in _SMALL_WORDS)
 
 
 def _stem(word: str) -> str:
+    """``word`` without its ending, as roughly as comparing takes: prefers, preferred and preferring are one word."""
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word[-len(ending) - 1].isdigit():
-            return word[: -len(ending)].rstrip("e")
+        stem = word.removesuffix(ending)
+        if len(stem) >= 3 and stem != word and stem.isalpha():
+            return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem.rstrip("e")
     return word.rstrip("e") if len(word) > 3 else word
 
 

@@ -22,7 +22,7 @@ from typing import Final
 
 from signet_actors.domain.extraction.facts import MAX_FACT_CHARS, TRUNCATED, Fact, prompt_input
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Candidate
-from signet_actors.domain.memories import DEFAULT_TYPE, memory_type
+from signet_actors.domain.memories import DEFAULT_TYPE, MEMORY_TYPES
 from signet_actors.domain.normalization import safe_text, storage_content
 
 MAX_CANDIDATE_CHARS: Final = 600
@@ -80,7 +80,7 @@ def extraction_prompt(template: str, nonce: str, content: str) -> str:
 def decision_prompt(template: str, nonce: str, fact: Fact, candidates: Sequence[Candidate]) -> str:
     """The question what ``fact`` means for ``candidates``, which are numbered from 1 in their order."""
     blocks = [
-        f"Memory {number} ({memory_type(candidate.type) or DEFAULT_TYPE}):\n"
+        f"Memory {number} ({_known_type(candidate.type)}):\n"
         + fenced(_capped(candidate.content, MAX_CANDIDATE_CHARS), nonce)
         for number, candidate in enumerate(candidates[:MAX_CANDIDATES], 1)
     ]
@@ -88,7 +88,7 @@ def decision_prompt(template: str, nonce: str, fact: Fact, candidates: Sequence[
         template,
         nonce,
         {"fact": _capped(fact.content, MAX_FACT_CHARS)},
-        {"fact_type": memory_type(fact.type) or DEFAULT_TYPE, "candidates": "\n\n".join(blocks)},
+        {"fact_type": _known_type(fact.type), "candidates": "\n\n".join(blocks)},
     )
 
 
@@ -110,6 +110,11 @@ def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str]
         for number, text in enumerate(results[:MAX_RESULTS], 1)
     ]
     return render(template, nonce, {"query": _capped(query, MAX_QUERY_CHARS)}, {"results": "\n\n".join(blocks)})
+
+
+def _known_type(name: str) -> str:
+    """A type stands outside of the fence, and clients invent types: one that we do not know is not shown."""
+    return name if name in MEMORY_TYPES else DEFAULT_TYPE
 
 
 def _capped(text: str, max_chars: int) -> str:
