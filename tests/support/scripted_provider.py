@@ -427,6 +427,8 @@ CliFault = Literal[
     "echo",
     "hang",
     "exit_1",
+    "no_log_in",
+    "usage_limit",
     "huge",
     "empty",
     "grandchild",
@@ -551,7 +553,13 @@ _PROGRAM: Final = textwrap.dedent(
         }}, file)
     os.rename(f"{{DIRECTORY}}/.call", f"{{DIRECTORY}}/call-{{number:04d}}.json")
     if FAULT == "exit_1":
-        sys.stderr.write("Invalid API key sk-ant-REDACTED-me-please\\n" + "because " * 100)
+        sys.stderr.write("Traceback: key sk-ant-REDACTED-me-please\\n" + "because " * 100)
+        sys.exit(1)
+    elif FAULT == "no_log_in":
+        print("Invalid API key · Please run /login")
+        sys.exit(1)
+    elif FAULT == "usage_limit":
+        print("Claude AI usage limit reached|1792000000")
         sys.exit(1)
     elif FAULT == "hang":
         forever()
