@@ -51,6 +51,7 @@ Fault = Literal[
     "cut_off",
     "huge",
     "bomb",
+    "not_http",
     "broken_json",
     "wrong_shape",
     "wrong_content_type",
@@ -308,6 +309,9 @@ class ScriptedProvider:
             case "redirect":
                 await self._send(writer, _head(307, "text/plain", 0, "location: http://127.0.0.1:1/elsewhere"))
                 return True
+            case "not_http":
+                await self._send(writer, b"SSH-2.0-OpenSSH_9.6\r\n\x00\xff\r\n\r\n")
+                return False
             case "broken_json":
                 return await self._reply(writer, 200, b'{"response": "never closed')
             case "wrong_shape":

@@ -21,8 +21,8 @@ Finder = Callable[[str], str | None]
 
 _QUOTED_BYTES: Final = 4096
 _CANNOT_RUN: Final = frozenset({126, 127})
-_NO_LEAVE: Final = re.compile(r"log ?in|logged|api key|authenticat|unauthori[sz]ed|credit|billing|forbidden", re.I)
-_LIMITED: Final = re.compile(r"(usage|rate|session|weekly|hour) limit|limit reached|quota|overloaded|too many", re.I)
+_NO_LEAVE: Final = re.compile(r"(?i)log ?in|logged|api key|authenticat|unauthori[sz]ed|credit|billing|forbidden")
+_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|limit reached|quota|overloaded|too many")
 
 
 def program_finder(environment: Mapping[str, str]) -> Finder:
