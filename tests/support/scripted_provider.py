@@ -546,8 +546,8 @@ _PROGRAM: Final = textwrap.dedent(
         print(TEXT)
         sys.exit(0)
     given = sys.stdin.buffer.read()
-    number = len([name for name in os.listdir(DIRECTORY) if name.startswith("call-")])
-    with open(f"{{DIRECTORY}}/.call", "w") as file:
+    number = f"{{time.time_ns():020d}}-{{os.getpid()}}"
+    with open(f"{{DIRECTORY}}/.call-{{number}}", "w") as file:
         json.dump({{
             "argv": sys.argv[1:],
             "stdin": given.decode("utf-8", "surrogateescape"),
@@ -555,7 +555,7 @@ _PROGRAM: Final = textwrap.dedent(
             "cwd": os.getcwd(),
             "files": os.listdir("."),
         }}, file)
-    os.rename(f"{{DIRECTORY}}/.call", f"{{DIRECTORY}}/call-{{number:04d}}.json")
+    os.rename(f"{{DIRECTORY}}/.call-{{number}}", f"{{DIRECTORY}}/call-{{number}}.json")
     if FAULT == "exit_1":
         sys.stderr.write("Traceback: key sk-ant-REDACTED-me-please\\n" + "because " * 100)
         sys.exit(1)
