@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from signet_actors.config.embedding_models import default_model, known_width
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config
-
-WORKING_EMBEDDING_PROVIDERS: Final = ("auto", "embedded", "none")
 
 _PIPELINE: Final = ("memory", "pipelineV2")
 
@@ -29,6 +28,7 @@ class Finding:
 def findings(config: Config) -> Iterator[Finding]:
     """Everything that single ranges cannot say."""
     yield from _not_built_yet(config)
+    yield from _embedding(config)
     yield from _roster(config)
     yield from _pipeline(config)
     yield from _limits(config)
@@ -61,14 +61,13 @@ def _not_built_yet(config: Config) -> Iterator[Finding]:
             f'"{host}" is not a loopback address: authentication is not built yet, so the daemon answers this machine '
             "only; use 127.0.0.1, ::1 or localhost",
         )
+
+
+def _embedding(config: Config) -> Iterator[Finding]:
     embedding = config.embedding
-    if embedding.provider not in WORKING_EMBEDDING_PROVIDERS:
-        yield Finding(
-            (("embedding", "provider"),),
-            f'"{embedding.provider}" is not possible: this release has only the embedded provider; use auto, embedded '
-            "or none (keyword search only)",
-        )
-    elif embedding.provider != "none":
+    if embedding.provider == "none":
+        return
+    if embedding.provider in {"auto", "embedded"}:
         if embedding.model not in {"", EMBEDDED_MODEL}:
             yield Finding(
                 (("embedding", "model"), ("embedding", "provider")),
@@ -79,6 +78,20 @@ def _not_built_yet(config: Config) -> Iterator[Finding]:
                 (("embedding", "dimensions"), ("embedding", "provider")),
                 f"{embedding.dimensions} is not possible with the embedded model, which has {EMBEDDED_DIMENSIONS}",
             )
+        return
+    model = embedding.model or default_model(embedding.provider)
+    if not model:
+        yield Finding(
+            (("embedding", "model"), ("embedding", "provider")),
+            f"the provider {embedding.provider} needs a model, for example text-embedding-3-small",
+        )
+        return
+    width = known_width(embedding.provider, model, embedding.dimensions)
+    if width is not None:
+        yield Finding(
+            (("embedding", "dimensions"), ("embedding", "model"), ("embedding", "provider")),
+            f"{embedding.dimensions} is not possible with {model}, which has {width}; set it to {width}",
+        )
 
 
 def _roster(config: Config) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from signet_actors.gateway.stored_text import INLINE_CHARS, raw_frame
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
+from signet_actors.providers.remote_embedder import RemoteEmbedder
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
@@ -116,6 +117,8 @@ async def query_vector(
         vector: Vectors
         if embedder.local and len(telling) <= INLINE_CHARS:
             vector = embedder.embed_query(telling)
+        elif isinstance(embedder, RemoteEmbedder):
+            vector = await embedder.embed_query_async(telling, timeout_ms=int(QUERY_EMBEDDING_TIMEOUT_S * 1000))
         else:
             vector = await asyncio.wait_for(
                 asyncio.to_thread(embedder.embed_query, telling), timeout=QUERY_EMBEDDING_TIMEOUT_S

@@ -6,12 +6,18 @@ Source: architecture of the providers room in house.md section 1; decisions.md 2
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.errors import ProviderError, ProviderErrorKind
+
 Vectors = npt.NDArray[np.float32]
+
+QUERY_TIMEOUT_MS: Final = 2000
+BATCH_TIMEOUT_MS: Final = 30_000
+_LEAST_NORM: Final = 1e-12
 
 
 class Embedder(Protocol):
@@ -48,3 +54,62 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """The same for one query text, shape (dimensions,); back ends with a query prefix add it here."""
         ...
+
+
+class AsyncEmbedder(Protocol):
+    """The same for an event loop: nothing here blocks it."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimensions(self) -> int: ...
+
+    @property
+    def endpoint(self) -> str | None: ...
+
+    async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
+        """As ``Embedder.embed``, however many texts: they are sent in batches, within one deadline for all.
+
+        Raises ``ProviderError``, and then nothing of the batches is kept.
+        """
+        ...
+
+    async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
+        """As ``Embedder.embed_query``. Raises ``ProviderError``."""
+        ...
+
+    async def close(self) -> None:
+        """No socket of the embedder is left."""
+        ...
+
+
+def unit_vectors(rows: object, count: int, dimensions: int, who: str) -> Vectors:
+    """``rows`` of a stranger as ``count`` L2-normalised rows of ``dimensions``; a row of zeros stays one.
+
+    Raises ``ProviderError`` when they are not that many, not that wide or not all finite numbers: a vector of another
+    width is of another space, and one that is stored is compared with others for years.
+    """
+    try:
+        wide = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProviderError(
+            ProviderErrorKind.MALFORMED, f"{who} answered with vectors that are not all of one width"
+        ) from error
+    if wide.ndim != 2 or wide.shape[0] != count:
+        raise ProviderError(ProviderErrorKind.MALFORMED, f"{who} did not answer with one vector for each text")
+    if wide.shape[1] != dimensions:
+        raise ProviderError(
+            ProviderErrorKind.REFUSED,
+            f"{who} answers with vectors of {wide.shape[1]} dimensions, and embedding.dimensions is {dimensions}: "
+            f"set it to {wide.shape[1]}, or name another model",
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.linalg.norm(wide, axis=1, keepdims=True)
+    if not np.isfinite(norms).all():
+        raise ProviderError(ProviderErrorKind.MALFORMED, f"{who} answered with a vector that is not finite")
+    unit: Vectors = np.where(norms < _LEAST_NORM, 0.0, wide / np.maximum(norms, _LEAST_NORM)).astype(np.float32)
+    return unit

@@ -92,7 +92,9 @@ class HttpCalls:
         except httpx.HTTPError as error:
             # The request was taken up, and may itself be what broke the server.
             raise self._error(ProviderErrorKind.HTTP, f"broke the connection off ({_words(error)})") from error
-        except (httpx.InvalidURL, httpx.StreamError, UnicodeError, ValueError) as error:
+        except RuntimeError as error:  # what the library says of a client that has been closed
+            raise self._error(ProviderErrorKind.UNAVAILABLE, "is not called any more") from error
+        except (httpx.InvalidURL, UnicodeError, ValueError) as error:
             raise self._error(ProviderErrorKind.REFUSED, f"cannot be called ({type(error).__name__})") from error
         try:
             return msgspec.json.decode(content, type=shape)

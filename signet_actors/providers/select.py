@@ -1,21 +1,29 @@
 """From configuration to the one embedding back end of this process.
 
+Network back ends are imported when one is chosen: who has the embedded model loads no HTTP client.
+
 Source: decisions.md 22 and 43.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
+from signet_actors.config.embedding_models import default_model, known_model, known_width
 from signet_actors.config.schema import EmbeddingConfig
-from signet_actors.errors import ConfigError
+from signet_actors.errors import ConfigError, ProviderError
 from signet_actors.providers.embedded import DIMENSIONS, FAMILY, MODEL, EmbeddedEmbedder
-from signet_actors.providers.embedding import Embedder
+from signet_actors.providers.embedding import AsyncEmbedder, Embedder
+from signet_actors.providers.in_threads import InThreads
+from signet_actors.providers.remote_embedder import EmbeddingWire, RemoteEmbedder
 
 
-def make_embedder(config: EmbeddingConfig) -> Embedder | None:
+def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None = None) -> Embedder | None:
     """The back end that ``embedding.provider`` names; None for ``none`` (keyword only).
 
-    Raises ``ConfigError`` for a back end that this release cannot serve: silence would leave every memory without
-    a vector.
+    Nothing is asked of a network back end yet. Raises ``ConfigError`` for what cannot be served: silence would leave
+    every memory without a vector.
     """
     match config.provider:
         case "none":
@@ -26,5 +34,59 @@ def make_embedder(config: EmbeddingConfig) -> Embedder | None:
             if config.dimensions != DIMENSIONS:
                 raise ConfigError(f"embedding.dimensions {config.dimensions}: the embedded model has {DIMENSIONS}")
             return EmbeddedEmbedder()
-        case other:
-            raise ConfigError(f"embedding.provider {other!r} cannot be served by this release")
+        case "ollama":
+            return _ollama(config)
+        case "openai":
+            return _openai(config, os.environ if environment is None else environment)
+        case "fastembed":
+            from signet_actors.providers.fastembed import FastembedEmbedder  # noqa: PLC0415 - only for who has chosen it
+
+            model = config.model or default_model(config.provider)
+            _check_width(config, model)
+            return FastembedEmbedder(model, config.dimensions)
+
+
+def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
+    """``embedder`` for a process that must not block."""
+    return embedder if isinstance(embedder, RemoteEmbedder) else InThreads(embedder)
+
+
+def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
+    from signet_actors.providers.ollama_embedding import OllamaEmbeddingWire  # noqa: PLC0415 - only for who has chosen it
+
+    model = config.model or default_model(config.provider)
+    _check_width(config, model)
+
+    def new_wire() -> EmbeddingWire:
+        return OllamaEmbeddingWire(config.endpoint, model)
+
+    return RemoteEmbedder(config.provider, model, config.dimensions, new_wire)
+
+
+def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEmbedder:
+    from signet_actors.providers.llm.openai_compatible import key_from  # noqa: PLC0415 - only for who has chosen it
+    from signet_actors.providers.openai_embedding import OpenAiEmbeddingWire  # noqa: PLC0415 - only for who has chosen it
+
+    if not config.model:
+        raise ConfigError("embedding.model: the provider openai needs one, for example text-embedding-3-small")
+    try:
+        key = key_from(environment, config.api_key_env)
+    except ProviderError as error:
+        raise ConfigError(f"embedding.apiKeyEnv: {error.detail}") from error
+    _check_width(config, config.model)
+    known = known_model(config.model)
+    shortened = known is not None and known.dimensions != config.dimensions
+
+    def new_wire() -> EmbeddingWire:
+        return OpenAiEmbeddingWire(
+            config.endpoint, config.model, key, shortened_to=config.dimensions if shortened else None
+        )
+
+    return RemoteEmbedder(config.provider, config.model, config.dimensions, new_wire)
+
+
+def _check_width(config: EmbeddingConfig, model: str) -> None:
+    """``embedding.dimensions`` can be right. Raises ``ConfigError`` when it is known that it is not."""
+    width = known_width(config.provider, model, config.dimensions)
+    if width is not None:
+        raise ConfigError(f"embedding.dimensions {config.dimensions}: {model} has {width}; set it to {width}")

@@ -135,6 +135,7 @@ def test_token_counts_that_are_none_are_estimated_and_say_so(
         ("rst", ProviderErrorKind.HTTP, "broke the connection off", True),
         ("die", ProviderErrorKind.HTTP, "broke the connection off", True),
         ("cut_off", ProviderErrorKind.HTTP, "broke the connection off", True),
+        ("not_http", ProviderErrorKind.HTTP, "broke the connection off", True),
         ("huge", ProviderErrorKind.MALFORMED, "more than 4194304 bytes", True),
         ("bomb", ProviderErrorKind.MALFORMED, "packed its answer", True),
         ("broken_json", ProviderErrorKind.MALFORMED, "not the expected JSON (application/json)", True),
@@ -205,6 +206,21 @@ def test_retry_after_is_read_in_both_its_forms(
 ) -> None:
     server.then(Act("http_429", retry_after=header))
     assert failure(make(server)).retry_after_ms == retry_after_ms
+
+
+def test_a_server_that_speaks_no_tls_is_unavailable(server: ScriptedProvider) -> None:
+    provider = OllamaProvider(server.url.replace("http:", "https:"), "qwen3:4b")
+    assert failure(provider, timeout_ms=20_000).kind is ProviderErrorKind.UNAVAILABLE
+
+
+def test_a_closed_provider_says_so(server: ScriptedProvider, make: Maker) -> None:
+    async def work(provider: LlmProvider) -> None:
+        await provider.generate("p", timeout_ms=5000)
+        await provider.close()
+        with pytest.raises(ProviderError, match="not called any more"):
+            await provider.generate("p", timeout_ms=5000)
+
+    using(make(server), work)
 
 
 def test_a_cancelled_call_leaves_no_connection(server: ScriptedProvider, make: Maker) -> None:

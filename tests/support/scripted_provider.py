@@ -51,6 +51,7 @@ Fault = Literal[
     "cut_off",
     "huge",
     "bomb",
+    "not_http",
     "broken_json",
     "wrong_shape",
     "wrong_content_type",
@@ -308,6 +309,9 @@ class ScriptedProvider:
             case "redirect":
                 await self._send(writer, _head(307, "text/plain", 0, "location: http://127.0.0.1:1/elsewhere"))
                 return True
+            case "not_http":
+                await self._send(writer, b"SSH-2.0-OpenSSH_9.6\r\n\x00\xff\r\n\r\n")
+                return False
             case "broken_json":
                 return await self._reply(writer, 200, b'{"response": "never closed')
             case "wrong_shape":
@@ -427,6 +431,8 @@ CliFault = Literal[
     "echo",
     "hang",
     "exit_1",
+    "no_log_in",
+    "usage_limit",
     "huge",
     "empty",
     "grandchild",
@@ -540,8 +546,8 @@ _PROGRAM: Final = textwrap.dedent(
         print(TEXT)
         sys.exit(0)
     given = sys.stdin.buffer.read()
-    number = len([name for name in os.listdir(DIRECTORY) if name.startswith("call-")])
-    with open(f"{{DIRECTORY}}/.call", "w") as file:
+    number = f"{{time.time_ns():020d}}-{{os.getpid()}}"
+    with open(f"{{DIRECTORY}}/.call-{{number}}", "w") as file:
         json.dump({{
             "argv": sys.argv[1:],
             "stdin": given.decode("utf-8", "surrogateescape"),
@@ -549,9 +555,15 @@ _PROGRAM: Final = textwrap.dedent(
             "cwd": os.getcwd(),
             "files": os.listdir("."),
         }}, file)
-    os.rename(f"{{DIRECTORY}}/.call", f"{{DIRECTORY}}/call-{{number:04d}}.json")
+    os.rename(f"{{DIRECTORY}}/.call-{{number}}", f"{{DIRECTORY}}/call-{{number}}.json")
     if FAULT == "exit_1":
-        sys.stderr.write("Invalid API key sk-ant-REDACTED-me-please\\n" + "because " * 100)
+        sys.stderr.write("Traceback: key sk-ant-REDACTED-me-please\\n" + "because " * 100)
+        sys.exit(1)
+    elif FAULT == "no_log_in":
+        print("Invalid API key · Please run /login")
+        sys.exit(1)
+    elif FAULT == "usage_limit":
+        print("Claude AI usage limit reached|1792000000")
         sys.exit(1)
     elif FAULT == "hang":
         forever()

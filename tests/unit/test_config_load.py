@@ -354,15 +354,54 @@ def test_a_loopback_address_is_accepted(tmp_path: Path, host: str) -> None:
     assert load(tmp_path, f"gateway: {{host: '{host}'}}").config.gateway.host == host
 
 
-@pytest.mark.parametrize("provider", ["ollama", "openai", "fastembed"])
-def test_an_embedding_provider_of_a_later_release_is_refused_with_the_reason(tmp_path: Path, provider: str) -> None:
-    (problem,) = problems(tmp_path, f"embedding: {{provider: {provider}, model: nomic-embed-text, dimensions: 768}}")
-    assert f'embedding.provider: "{provider}" is not possible: this release has only the embedded provider' in problem
+@pytest.mark.parametrize(
+    "embedding",
+    [
+        "{provider: auto}",
+        "{provider: embedded}",
+        "{provider: none}",
+        "{provider: ollama, dimensions: 768}",
+        "{provider: ollama, model: 'nomic-embed-text:v1.5', dimensions: 768}",
+        "{provider: ollama, model: of-my-own, dimensions: 99}",
+        "{provider: openai, model: text-embedding-3-small, dimensions: 512}",
+        "{provider: fastembed, dimensions: 384}",
+    ],
+)
+def test_every_embedding_provider_is_accepted(tmp_path: Path, embedding: str) -> None:
+    assert load(tmp_path, f"embedding: {embedding}").config.embedding
 
 
-@pytest.mark.parametrize("provider", ["auto", "embedded", "none"])
-def test_the_embedding_providers_of_this_release_are_accepted(tmp_path: Path, provider: str) -> None:
-    assert load(tmp_path, f"embedding: {{provider: {provider}}}").config.embedding.provider == provider
+@pytest.mark.parametrize(
+    ("embedding", "problem"),
+    [
+        (
+            "{provider: ollama}",
+            "embedding.dimensions: 256 is not possible with nomic-embed-text, which has 768; set it to 768",
+        ),
+        (
+            "{provider: fastembed, dimensions: 768}",
+            "embedding.dimensions: 768 is not possible with BAAI/bge-small-en-v1.5, which has 384; set it to 384",
+        ),
+        (
+            "{provider: openai, model: text-embedding-3-small, dimensions: 2048}",
+            "embedding.dimensions: 2048 is not possible with text-embedding-3-small, which has 1536; set it to 1536",
+        ),
+        (
+            "{provider: openai}",
+            "embedding.model: the provider openai needs a model, for example text-embedding-3-small",
+        ),
+    ],
+)
+def test_dimensions_that_the_model_of_a_network_provider_does_not_have_are_refused(
+    tmp_path: Path, embedding: str, problem: str
+) -> None:
+    assert [problem in line for line in problems(tmp_path, f"embedding: {embedding}")] == [True]
+
+
+def test_a_pause_of_a_provider_may_not_begin_longer_than_it_may_get(tmp_path: Path) -> None:
+    breaker = "breaker: {cooldownMs: 20000, maxCooldownMs: 10000}"
+    (problem,) = problems(tmp_path, f"memory: {{pipelineV2: {{extraction: {{{breaker}}}}}}}")
+    assert "extraction.breaker.cooldownMs: 20000 is more than extraction.breaker.maxCooldownMs (10000)" in problem
 
 
 def test_the_embedded_provider_has_one_model(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,9 @@ Finder = Callable[[str], str | None]
 """From the name of a program to its path, None when it is not installed."""
 
 _QUOTED_BYTES: Final = 4096
+_CANNOT_RUN: Final = frozenset({126, 127})
+_NO_LEAVE: Final = re.compile(r"(?i)log ?in|logged|api key|authenticat|unauthori[sz]ed|credit|billing|forbidden")
+_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|limit reached|quota|overloaded|too many")
 
 
 def program_finder(environment: Mapping[str, str]) -> Finder:
@@ -113,9 +117,9 @@ class CliProvider:
             case Ending.EXITED:
                 pass
         if outcome.exit_code != 0:
-            said = quotable((outcome.errors or outcome.output)[:_QUOTED_BYTES], self._secret)
+            said = quotable((outcome.errors + b" " + outcome.output)[:_QUOTED_BYTES], self._secret)
             raise ProviderError(
-                ProviderErrorKind.HTTP,
+                _kind_of_end(outcome.exit_code, said),
                 f"{self._program} ended with exit code {outcome.exit_code}" + (f": {said}" if said else ""),
             )
         text = outcome.output.decode("utf-8", "replace").strip()
@@ -132,3 +136,12 @@ class CliProvider:
             with contextlib.suppress(OSError):
                 self._directory = Path(tempfile.mkdtemp(prefix="signet-cli-"))
         return self._directory or Path("/")
+
+
+def _kind_of_end(exit_code: int, said: str) -> ProviderErrorKind:
+    """What an exit code and the words with it come to: a prompt is not to blame for a log-in that has run out."""
+    if exit_code in _CANNOT_RUN:
+        return ProviderErrorKind.UNAVAILABLE
+    if _LIMITED.search(said):
+        return ProviderErrorKind.RATE_LIMITED
+    return ProviderErrorKind.REFUSED if _NO_LEAVE.search(said) else ProviderErrorKind.HTTP

@@ -5,7 +5,8 @@ A call waits for a place, then asks the breaker, then the budget, and only then 
 while it waited stops it. Nothing is held while it waits but its prompt.
 
 A failed call is charged to the job only if the provider is there (``ProviderError.costs_attempt``): when a call timed
-out or broke off, the provider's own check tells a provider that is away or stuck from a prompt that it cannot stomach.
+out, broke off or was answered with nonsense, the provider's own check tells a provider that is away or stuck from a
+prompt that it cannot stomach.
 The same check goes before the probe of a half-open circuit, so that a provider that is down for hours is asked once per
 pause, at no job's cost.
 
@@ -33,9 +34,6 @@ _PROBE_LOOK_MS: Final = 1000
 """While a probe is out, whoever waits for its end looks again after this time."""
 _EXPECTED_ANSWER_TOKENS: Final = 512
 _WAITING_A_PLACE: Final = 32
-
-UNSURE: Final = frozenset({ProviderErrorKind.TIMEOUT, ProviderErrorKind.HTTP})
-"""Kinds that may be the provider's fault or the prompt's."""
 
 
 class Budget(Protocol):
@@ -222,11 +220,13 @@ class GuardedProvider:
         self._errors[error.kind] += 1
         self._last_error = error.detail
         self._breaker.failed(permit, self._now_ms(), retry_after_ms=_told_to_wait_ms(error))
-        if error.kind in UNSURE and not (await self._inner.available()).ok:
-            raise ProviderError(
-                ProviderErrorKind.UNAVAILABLE, error.detail, retry_after_ms=error.retry_after_ms
-            ) from error
-        raise error
+        away = error.costs_attempt and not (await self._inner.available()).ok
+        raise ProviderError(
+            ProviderErrorKind.UNAVAILABLE if away else error.kind,
+            error.detail,
+            retry_after_ms=max(error.retry_after_ms or 0, self.waits_ms) or None,
+            status=error.status,
+        ) from error
 
     def _refusal(self, words: str, *, retry_after_ms: int) -> ProviderError:
         """No call was made."""

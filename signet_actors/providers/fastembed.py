@@ -1,0 +1,102 @@
+"""Vectors of an ONNX model in this process, by the package fastembed, which is an extra.
+
+A model that is named is fetched by the package when it is loaded for the first time: naming it is asking for that. A
+model that is a directory on this machine is loaded from there, and nothing is fetched.
+
+Source: decisions.md 22 and 27; fastembed's own documentation, "Supported models" and "Adding new models".
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from signet_actors.config.embedding_models import DEFAULT_FASTEMBED_MODEL
+from signet_actors.errors import ConfigError, ProviderError
+from signet_actors.providers.embedding import Vectors, unit_vectors
+
+MAX_TEXT_CHARS: Final = 8000
+_BATCH_TEXTS: Final = 16
+_ONNX_FILES: Final = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
+
+
+class FastembedEmbedder:
+    """One model, loaded for the life of this object; some milliseconds a text. Safe to call from any thread."""
+
+    provider: Final = "fastembed"
+    local: Final = False
+    endpoint: Final = None
+
+    def __init__(self, model: str, dimensions: int, cache: Path | None = None) -> None:
+        """The model is loaded. ``model`` is a name that fastembed knows or a directory with an ONNX model.
+
+        Raises ``ConfigError`` when the package is not installed, does not know the model or cannot load it.
+        """
+        self.model = model or DEFAULT_FASTEMBED_MODEL
+        self.dimensions = dimensions
+        try:
+            package = importlib.import_module("fastembed")
+        except ImportError as error:
+            raise ConfigError(
+                "embedding.provider fastembed needs the extra of that name, which is not installed: "
+                "pip install 'signet-actors[fastembed]'"
+            ) from error
+        folder = Path(self.model).expanduser()
+        where: dict[str, Any] = {} if cache is None else {"cache_dir": str(cache)}
+        try:
+            if folder.is_dir():
+                self.model = _name_of(folder)
+                _make_known(package, self.model, folder, dimensions)
+                where["specific_model_path"] = str(folder)
+            self._embedding = package.TextEmbedding(model_name=self.model, **where)
+            width = self.embed(["width"]).shape[1]
+        except ConfigError:
+            raise
+        except ProviderError as error:
+            raise ConfigError(error.detail) from error
+        except Exception as error:  # whatever the runtime, the tokenizer or the hub raise
+            raise ConfigError(f"the fastembed model {self.model} cannot be loaded ({type(error).__name__})") from error
+        assert width == dimensions, "unit_vectors lets no other through"
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return self._rows(texts, self._embedding.embed)
+
+    def embed_query(self, text: str) -> Vectors:
+        row: Vectors = self._rows([text], self._embedding.query_embed)[0]
+        return row
+
+    def _rows(self, texts: Sequence[str], how: Any) -> Vectors:
+        vectors: Vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        if places:
+            given = [texts[place][:MAX_TEXT_CHARS] for place in places]
+            rows = list(how(given, batch_size=_BATCH_TEXTS))
+            vectors[places] = unit_vectors(rows, len(places), self.dimensions, f"the fastembed model {self.model}")
+        return vectors
+
+
+def _name_of(folder: Path) -> str:
+    """What rows in the store bear: the directory's name, which stays the same when the workspace moves."""
+    return f"local/{folder.resolve().name}"
+
+
+def _make_known(package: Any, name: str, folder: Path, dimensions: int) -> None:
+    """fastembed knows the model of ``folder`` by ``name``: mean of the tokens, normalised."""
+    file = next((file for file in _ONNX_FILES if (folder / file).is_file()), None)
+    if file is None:
+        raise ConfigError(f"embedding.model {folder}: no ONNX model in it ({' or '.join(_ONNX_FILES)})")
+    if any(known["model"] == name for known in package.TextEmbedding.list_supported_models()):
+        return
+    description = importlib.import_module("fastembed.common.model_description")
+    package.TextEmbedding.add_custom_model(
+        model=name,
+        pooling=description.PoolingType.MEAN,
+        normalization=True,
+        sources=description.ModelSource(url="file://"),
+        dim=dimensions,
+        model_file=file,
+    )

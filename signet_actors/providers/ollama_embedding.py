@@ -1,0 +1,47 @@
+"""Vectors from Ollama: ``POST /api/embed``, many texts in one request.
+
+Source: decisions.md 22; Ollama's own API description, "Generate Embeddings". A text beyond the model's context is cut
+by the server, which says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from signet_actors.providers.http_calls import HttpCalls
+from signet_actors.providers.llm.ollama import server_address, server_has_model
+from signet_actors.providers.llm.provider import Availability
+
+MAX_ANSWER_BYTES: Final = 16 << 20
+"""32 vectors of 4096 numbers in decimal are some three megabytes."""
+
+
+class _Answer(msgspec.Struct):
+    embeddings: list[list[float]]
+
+
+class OllamaEmbeddingWire:
+    """One embedding model of one Ollama server."""
+
+    def __init__(self, endpoint: str, model: str) -> None:
+        self._model = model
+        self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)
+
+    @property
+    def endpoint(self) -> str:
+        return self._calls.endpoint
+
+    async def vectors(self, texts: Sequence[str], *, timeout_ms: int) -> list[list[float]]:
+        answer = await self._calls.post(
+            "/api/embed", {"model": self._model, "input": list(texts)}, _Answer, timeout_ms=timeout_ms
+        )
+        return answer.embeddings
+
+    async def available(self) -> Availability:
+        return await server_has_model(self._calls, self._model)
+
+    async def close(self) -> None:
+        await self._calls.close()

@@ -1,0 +1,157 @@
+"""Vectors from a server: batches, prefixes, one deadline, and a circuit breaker in front of it all.
+
+A query's vector is asked for while somebody waits for the answer to a recall. A server that hangs would cost every
+recall the whole wait; after a few failures the breaker answers in its place at once, until the server is back.
+
+The HTTP client is loaded with the wire format, not with this module: who has the embedded model needs none.
+
+Source: decisions.md 22 and 23; reliability.md R11.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+
+from signet_actors.config.embedding_models import KnownModel, known_model
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Vectors, unit_vectors
+from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
+from signet_actors.providers.llm.provider import Availability
+
+MAX_TEXT_CHARS: Final = 8000
+"""Longer texts are embedded by their beginning: the models read some 8,000 tokens, and some servers refuse more."""
+BATCH_TEXTS: Final = 32
+BATCH_CHARS: Final = 65_536
+_POLICY: Final = BreakerPolicy(failures=3, cooldown_ms=2000, max_cooldown_ms=60_000)
+_MODEL_UNKNOWN: Final = KnownModel(0)
+
+
+class EmbeddingWire(Protocol):
+    """How one kind of server is asked for vectors. One event loop only."""
+
+    @property
+    def endpoint(self) -> str: ...
+
+    async def vectors(self, texts: Sequence[str], *, timeout_ms: int) -> list[list[float]]:
+        """The rows as they came, in the order of ``texts``. Raises ``ProviderError``."""
+        ...
+
+    async def available(self) -> Availability: ...
+
+    async def close(self) -> None: ...
+
+
+class RemoteEmbedder:
+    """One model of one server. The asynchronous half belongs to one event loop; the other half to any thread."""
+
+    local: Final = False
+
+    def __init__(
+        self,
+        provider: str,
+        model: str,
+        dimensions: int,
+        new_wire: Callable[[], EmbeddingWire],
+        now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
+    ) -> None:
+        self.provider = provider
+        self.model = model
+        self.dimensions = dimensions
+        self._new_wire = new_wire
+        self._wire = new_wire()
+        self._now_ms = now_ms
+        self._breaker = CircuitBreaker(_POLICY)
+        self._last_error = ""
+        known = known_model(model) or _MODEL_UNKNOWN
+        self._document_prefix, self._query_prefix = known.document_prefix, known.query_prefix
+
+    @property
+    def endpoint(self) -> str:
+        return self._wire.endpoint
+
+    async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
+        return await self._guarded(texts, self._document_prefix, timeout_ms)
+
+    async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
+        rows = await self._guarded([text], self._query_prefix, timeout_ms)
+        row: Vectors = rows[0]
+        return row
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """For a thread without an event loop: a connection of its own, no breaker."""
+        return asyncio.run(self._once(texts, self._document_prefix, BATCH_TIMEOUT_MS))
+
+    def embed_query(self, text: str) -> Vectors:
+        row: Vectors = asyncio.run(self._once([text], self._query_prefix, QUERY_TIMEOUT_MS))[0]
+        return row
+
+    async def available(self) -> Availability:
+        """Whether the server answers and has the model; never raises, takes at most three seconds."""
+        return await self._wire.available()
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    async def _once(self, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
+        wire = self._new_wire()
+        try:
+            return await self._rows(wire, texts, prefix, timeout_ms)
+        finally:
+            await wire.close()
+
+    async def _guarded(self, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
+        now = self._now_ms()
+        permit = self._breaker.admit(now)
+        if permit is None:
+            raise ProviderError(
+                ProviderErrorKind.UNAVAILABLE,
+                f"{self.provider} is not asked for vectors just now: {self._last_error}",
+                retry_after_ms=max(1, self._breaker.waits_ms(now)),
+            )
+        try:
+            rows = await self._rows(self._wire, texts, prefix, timeout_ms)
+        except ProviderError as error:
+            self._last_error = error.detail
+            self._breaker.failed(permit, self._now_ms(), retry_after_ms=error.retry_after_ms)
+            raise
+        except BaseException:
+            self._breaker.abandoned(permit)
+            raise
+        self._breaker.succeeded(permit)
+        return rows
+
+    async def _rows(self, wire: EmbeddingWire, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
+        """One row per text; texts without a visible character are not sent and stay zeros."""
+        vectors: Vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        deadline_ms = self._now_ms() + timeout_ms
+        for batch in _batches(texts, places):
+            left_ms = deadline_ms - self._now_ms()
+            if left_ms <= 0:
+                raise ProviderError(
+                    ProviderErrorKind.TIMEOUT, f"{self.provider} gave no vectors within {timeout_ms} ms"
+                )
+            sent = [prefix + texts[place][:MAX_TEXT_CHARS] for place in batch]
+            raw = await wire.vectors(sent, timeout_ms=left_ms)
+            vectors[batch] = unit_vectors(raw, len(batch), self.dimensions, self.provider)
+        return vectors
+
+
+def _batches(texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]:
+    """``places`` in runs that a server takes in one request."""
+    batch: list[int] = []
+    chars = 0
+    for place in places:
+        size = min(len(texts[place]), MAX_TEXT_CHARS)
+        if batch and (len(batch) == BATCH_TEXTS or chars + size > BATCH_CHARS):
+            yield batch
+            batch, chars = [], 0
+        batch.append(place)
+        chars += size
+    if batch:
+        yield batch

@@ -1,0 +1,320 @@
+"""Vectors from servers over real HTTP: right ones, and everything that a server can do wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+
+from signet_actors.config.schema import EmbeddingConfig, EmbeddingProvider
+from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
+from signet_actors.providers.embedded import EmbeddedEmbedder
+from signet_actors.providers.in_threads import InThreads
+from signet_actors.providers.remote_embedder import BATCH_TEXTS, MAX_TEXT_CHARS, RemoteEmbedder
+from signet_actors.providers.select import for_event_loop, make_embedder
+from tests.support.scripted_provider import Fault, ScriptedProvider, vector_of
+
+KEY = "sk-test-0123456789abcdef"
+DIMENSIONS = 8
+HANG_GUARD_S = 30.0
+T = TypeVar("T")
+PROVIDERS: tuple[EmbeddingProvider, ...] = ("ollama", "openai")
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(dimensions=DIMENSIONS, models=("house-model:latest", "house-model")) as running:
+        yield running
+        running.await_quiet()
+
+
+@pytest.fixture(params=PROVIDERS)
+def provider(request: pytest.FixtureRequest) -> EmbeddingProvider:
+    name: EmbeddingProvider = request.param
+    return name
+
+
+def made(server: ScriptedProvider, provider: EmbeddingProvider, **given: Any) -> RemoteEmbedder:
+    settings = {"model": "house-model", "dimensions": DIMENSIONS, "api_key_env": "THE_KEY", **given}
+    if provider == "ollama":
+        settings["api_key_env"] = ""
+    config = EmbeddingConfig(provider=provider, endpoint=server.url, **settings)
+    embedder = make_embedder(config, {"THE_KEY": KEY})
+    assert isinstance(embedder, RemoteEmbedder)
+    return embedder
+
+
+def using(embedder: RemoteEmbedder, work: Callable[[RemoteEmbedder], Awaitable[T]]) -> T:
+    async def life() -> T:
+        try:
+            async with asyncio.timeout(HANG_GUARD_S):
+                return await work(embedder)
+        finally:
+            await embedder.close()
+
+    return asyncio.run(life())
+
+
+def failure(embedder: RemoteEmbedder, timeout_ms: int = 5000) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        using(embedder, lambda it: it.embed_async(["one", "two"], timeout_ms=timeout_ms))
+    assert KEY not in caught.value.detail
+    return caught.value
+
+
+def unit(text: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    vector = np.asarray(vector_of(text, DIMENSIONS))
+    return vector / np.linalg.norm(vector)
+
+
+def test_each_text_has_its_own_unit_vector(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
+    texts = ["tabs", "数据库", "🙂"]
+    embedder = made(server, provider)
+    vectors = using(embedder, lambda it: it.embed_async(texts))
+    assert vectors.dtype == np.float32
+    assert np.allclose(vectors, [unit(text) for text in texts], atol=1e-6)
+    assert (embedder.provider, embedder.model, embedder.dimensions, embedder.local) == (
+        provider,
+        "house-model",
+        DIMENSIONS,
+        False,
+    )
+    assert embedder.endpoint.startswith(server.url)
+
+
+def test_many_texts_go_out_in_batches_and_come_back_in_order(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    texts = [f"text {number}" for number in range(2 * BATCH_TEXTS + 3)]
+    vectors = using(made(server, provider), lambda it: it.embed_async(texts))
+    assert [len(asked.texts) for asked in server.asked] == [BATCH_TEXTS, BATCH_TEXTS, 3]
+    assert np.allclose(vectors, [unit(text) for text in texts], atol=1e-6)
+
+
+def test_long_texts_fill_a_batch_sooner_and_are_sent_by_their_beginning(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    using(made(server, provider), lambda it: it.embed_async(["x" * 100_000] * 9))
+    assert [len(asked.texts) for asked in server.asked] == [8, 1]
+    assert all(text == "x" * MAX_TEXT_CHARS for asked in server.asked for text in asked.texts)
+
+
+def test_a_text_without_a_visible_character_is_a_row_of_zeros_and_is_not_sent(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    vectors = using(made(server, provider), lambda it: it.embed_async(["", "a", " \n"]))
+    assert [asked.texts for asked in server.asked] == [("a",)]
+    assert vectors.any(axis=1).tolist() == [False, True, False]
+    assert using(made(server, provider), lambda it: it.embed_async([])).shape == (0, DIMENSIONS)
+    assert len(server.asked) == 1
+
+
+def test_a_model_that_tells_questions_from_passages_is_given_its_prefixes(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    server.dimensions = 768
+
+    async def work(embedder: RemoteEmbedder) -> None:
+        await embedder.embed_async(["a passage"])
+        assert (await embedder.embed_query_async("a question")).shape == (768,)
+
+    using(made(server, provider, model="nomic-embed-text", dimensions=768), work)
+    assert [asked.texts for asked in server.asked] == [("search_document: a passage",), ("search_query: a question",)]
+
+
+def test_a_thread_without_an_event_loop_gets_the_same_vectors(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    embedder = made(server, provider)
+    assert np.allclose(embedder.embed(["a", "b"]), [unit("a"), unit("b")], atol=1e-6)
+    assert np.allclose(embedder.embed_query("q"), unit("q"), atol=1e-6)
+    asyncio.run(embedder.close())
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("http_500", ProviderErrorKind.HTTP),
+        ("http_401", ProviderErrorKind.REFUSED),
+        ("http_429", ProviderErrorKind.RATE_LIMITED),
+        ("http_503", ProviderErrorKind.UNAVAILABLE),
+        ("redirect", ProviderErrorKind.HTTP),
+        ("rst", ProviderErrorKind.HTTP),
+        ("cut_off", ProviderErrorKind.HTTP),
+        ("huge", ProviderErrorKind.MALFORMED),
+        ("bomb", ProviderErrorKind.MALFORMED),
+        ("broken_json", ProviderErrorKind.MALFORMED),
+        ("wrong_shape", ProviderErrorKind.MALFORMED),
+        ("wrong_content_type", ProviderErrorKind.MALFORMED),
+    ],
+)
+def test_a_fault_of_the_server_is_an_error_of_its_kind(
+    server: ScriptedProvider, provider: EmbeddingProvider, fault: Fault, kind: ProviderErrorKind
+) -> None:
+    server.then(fault)
+    assert failure(made(server, provider)).kind is kind
+
+
+@pytest.mark.parametrize("fault", ["hang", "slow_drip"])
+def test_the_deadline_is_for_all_batches_together(
+    server: ScriptedProvider, provider: EmbeddingProvider, fault: Fault
+) -> None:
+    server.then(fault)
+    assert failure(made(server, provider), timeout_ms=300).kind is ProviderErrorKind.TIMEOUT
+
+
+Rows = list[list[float]]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda rows: rows[:-1],
+        lambda rows: [*rows, rows[0]],
+        lambda rows: [],
+        lambda rows: [rows[0], rows[1][:-1]],
+        lambda rows: [rows[0], [math.nan] * DIMENSIONS],
+        lambda rows: [rows[0], [1e300] * DIMENSIONS],
+        lambda rows: [rows[0], None],
+        lambda rows: [rows[0], "vector"],
+        lambda rows: "vectors",
+    ],
+    ids=["one missing", "one too many", "none", "ragged", "not a number", "infinite", "null", "text", "no list"],
+)
+def test_vectors_that_are_none_are_refused(
+    server: ScriptedProvider, provider: EmbeddingProvider, spoil: Callable[[Rows], Any]
+) -> None:
+    server.spoil_vectors = spoil
+    assert failure(made(server, provider)).kind is ProviderErrorKind.MALFORMED
+
+
+def test_a_row_of_zeros_is_not_embeddable_and_no_error(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
+    server.spoil_vectors = lambda rows: [[0.0] * DIMENSIONS for _ in rows]
+    assert not using(made(server, provider), lambda it: it.embed_async(["a"])).any()
+
+
+def test_vectors_of_another_width_are_refused_with_the_setting_that_would_be_right(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    server.dimensions = 12
+    error = failure(made(server, provider))
+    assert (error.kind, error.costs_attempt) == (ProviderErrorKind.REFUSED, False)
+    assert "12 dimensions, and embedding.dimensions is 8: set it to 12" in error.detail
+
+
+def test_a_server_that_hangs_costs_a_few_queries_their_wait_and_then_none(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    server.stuck = "hang"
+
+    async def work(embedder: RemoteEmbedder) -> None:
+        kinds = []
+        for _ in range(6):
+            with pytest.raises(ProviderError) as caught:
+                await embedder.embed_query_async("q", timeout_ms=50)
+            kinds.append(caught.value.kind)
+        assert kinds == [ProviderErrorKind.TIMEOUT] * 3 + [ProviderErrorKind.UNAVAILABLE] * 3
+
+    using(made(server, provider), work)
+    assert len(server.asked) == 3
+
+
+def test_a_server_that_is_back_is_asked_again_after_the_pause(
+    server: ScriptedProvider, provider: EmbeddingProvider
+) -> None:
+    now_ms = 0
+    embedder = made(server, provider)
+    embedder._now_ms = lambda: now_ms
+    server.stuck = "http_500"
+
+    async def work(it: RemoteEmbedder) -> None:
+        nonlocal now_ms
+        for _ in range(4):
+            with pytest.raises(ProviderError):
+                await it.embed_query_async("q")
+        server.stuck = None
+        with pytest.raises(ProviderError):
+            await it.embed_query_async("q")
+        now_ms += 2000
+        assert (await it.embed_query_async("q")).any()
+
+    using(embedder, work)
+
+
+def test_a_cancelled_query_leaves_no_connection(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
+    server.then("hang")
+
+    async def work(embedder: RemoteEmbedder) -> None:
+        task = asyncio.ensure_future(embedder.embed_query_async("q", timeout_ms=60_000))
+        await asyncio.to_thread(server.await_asked, 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await embedder.embed_query_async("q")).any()
+
+    using(made(server, provider), work)
+
+
+def test_the_key_and_the_shorter_width_go_to_an_openai_compatible_server(server: ScriptedProvider) -> None:
+    using(made(server, "openai", model="text-embedding-3-small"), lambda it: it.embed_async(["a"]))
+    (asked,) = server.asked
+    assert asked.path == "/v1/embeddings"
+    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    assert asked.body == {
+        "model": "text-embedding-3-small",
+        "input": ["a"],
+        "encoding_format": "float",
+        "dimensions": DIMENSIONS,
+    }
+
+
+def test_a_server_that_has_the_model_is_available(server: ScriptedProvider, provider: EmbeddingProvider) -> None:
+    assert using(made(server, provider), lambda it: it.available()).ok
+    found = using(made(server, provider, model="other-model"), lambda it: it.available())
+    assert not found.ok
+    assert "other-model" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        (EmbeddingConfig(provider="ollama"), "nomic-embed-text has 768; set it to 768"),
+        (EmbeddingConfig(provider="openai"), "embedding.model: the provider openai needs one"),
+        (EmbeddingConfig(provider="openai", model="text-embedding-3-small", dimensions=4096), "has 1536"),
+        (EmbeddingConfig(provider="ollama", model="mxbai-embed-large:335m", dimensions=768), "has 1024"),
+        (EmbeddingConfig(provider="openai", model="m", api_key_env="NO_SUCH_KEY"), "NO_SUCH_KEY holds no key"),
+    ],
+)
+def test_a_configuration_that_cannot_be_right_is_refused_in_words(config: EmbeddingConfig, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        make_embedder(config, {})
+
+
+def test_the_embedded_model_serves_an_event_loop_too() -> None:
+    local = EmbeddedEmbedder()
+    embedder = for_event_loop(local)
+    assert isinstance(embedder, InThreads)
+
+    async def work() -> None:
+        texts = ["short", "long " * 1000]
+        assert np.array_equal(await embedder.embed_async(texts), local.embed(texts))
+        assert np.array_equal(await embedder.embed_query_async(texts[1]), local.embed_query(texts[1]))
+        await embedder.close()
+
+    asyncio.run(work())
+    assert (embedder.provider, embedder.model, embedder.dimensions, embedder.endpoint) == (
+        "embedded",
+        local.model,
+        local.dimensions,
+        None,
+    )
+
+
+def test_a_remote_embedder_serves_an_event_loop_as_it_is(server: ScriptedProvider) -> None:
+    remote = made(server, "ollama")
+    assert for_event_loop(remote) is remote
+    asyncio.run(remote.close())

@@ -1,0 +1,358 @@
+"""What stands between the pipeline and a provider: over real HTTP, with the time in the test's hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pytest
+
+from signet_actors.domain.providers import CircuitState
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.llm.breaker import BreakerPolicy
+from signet_actors.providers.llm.guarded import Budget, GuardedProvider, GuardLimits
+from signet_actors.providers.llm.ollama import OllamaProvider
+from signet_actors.providers.llm.provider import Availability, Generated
+from tests.support.scripted_provider import Act, Fault, ScriptedProvider
+
+HANG_GUARD_S = 30.0
+POLICY = BreakerPolicy(failures=3, cooldown_ms=10_000, max_cooldown_ms=40_000)
+T = TypeVar("T")
+
+
+@dataclass
+class HandClock:
+    """Time that only the test moves."""
+
+    now_ms: int = 1_000_000
+
+    def wall_ms(self) -> int:
+        return self.now_ms
+
+    def monotonic_ns(self) -> int:
+        return self.now_ms * 1_000_000
+
+
+@dataclass
+class ScriptedBudget:
+    """Grants until ``refuses_for_ms`` is set; remembers what it was asked and told."""
+
+    refuses_for_ms: int | None = None
+    reserved: list[tuple[int, int]] = field(default_factory=list)
+    settled: list[tuple[int, Generated | None]] = field(default_factory=list)
+
+    async def reserve(self, *, calls: int, tokens: int) -> int | None:
+        self.reserved.append((calls, tokens))
+        return self.refuses_for_ms
+
+    async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
+        self.settled.append((reserved_tokens, spent))
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider() as running:
+        yield running
+        running.await_quiet()
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+def using(
+    server: ScriptedProvider,
+    clock: HandClock,
+    work: Callable[[GuardedProvider], Awaitable[T]],
+    *,
+    concurrency: int = 2,
+    budget: Budget | None = None,
+) -> T:
+    async def life() -> T:
+        guarded = GuardedProvider(OllamaProvider(server.url), clock, GuardLimits(concurrency, POLICY), budget)
+        try:
+            async with asyncio.timeout(HANG_GUARD_S):
+                return await work(guarded)
+        finally:
+            await guarded.close()
+
+    return asyncio.run(life())
+
+
+async def failure(guarded: GuardedProvider, timeout_ms: int = 500) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await guarded.generate("p", timeout_ms=timeout_ms)
+    return caught.value
+
+
+async def opened(guarded: GuardedProvider, server: ScriptedProvider, fault: Fault = "http_500") -> None:
+    server.then(*[fault] * POLICY.failures)
+    for _ in range(POLICY.failures):
+        await failure(guarded)
+
+
+def test_a_good_call_is_counted(server: ScriptedProvider, clock: HandClock) -> None:
+    async def work(guarded: GuardedProvider) -> None:
+        await guarded.generate("p", timeout_ms=5000)
+        report = guarded.report()
+        assert (report.name, report.model, report.circuit, report.waits_ms) == (
+            "ollama",
+            "qwen3:4b",
+            CircuitState.CLOSED,
+            0,
+        )
+        assert (report.calls, report.in_flight, report.tokens_in, report.tokens_out) == (1, 0, 11, 7)
+        assert (report.recent.total, report.recent.successes, report.waits_for) == (1, 1, "")
+
+    using(server, clock, work)
+
+
+def test_failures_in_a_row_pause_the_calls_and_the_refusal_says_why_and_for_how_long(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    async def work(guarded: GuardedProvider) -> None:
+        await opened(guarded, server)
+        clock.now_ms += 3000
+        error = await failure(guarded)
+        assert (error.kind, error.costs_attempt) == (ProviderErrorKind.UNAVAILABLE, False)
+        assert error.retry_after_ms == guarded.waits_ms == 7000
+        assert error.detail.startswith("ollama is not called for another 7 s: Ollama answered 500: ")
+        assert guarded.report().waits_for == error.detail
+        assert guarded.report().errors == {"http": 3}
+
+    using(server, clock, work)
+    assert len(server.asked) == POLICY.failures, "a refused call goes nowhere"
+
+
+def test_after_the_pause_one_call_finds_out_that_the_provider_is_back(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    async def work(guarded: GuardedProvider) -> None:
+        await opened(guarded, server)
+        clock.now_ms += POLICY.cooldown_ms
+        assert guarded.waits_ms == 0
+        await guarded.generate("p", timeout_ms=5000)
+        assert guarded.report().circuit is CircuitState.CLOSED
+
+    using(server, clock, work)
+
+
+def test_while_one_call_finds_out_the_others_are_refused_at_no_cost(server: ScriptedProvider, clock: HandClock) -> None:
+    async def work(guarded: GuardedProvider) -> None:
+        await opened(guarded, server)
+        clock.now_ms += POLICY.cooldown_ms
+        server.then("hang")
+        probe = asyncio.ensure_future(guarded.generate("p", timeout_ms=60_000))
+        await asyncio.to_thread(server.await_asked, POLICY.failures + 1)
+        error = await failure(guarded)
+        assert not error.costs_attempt
+        assert "is being tried by another call" in error.detail
+        assert guarded.waits_ms > 0, "or whoever leases jobs would ask without a pause"
+        probe.cancel()
+        await asyncio.gather(probe, return_exceptions=True)
+        await guarded.generate("p", timeout_ms=5000)
+
+    using(server, clock, work)
+
+
+@pytest.mark.parametrize("fault", ["hang", "rst", "http_500", "http_503", "http_429", "wrong_content_type"])
+def test_a_provider_that_is_down_for_long_costs_no_job_an_attempt(
+    server: ScriptedProvider, clock: HandClock, fault: Fault
+) -> None:
+    """Ten minutes of its time, and then it is back without anybody's doing."""
+
+    async def work(guarded: GuardedProvider) -> int:
+        server.stuck = fault
+        until = clock.now_ms + 600_000
+        while clock.now_ms < until:
+            error = await failure(guarded, timeout_ms=100)
+            assert not error.costs_attempt, error.detail
+            assert (error.retry_after_ms or 0) >= guarded.waits_ms, "or nobody knows when to come back"
+            clock.now_ms += max(1000, guarded.waits_ms)
+        tried = len(server.asked) + server.looks
+        server.stuck = None
+        clock.now_ms += guarded.waits_ms
+        await guarded.generate("p", timeout_ms=5000)
+        return tried
+
+    class QuickLook(OllamaProvider):
+        async def available(self) -> Availability:
+            """The three seconds of a look are not what this is about."""
+            try:
+                async with asyncio.timeout(0.1):
+                    return await super().available()
+            except TimeoutError:
+                return Availability(False, "no answer")
+
+    async def life() -> int:
+        guarded = GuardedProvider(QuickLook(server.url), clock, GuardLimits(2, POLICY))
+        try:
+            async with asyncio.timeout(HANG_GUARD_S):
+                return await work(guarded)
+        finally:
+            await guarded.close()
+
+    assert asyncio.run(life()) <= 25, "a provider that is down is left alone"
+
+
+@pytest.mark.parametrize("fault", ["hang", "slow_drip", "rst", "http_500", "empty"])
+def test_a_prompt_that_a_healthy_provider_cannot_stomach_costs_its_job_an_attempt(
+    server: ScriptedProvider, clock: HandClock, fault: Fault
+) -> None:
+    server.then(fault)
+    error = using(server, clock, failure)
+    assert error.costs_attempt
+
+
+def test_a_provider_that_is_killed_by_a_prompt_is_away_and_not_the_prompts_fault_until_it_is_back(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    server.then("die")
+    error = using(server, clock, failure)
+    assert error.kind is ProviderErrorKind.UNAVAILABLE
+
+
+def test_a_rate_limit_pauses_the_calls_at_once_for_as_long_as_it_says(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    server.then(Act("http_429", retry_after="120"))
+
+    async def work(guarded: GuardedProvider) -> None:
+        error = await failure(guarded)
+        assert error.kind is ProviderErrorKind.RATE_LIMITED
+        assert guarded.waits_ms == 120_000
+
+    using(server, clock, work)
+
+
+def test_no_more_calls_are_out_at_once_than_allowed(server: ScriptedProvider, clock: HandClock) -> None:
+    async def work(guarded: GuardedProvider) -> None:
+        await asyncio.gather(*(guarded.generate("p", timeout_ms=20_000) for _ in range(20)))
+
+    using(server, clock, work, concurrency=3)
+    assert server.most_at_once <= 3
+    assert len(server.asked) == 20
+
+
+def test_a_call_that_finds_no_place_in_time_is_refused_at_no_cost(server: ScriptedProvider, clock: HandClock) -> None:
+    server.then("hang")
+
+    async def work(guarded: GuardedProvider) -> None:
+        first = asyncio.ensure_future(guarded.generate("p", timeout_ms=60_000))
+        await asyncio.to_thread(server.await_asked, 1)
+        error = await failure(guarded, timeout_ms=50)
+        assert (error.kind, error.costs_attempt) == (ProviderErrorKind.UNAVAILABLE, False)
+        assert "busy" in error.detail
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await guarded.generate("p", timeout_ms=5000)
+
+    using(server, clock, work, concurrency=1)
+
+
+def test_no_more_calls_wait_for_a_place_than_there_is_room_for(server: ScriptedProvider, clock: HandClock) -> None:
+    server.stuck = "hang"
+
+    async def work(guarded: GuardedProvider) -> None:
+        calls = [asyncio.ensure_future(guarded.generate("p", timeout_ms=60_000)) for _ in range(40)]
+        await asyncio.to_thread(server.await_asked, 1)
+        done = [call for call in calls if call.done()]
+        assert len(done) == 40 - 1 - 32
+        assert all("calls waiting already" in str(call.exception()) for call in done)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+
+    using(server, clock, work, concurrency=1)
+
+
+def test_a_call_that_waited_while_the_circuit_opened_does_not_go_out(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    server.stuck = "http_500"
+
+    async def work(guarded: GuardedProvider) -> None:
+        ends = await asyncio.gather(
+            *(guarded.generate("p", timeout_ms=20_000) for _ in range(10)), return_exceptions=True
+        )
+        assert all(isinstance(end, ProviderError) for end in ends)
+
+    using(server, clock, work, concurrency=1)
+    assert len(server.asked) == POLICY.failures
+
+
+def test_a_call_beyond_the_days_budget_does_not_go_out(server: ScriptedProvider, clock: HandClock) -> None:
+    budget = ScriptedBudget(refuses_for_ms=3_600_000)
+
+    async def work(guarded: GuardedProvider) -> None:
+        error = await failure(guarded)
+        assert (error.kind, error.costs_attempt) == (ProviderErrorKind.OVER_BUDGET, False)
+        assert error.retry_after_ms == guarded.waits_ms == 3_600_000
+        assert "today's calls or tokens" in guarded.report().waits_for
+        budget.refuses_for_ms = None
+        clock.now_ms += 3_600_000
+        await guarded.generate("p", timeout_ms=5000)
+        assert guarded.report().waits_for == ""
+
+    using(server, clock, work, budget=budget)
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("fault", ["ok", "http_500", "hang"])
+def test_what_was_reserved_is_settled_however_the_call_ends(
+    server: ScriptedProvider, clock: HandClock, fault: Fault
+) -> None:
+    budget = ScriptedBudget()
+    server.then(fault)
+
+    async def work(guarded: GuardedProvider) -> None:
+        task = asyncio.ensure_future(guarded.generate("x" * 400, timeout_ms=60_000, max_tokens=50))
+        if fault == "hang":
+            await asyncio.to_thread(server.await_asked, 1)
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    using(server, clock, work, budget=budget)
+    assert budget.reserved == [(1, 150)]
+    ((reserved, spent),) = budget.settled
+    assert reserved == 150
+    assert (spent is not None) is (fault == "ok")
+
+
+def test_a_refused_call_reserves_nothing(server: ScriptedProvider, clock: HandClock) -> None:
+    budget = ScriptedBudget()
+
+    async def work(guarded: GuardedProvider) -> None:
+        await opened(guarded, server)
+        await failure(guarded)
+
+    using(server, clock, work, budget=budget)
+    assert len(budget.reserved) == POLICY.failures
+
+
+def test_a_provider_that_forgets_its_deadline_is_cancelled(clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgetful:
+        name = "forgetful"
+        model = "m"
+        endpoint = None
+
+        async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def available(self) -> Availability:
+            return Availability(True, "")
+
+        async def close(self) -> None:
+            pass
+
+    monkeypatch.setattr("signet_actors.providers.llm.guarded._OVERTIME_MS", 50)
+
+    async def life() -> ProviderError:
+        async with asyncio.timeout(HANG_GUARD_S):
+            return await failure(GuardedProvider(Forgetful(), clock), timeout_ms=50)
+
+    assert asyncio.run(life()).kind is ProviderErrorKind.TIMEOUT

@@ -1,0 +1,173 @@
+"""Which provider answers prompts, for every configuration and every state of the machine, and why, in words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from signet_actors.config.schema import BreakerConfig, ExtractionConfig, ExtractionProvider
+from signet_actors.domain.providers import DailyLimits, Selection
+from signet_actors.providers.llm.breaker import BreakerPolicy
+from signet_actors.providers.llm.guarded import GuardLimits
+from signet_actors.providers.llm.select import daily_limits, guard_limits, select_provider
+from tests.support.scripted_provider import FakeCli, Fault, ScriptedProvider
+
+KEY = "sk-test-0123456789abcdef"
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider() as running:
+        yield running
+        running.await_quiet()
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> FakeCli:
+    made = FakeCli(tmp_path / "bin")
+    made.write("claude", "ok")
+    made.write("opencode", "ok")
+    return made
+
+
+def selected(config: ExtractionConfig, **environment: str) -> tuple[Selection, bool]:
+    """The selection, and whether there is a provider to call."""
+
+    async def life() -> tuple[Selection, bool]:
+        made = await select_provider(config, environment)
+        if made.provider is not None:
+            assert (made.provider.name, made.provider.model) == (made.selection.name, made.selection.model)
+            await made.provider.close()
+        return made.selection, made.provider is not None
+
+    return asyncio.run(life())
+
+
+def test_auto_is_ollama_when_it_answers_and_has_the_model(server: ScriptedProvider) -> None:
+    selection, there = selected(ExtractionConfig(endpoint=server.url))
+    assert there
+    assert selection == Selection(
+        configured="auto",
+        name="ollama",
+        model="qwen3:4b",
+        reason="the provider is auto, and Ollama answers and has the model",
+        available=True,
+        detail=f"Ollama answers at {server.url} and has qwen3:4b",
+        endpoint=server.url,
+        may_cost=False,
+    )
+
+
+@pytest.mark.parametrize("look", ["hang", "http_500", "wrong_content_type", "rst", "huge"])
+def test_auto_is_nobody_when_ollama_does_not_answer_and_a_paid_program_is_never_taken_in_its_place(
+    server: ScriptedProvider, cli: FakeCli, look: Fault
+) -> None:
+    server.look = look
+    selection, there = selected(
+        ExtractionConfig(endpoint=server.url), PATH=str(cli.directory), ANTHROPIC_API_KEY=KEY, OPENAI_API_KEY=KEY
+    )
+    assert (selection.name, selection.available, there) == ("none", False, False)
+    assert selection.reason == "the provider is auto, and Ollama is not there or lacks the model"
+    assert cli.calls == []
+
+
+def test_auto_says_how_to_get_the_model_that_is_missing(server: ScriptedProvider) -> None:
+    server.models = ("llama3.2:latest",)
+    selection, _ = selected(ExtractionConfig(endpoint=server.url))
+    assert selection.name == "none"
+    assert selection.detail.endswith("ollama pull qwen3:4b")
+
+
+def test_auto_takes_the_model_that_the_configuration_names(server: ScriptedProvider) -> None:
+    selection, _ = selected(ExtractionConfig(endpoint=server.url, model="nomic-embed-text"))
+    assert (selection.name, selection.model) == ("ollama", "nomic-embed-text")
+
+
+def test_none_is_nobody_and_asks_nobody(server: ScriptedProvider) -> None:
+    selection, there = selected(ExtractionConfig(provider="none", endpoint=server.url))
+    assert (selection.name, there, server.looks) == ("none", False, 0)
+    assert "extraction.provider is none" in selection.reason
+    assert "ollama pull" in selection.detail
+
+
+def test_a_named_provider_is_taken_although_it_is_away_now(server: ScriptedProvider) -> None:
+    server.die()
+    selection, there = selected(ExtractionConfig(provider="ollama", endpoint=server.url))
+    assert there
+    assert (selection.name, selection.available) == ("ollama", False)
+    assert selection.reason == "the configuration names ollama"
+    assert "ollama serve" in selection.detail
+
+
+@pytest.mark.parametrize(("provider", "model"), [("claude-code", "haiku"), ("opencode", "default")])
+def test_a_program_is_taken_when_it_is_named(cli: FakeCli, provider: ExtractionProvider, model: str) -> None:
+    selection, there = selected(ExtractionConfig(provider=provider), PATH=str(cli.directory))
+    assert there
+    assert (selection.name, selection.model, selection.available) == (provider, model, True)
+    assert selection.may_cost
+    assert cli.calls == [], "looking costs nothing"
+
+
+@pytest.mark.parametrize("provider", ["claude-code", "opencode"])
+def test_a_program_that_is_not_installed_is_said_to_be(tmp_path: Path, provider: ExtractionProvider) -> None:
+    selection, there = selected(ExtractionConfig(provider=provider), PATH=str(tmp_path))
+    assert there
+    assert not selection.available
+    assert "is not installed" in selection.detail
+
+
+def test_a_program_whose_key_is_missing_is_not_available(cli: FakeCli) -> None:
+    config = ExtractionConfig(provider="claude-code", api_key_env="SOME_KEY")
+    assert not selected(config, PATH=str(cli.directory))[0].available
+    assert selected(config, PATH=str(cli.directory), SOME_KEY=KEY)[0].available
+
+
+def test_an_openai_compatible_server_on_this_machine_costs_nothing(server: ScriptedProvider) -> None:
+    selection, there = selected(ExtractionConfig(provider="openai", endpoint=server.url, model="qwen3:4b"))
+    assert there
+    assert (selection.name, selection.available, selection.may_cost) == ("openai", True, False)
+    assert selection.endpoint == f"{server.url}/v1"
+
+
+def test_an_openai_compatible_server_needs_a_model_and_the_key_that_is_named(server: ScriptedProvider) -> None:
+    selection, there = selected(ExtractionConfig(provider="openai", endpoint=server.url))
+    assert (selection.name, there) == ("none", False)
+    assert "extraction.model" in selection.reason
+    selection, there = selected(
+        ExtractionConfig(provider="openai", endpoint=server.url, model="m", api_key_env="SOME_KEY")
+    )
+    assert (selection.name, there) == ("none", False)
+    assert "SOME_KEY holds no key" in selection.reason
+
+
+def test_a_key_is_in_no_selection(server: ScriptedProvider) -> None:
+    server.look = "http_401"
+    config = ExtractionConfig(provider="openai", endpoint=server.url, model="m", api_key_env="SOME_KEY")
+    selection, _ = selected(config, SOME_KEY=KEY)
+    assert not selection.available
+    assert "answered 401" in selection.detail
+    assert KEY not in repr(selection)
+
+
+@pytest.mark.parametrize(
+    ("may_cost", "calls", "tokens", "limits"),
+    [
+        (False, 0, 0, DailyLimits(0, 0)),
+        (True, 0, 0, DailyLimits(2000, 2_000_000)),
+        (True, 5, 0, DailyLimits(5, 2_000_000)),
+        (False, 5, 700, DailyLimits(5, 700)),
+    ],
+)
+def test_what_may_cost_money_is_limited_unless_the_configuration_says_otherwise(
+    may_cost: bool, calls: int, tokens: int, limits: DailyLimits
+) -> None:
+    selection = Selection("x", "x", "m", "", True, "", may_cost=may_cost)
+    assert daily_limits(ExtractionConfig(daily_call_limit=calls, daily_token_limit=tokens), selection) == limits
+
+
+def test_the_guard_is_as_the_configuration_says() -> None:
+    config = ExtractionConfig(concurrency=7, breaker=BreakerConfig(failures=2, cooldown_ms=1000, max_cooldown_ms=9000))
+    assert guard_limits(config) == GuardLimits(7, BreakerPolicy(2, 1000, 9000))

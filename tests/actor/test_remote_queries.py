@@ -1,0 +1,80 @@
+"""Recall and remember in a gateway whose vectors come from a server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from signet_actors.config.schema import EmbeddingConfig
+from signet_actors.gateway.query_embedding import QueryVector, query_vector
+from signet_actors.gateway.stored_text import stored_vectors
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.providers.remote_embedder import RemoteEmbedder
+from signet_actors.providers.select import make_embedder
+from tests.support.memory_api import MemoryApi
+from tests.support.scripted_provider import ScriptedProvider, vector_of
+
+DIMENSIONS = 8
+HANG_GUARD_S = 30.0
+READ = ReadScope()
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(dimensions=DIMENSIONS) as running:
+        yield running
+        running.await_quiet()
+
+
+def queried(api: MemoryApi, server: ScriptedProvider, *queries: str) -> list[QueryVector]:
+    """The dense halves of ``queries``, one after the other on one loop."""
+
+    async def life() -> list[QueryVector]:
+        config = EmbeddingConfig(provider="ollama", model="m", dimensions=DIMENSIONS, endpoint=server.url)
+        embedder = make_embedder(config)
+        assert isinstance(embedder, RemoteEmbedder)
+        api.state.embedder = embedder
+        try:
+            async with asyncio.timeout(HANG_GUARD_S):
+                return [await query_vector(api.state, query, READ, None, trace_id="t") for query in queries]
+        finally:
+            await embedder.close()
+
+    return asyncio.run(life())
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> MemoryApi:
+    return MemoryApi(tmp_path)
+
+
+def test_a_query_is_embedded_by_the_server_on_the_gateways_own_loop(api: MemoryApi, server: ScriptedProvider) -> None:
+    (found,) = queried(api, server, "editor")
+    assert found.model == "m"
+    assert found.frame is not None
+    wanted = np.asarray(vector_of("editor", DIMENSIONS))
+    assert np.allclose(np.frombuffer(found.frame, dtype="<f4"), wanted / np.linalg.norm(wanted), atol=1e-6)
+
+
+def test_while_the_server_fails_queries_are_keyword_only_and_it_is_soon_left_alone(
+    api: MemoryApi, server: ScriptedProvider
+) -> None:
+    server.stuck = "http_500"
+    found = queried(api, server, *(f"query {number}" for number in range(8)))
+    assert [vector.frame for vector in found] == [None] * 8
+    assert len(server.asked) == 3
+
+
+def test_a_memory_is_not_kept_waiting_for_the_server(api: MemoryApi, server: ScriptedProvider) -> None:
+    """Its vector follows the commit."""
+    api.state.embedder = make_embedder(
+        EmbeddingConfig(provider="ollama", model="m", dimensions=DIMENSIONS, endpoint=server.url)
+    )
+    frames: list[bytes] = []
+    assert asyncio.run(stored_vectors(api.state, ["a memory"], frames, trace_id="t")) == [None]
+    assert frames == []
+    assert server.asked == []
