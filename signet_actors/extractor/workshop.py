@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config, PipelineV2Config
-from signet_actors.domain.extraction.gates import PipelineMode, pipeline_mode
+from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.chosen import ChosenProvider
 from signet_actors.runtime.async_actor import AsyncActor, AsyncRef

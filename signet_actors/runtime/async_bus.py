@@ -1,4 +1,4 @@
-"""The gateway's bus: asks to the writer, to a pool of searchers and to retention.
+"""The gateway's bus: asks to the writer, to a pool of searchers, to retention and to the pipeline's actors.
 
 No coroutine receives from a socket, so cancelling a request cannot lose a message: timeouts and cancellations
 belong to futures, and a late answer to one of them is counted and dropped.
@@ -18,6 +18,8 @@ import zmq
 
 from signet_actors.config.schema import Config
 from signet_actors.protocol.control import Idle, TreeChanged
+from signet_actors.protocol.decider import DeciderReply
+from signet_actors.protocol.extractor import ExtractorReply
 from signet_actors.protocol.message import Failure, Message, Request
 from signet_actors.protocol.retention import RetentionReply
 from signet_actors.protocol.searcher import SearcherReply
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _RETENTION_ITEMS = 8
+_PIPELINE_ITEMS = 16
 
 
 class AsyncBus(AsyncProcess):
@@ -55,7 +58,7 @@ class AsyncBus(AsyncProcess):
         in_flight_per_searcher: int = 2,
     ) -> None:
         super().__init__(boot, clock, log, rng)
-        self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention")}
+        self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
         self._in_flight = in_flight_per_searcher
         self._decode_search = msgspec.msgpack.Decoder(SearcherReply | Idle).decode
 
@@ -81,6 +84,21 @@ class AsyncBus(AsyncProcess):
             "retention",
             msgspec.msgpack.Decoder(RetentionReply).decode,
             max_items=_RETENTION_ITEMS,
+            max_bytes=config.writer.queue_bytes,
+            resend=False,
+        )
+
+        self._extractor, _ = self._connect(
+            "extractor",
+            msgspec.msgpack.Decoder(ExtractorReply).decode,
+            max_items=_PIPELINE_ITEMS,
+            max_bytes=config.writer.queue_bytes,
+            resend=False,
+        )
+        self._decider, _ = self._connect(
+            "decider",
+            msgspec.msgpack.Decoder(DeciderReply).decode,
+            max_items=_PIPELINE_ITEMS,
             max_bytes=config.writer.queue_bytes,
             resend=False,
         )
@@ -128,6 +146,22 @@ class AsyncBus(AsyncProcess):
         """The retention actor's answer; raises like ``ask_writer`` and is never sent twice."""
         asked = self._retention.submit(trace_id, timeout_ms, encode_body(request), [])
         reply = await self._timed("retention", asked)
+        if type(reply) is Failure:
+            raise_failure(reply)
+        return cast("R", reply)
+
+    async def ask_extractor(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
+        """The extractor's answer; raises like ``ask_writer`` and is never sent twice."""
+        asked = self._extractor.submit(trace_id, timeout_ms, encode_body(request), [])
+        reply = await self._timed("extractor", asked)
+        if type(reply) is Failure:
+            raise_failure(reply)
+        return cast("R", reply)
+
+    async def ask_decider(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
+        """The decider's answer; raises like ``ask_writer`` and is never sent twice."""
+        asked = self._decider.submit(trace_id, timeout_ms, encode_body(request), [])
+        reply = await self._timed("decider", asked)
         if type(reply) is Failure:
             raise_failure(reply)
         return cast("R", reply)

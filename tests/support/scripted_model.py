@@ -1,7 +1,7 @@
 """A language model whose understanding is a few rules, so that a test knows what it will say to each of our prompts.
 
-From a note it takes each sentence as a fact, and ``A uses B`` as a relation; on a fact it decides as ``decisions`` says,
-by the first key that the fact holds. It reads the prompts as a model would: what stands between the marked lines.
+From a note it takes each sentence as a fact, and ``A uses B`` as a relation; on a fact it decides as ``decisions``
+says, by the first key that the fact holds. It reads the prompts as a model would: what stands between the marked lines.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Departs: ``destructive_mutations_not_implemented`` is never given, because they 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -51,6 +51,42 @@ class PipelineFlags(Struct, frozen=True):
     allow_update_delete: bool = False
     autonomous_enabled: bool = True
     autonomous_frozen: bool = False
+
+
+class AutonomySwitches(Protocol):
+    """The part ``autonomous`` of the configuration."""
+
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def frozen(self) -> bool: ...
+    @property
+    def allow_update_delete(self) -> bool: ...
+
+
+class PipelineSwitches(Protocol):
+    """The pipeline's part of the configuration, as far as it decides about proposals."""
+
+    @property
+    def enabled(self) -> bool: ...
+    @property
+    def shadow_mode(self) -> bool: ...
+    @property
+    def mutations_frozen(self) -> bool: ...
+    @property
+    def autonomous(self) -> AutonomySwitches: ...
+
+
+def flags_of(switches: PipelineSwitches) -> PipelineFlags:
+    """The flags that the configuration sets."""
+    return PipelineFlags(
+        enabled=switches.enabled,
+        shadow_mode=switches.shadow_mode,
+        mutations_frozen=switches.mutations_frozen,
+        allow_update_delete=switches.autonomous.allow_update_delete,
+        autonomous_enabled=switches.autonomous.enabled,
+        autonomous_frozen=switches.autonomous.frozen,
+    )
 
 
 class Outcome(StrEnum):
