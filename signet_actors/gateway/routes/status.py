@@ -15,9 +15,11 @@ import signet_actors
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.providers import NO_PROVIDER, CircuitState
 from signet_actors.errors import SignetError
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.http.health import (
     ActorReport,
     EmbeddingReport,
@@ -44,13 +46,14 @@ async def status(call: Call) -> Reply:
     """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
     state = call.state
     notes: list[str] = []
-    tree, stats, writer, retention = await asyncio.gather(
+    tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
         _ask("searcher", _ask_store(call), notes),
         _ask("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
         _ask(
             "retention", state.bus.ask_retention(GetRetentionStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes
         ),
+        ask_extractor(call, notes),
     )
     children = tree.children
     found = state.readiness()
@@ -80,12 +83,12 @@ async def status(call: Call) -> Reply:
             retention=_retention(retention),
             jobs=stats.jobs if stats else None,
             oldest_pending_job=stats.oldest_pending_job if stats else None,
-            waiting=waiting_words(stats.jobs, config) if stats else [],
+            waiting=waiting_words(stats.jobs, config, extractor) if stats else [],
             notes=notes,
             embedding=_embedding(call),
             mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
             pipeline_v2=pipeline,
-            provider_resolution=_providers(config),
+            provider_resolution=_providers(config, extractor),
             logging=LogPlaces(log_dir=str(log_dir), log_file=str(log_path(log_dir, now_ms))),
         )
     )
@@ -98,7 +101,7 @@ async def features(call: Call) -> Reply:
             "memory": True,
             "recall": True,
             "embeddings": call.state.embedder is not None,
-            "extraction": False,
+            "extraction": call.state.config.memory.pipeline_v2.enabled,
             "graph": False,
             "sessions": False,
             "documents": False,
@@ -125,7 +128,15 @@ async def _ask(whom: str, question: Awaitable[T], notes: list[str]) -> T | None:
     return None
 
 
-def waiting_words(jobs: Mapping[str, int], config: Config) -> list[str]:
+async def ask_extractor(call: Call, notes: list[str]) -> ExtractorStatus | None:
+    """What the extractor says of its jobs and its model; None where it says nothing, or there is none to ask."""
+    if not any(child.role == "extractor" for child in call.state.bus.tree.children):
+        return None
+    question = call.state.bus.ask_extractor(GetExtractorStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS)
+    return await _ask("extractor", question, notes)
+
+
+def waiting_words(jobs: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
     """Why pending jobs wait, in words; nothing when none does. Source: decisions.md 14."""
     pending = jobs.get("pending", 0)
     if not pending:
@@ -133,7 +144,12 @@ def waiting_words(jobs: Mapping[str, int], config: Config) -> list[str]:
     count = "1 job waits" if pending == 1 else f"{pending} jobs wait"
     if not config.memory.pipeline_v2.enabled:
         return [f"{count}: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"]
-    return [f"{count}: this release has no extraction provider; memories are searchable without, no attempt is spent"]
+    if extractor is None:
+        return [f"{count}: the extractor does not answer; memories stay searchable"]
+    paused = [f"{lane.kind}: {lane.paused_because}" for lane in extractor.lanes if lane.paused_because]
+    if not paused:
+        return []
+    return [f"{count}; no attempt is spent, and memories are searchable without. {'; '.join(paused)}"]
 
 
 def _actor(child: ChildState) -> ActorReport:
@@ -205,12 +221,18 @@ def _embedding(call: Call) -> EmbeddingReport:
     )
 
 
-def _providers(config: Config) -> ProviderResolution:
-    """No language model is called by this release, whatever is configured."""
+def _providers(config: Config, extractor: ExtractorStatus | None) -> ProviderResolution:
+    """What was configured, what it came to, and who answers prompts now."""
     configured = config.memory.pipeline_v2.extraction.provider
+    resolved = effective = NO_PROVIDER
+    if extractor is not None:
+        selection = extractor.model.selection
+        resolved = selection.name
+        report = extractor.model.report
+        effective = selection.name if report is not None and report.circuit is CircuitState.CLOSED else NO_PROVIDER
     return ProviderResolution(
-        extraction=ProviderChoice(configured=configured, resolved="none", effective="none"),
-        synthesis=ProviderChoice(configured="none", resolved="none", effective="none"),
+        extraction=ProviderChoice(configured=configured, resolved=resolved, effective=effective),
+        synthesis=ProviderChoice(configured=NO_PROVIDER, resolved=NO_PROVIDER, effective=NO_PROVIDER),
     )
 
 
