@@ -82,6 +82,11 @@ def test_a_string_that_was_encoded_twice_counts_as_a_repair() -> None:
     assert read_json('"[\\"a\\"]"') == LlmOutput(["a"], True, 1, 0, ("double_encoding",))
 
 
+def test_an_answer_takes_nothing_from_the_draft_before_it() -> None:
+    answer = '{"action": "update", "targetId": 1, "reason": "a"} No: {"action": "delete", "reason": "b"}'
+    assert read_json(answer, KEYS).value == {"action": "delete", "reason": "b"}
+
+
 def test_bytes_that_are_no_text_are_read_as_far_as_they_go() -> None:
     assert read_json(b'\xff\xfe {"facts": ["caf\xe9"]}', KEYS).value == {"facts": ["caf\ufffd"]}
 
