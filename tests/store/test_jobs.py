@@ -176,6 +176,14 @@ def test_a_job_whose_memory_is_gone_ends_and_is_never_handed_out(room: PipelineR
         assert ended.fetchall() == [("completed", 0, '{"skipped":"memory_gone"}')]
 
 
+def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: PipelineRoom) -> None:
+    memory_id = stored(room, "The zebra text")
+    job = room.take()
+    room.ask(ForgetMany(targets=(ForgetTarget(memory_id),), reason="r", principal=ME, hard=True))
+    assert room.ask(CompleteJob(job.id, job.lease_id, '{"zebra":1}')).state == "completed"
+    assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == '{"skipped":"memory_gone"}'
+
+
 def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_copy(room: PipelineRoom) -> None:
     from signet_actors.protocol.writer import LeaseJobs
 

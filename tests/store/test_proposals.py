@@ -346,6 +346,8 @@ def test_too_many_proposals_and_an_unknown_mode_are_refused(room: PipelineRoom) 
     many = [add(f"Fact number {number} of far too many") for number in range(21)]
     assert refused(room.report(job, *many)).code is ErrorCode.INVALID_REQUEST
     assert refused(room.report(job, mode="reckless")).code is ErrorCode.INVALID_REQUEST
+    room.remember("Without a vector")
+    assert refused(room.report(room.take("embed"))).code is ErrorCode.INVALID_REQUEST
     assert isinstance(room.report(job), ProposalsApplied)
     assert room.value("SELECT proposals FROM pipeline_runs") == 0
 
