@@ -36,7 +36,7 @@ from signet_actors.protocol.control import (
     Starting,
     TreeChanged,
 )
-from signet_actors.runtime.boot import Boot, encode_boot
+from signet_actors.runtime.boot import Boot, encode_boot, rehearsal_of
 from signet_actors.runtime.child_process import ChildProcess
 from signet_actors.runtime.children import Child, Children, ChildSpec
 from signet_actors.runtime.clock import Clock
@@ -99,7 +99,7 @@ class Supervisor:
         self._retry_failed_ns = retry_failed_ms * _MS
 
         def real_process(spec: ChildSpec, name: str) -> ChildProcess:
-            return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log)
+            return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log, spec.environ)
 
         self._children = Children(tree, config, process_of or real_process)
         self._started_groups = 0
@@ -149,6 +149,7 @@ class Supervisor:
             self._start_groups()
             self._restart_due()
             self._check_serving()
+            self._prepare_standbys()
         elif self._drain.step():
             self._changed = True
         self._last_turn = now
@@ -198,7 +199,7 @@ class Supervisor:
             if self._started_groups == 1:
                 for child in self._children:
                     if not child.process.exists:
-                        child.process.prepare()
+                        self._stand_by(child)
 
     def _check_serving(self) -> None:
         """Once: everything that is needed is up, and systemd and the person at the terminal are told."""
@@ -210,6 +211,15 @@ class Supervisor:
             self._notifier.notify("READY=1")
             if self.on_serving is not None:
                 self.on_serving()
+
+    def _prepare_standbys(self) -> None:
+        """Once in each life, and not while anybody waits for another birth, which would be slowed down by it."""
+        if not self._serving or not self._children.all_ready():
+            return
+        for child in self._children:
+            if child.standby_due and child.state == UP:
+                child.standby_due = False
+                self._stand_by(child)
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
@@ -393,8 +403,11 @@ class Supervisor:
         child.detail = detail
         self._changed = True
         self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
-        if child.spec.standby and self._drain is None:
-            child.process.prepare()
+        child.standby_due = child.spec.standby
+
+    def _stand_by(self, child: Child) -> None:
+        """An interpreter prepares itself for the next life of ``child``, as it would be now."""
+        child.process.prepare(rehearsal_of(self._boot_of(child)))
 
     def _relieve_log(self, pressure: LogPressure) -> None:
         """Readers have been asked to end their snapshots; if it is severe, those that did not when asked are dead.

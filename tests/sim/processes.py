@@ -291,7 +291,7 @@ class SimProcess(ChildProcess):
         self.life = self._daemon.life_of(boot)
         self.life.after(self._daemon.world.rng.uniform(0.01, 0.1), self.life.begin)
 
-    def prepare(self) -> None:
+    def prepare(self, rehearsal: bytes) -> None:
         """Interpreters that stand by are not simulated."""
 
     def dismiss(self) -> None:
