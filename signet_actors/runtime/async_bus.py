@@ -24,9 +24,6 @@ import zmq
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode, Unavailable
 from signet_actors.protocol.control import (
-    FAILED,
-    STOPPING,
-    UP,
     Drain,
     GetTree,
     Heartbeat,
@@ -455,10 +452,8 @@ class AsyncBus:
             if child.incarnation > before.get(child.name, child.incarnation):
                 self.counters["reconnects"] += 1
             asks = {"writer": self._writer, "retention": self._retention}.get(child.name)
-            if asks is not None and child.state == UP:
-                asks.peer_is_up(child.incarnation)
-            elif asks is not None and child.state in {FAILED, STOPPING}:
-                asks.peer_is_given_up()
+            if asks is not None:
+                asks.peer_is(child.state, child.incarnation)
         self._pool.tree_changed(tree)
         for waiter in self._tree_waiters:
             if not waiter.done():

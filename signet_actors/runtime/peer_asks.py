@@ -9,9 +9,9 @@ answered               whatever the answer says
 ``OutcomeUnknown``     sent, and no answer by the deadline; the same id may be sent again
 =====================  =====================================================================================
 
-A peer that is being restarted is waited for: whoever asks meanwhile hears nothing of it but a delay, of ``PATIENCE_MS``
-from the beginning of the absence at most. From then on, and as long as nobody is going to be there, a refusal is prompt.
-Who waits holds its credit, so that no absence makes more wait than the credits allow.
+A peer that is being restarted is waited for: whoever asks meanwhile notices nothing but a delay, until ``PATIENCE_MS``
+after the absence began at most. From then on, and while no next life is to be expected, a refusal is prompt. Who waits
+holds its credit, so that no absence makes more wait than the credits allow.
 
 A peer that was restarted gets every unanswered ask again under the same message id (at most three sendings): what
 was in flight to the dead one is lost, and a twin of what it had already done is recognised by its id.
@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.protocol.control import FAILED, STOPPING, UP
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import Speaker
 from signet_actors.runtime.sync_points import sync_point
@@ -146,6 +147,13 @@ class PeerAsks:
         self._forget(ask)
         if not ask.future.done():
             ask.future.set_result(answer)
+
+    def peer_is(self, state: str, incarnation: int) -> None:
+        """What the tree says of the peer has been acted upon."""
+        if state == UP:
+            self.peer_is_up(incarnation)
+        elif state in {FAILED, STOPPING}:
+            self.peer_is_given_up()
 
     def peer_is_up(self, incarnation: int) -> None:
         """A new life of the peer is ready: what the old one left unanswered is sent again."""
