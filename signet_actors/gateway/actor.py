@@ -62,7 +62,8 @@ def rehearse(boot: Boot) -> Rehearsed | None:
     except ConfigError:
         return None
     finally:
-        gc.collect()  # a life that begins with a clean heap need not look through it
+        gc.collect()
+        gc.freeze()  # the collection before Ready need not look through all of it again
 
 
 def load_embedder(config: EmbeddingConfig) -> Embedder | None:
