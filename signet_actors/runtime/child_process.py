@@ -101,7 +101,8 @@ class ChildProcess:
             return
         process.kill()
         if process.stdin is not None:
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # of a rehearsal that it did not live to read
+                process.stdin.close()
         try:
             process.wait(_UNKILLABLE_MS / 1000)
         except subprocess.TimeoutExpired:

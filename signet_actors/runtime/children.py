@@ -88,6 +88,7 @@ class Child:
         self.spoke = False
         self.ready_ms = None
         self.restart_at_ns = None
+        self.standby_due = False
         self.last_words = None
         self.killed_because = ""
         self.snapshots_asked = self.snapshots_ended = 0
