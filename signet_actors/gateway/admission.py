@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 HANDLERS_PER_TURN = 8
 """A handler's first stretch takes half a millisecond."""
-CROWD_PASSES_S = 0.5
+READINGS_PER_TURN = 64
+"""A request that is refused unread takes 20 microseconds, one that is let in five times as many."""
+CROWD_PASSES_S = 0.2
+"""So long are a few hundred requests that come at once on their way."""
 CROWD_WAIT_S = 0.5
+CROWD_FORGOTTEN_S = 0.5
 _PACE_S = 0.1
 LARGE_BODY_BYTES = 64 * 1024
 
@@ -33,7 +37,8 @@ class WireLimits:
 
     ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the
     bytes of their bodies (declared, or received where nothing is declared), and those with more than
-    ``LARGE_BODY_BYTES`` of body. ``wait_ms`` and ``unanswered_least``: see ``Admission``.
+    ``LARGE_BODY_BYTES`` of body. ``wait_ms``, ``flood_wait_ms``, ``unanswered_least`` and ``flood_least``: see
+    ``Admission``.
     """
 
     header_bytes: int = 16 * 1024
@@ -43,9 +48,11 @@ class WireLimits:
     write_ms: int = 15_000
     keep_alive_ms: int = 15_000
     connections: int = 256
-    unanswered: int = 512
+    unanswered: int = 128
     unanswered_least: int = 64
     wait_ms: int = 100
+    flood_least: int = 16
+    flood_wait_ms: int = 25
     unanswered_bytes: int = 32 * 1024 * 1024
     unanswered_large: int = 2
 
@@ -55,8 +62,10 @@ class Admission:
 
     A crowd that passes is let in, up to ``unanswered`` and as many as are answered in ``CROWD_WAIT_S``. Where it stands
     for longer than ``CROWD_PASSES_S``, only so many are let in as are answered within ``wait_ms``: more would wait
-    longer, and not one more would be answered. The pace is that of the last moments; ``unanswered_least`` are let in at
-    any pace.
+    longer, and not one more would be answered. Where that is not enough, and has not been for ``CROWD_PASSES_S``, it is
+    a flood: there always is another one to be let in, so none needs to wait in here for longer than ``flood_wait_ms``,
+    until for ``CROWD_FORGOTTEN_S`` nobody was refused. The pace is that of the last moments; ``unanswered_least``, or
+    ``flood_least``, are let in at any pace.
 
     Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
     """
@@ -70,8 +79,8 @@ class Admission:
         self.large = 0
         self.shed = 0
         self._now = now
-        self._crowd_began: float | None = None
-        self._crowd_seen = 0.0
+        self._crowd = Spell()
+        self._refusing = Spell()
         self._answered = 0
         self._pace_began = now()
         self._pace = 0.0
@@ -79,12 +88,16 @@ class Admission:
     def admit(self, declared: int, limits: WireLimits) -> Admitted | None:
         """The request counts from now on, or None: it must be refused."""
         admitted = Admitted(self)
-        if self.requests >= self._room(limits) or not admitted.grow(declared, limits):
+        if self.is_full(limits) or not admitted.grow(declared, limits):
             self.shed += 1
             return None
         self.requests += 1
         admitted.counted = True
         return admitted
+
+    def is_full(self, limits: WireLimits) -> bool:
+        """Whether another short request would be refused."""
+        return self.requests >= self._room(limits)
 
     def answered(self) -> None:
         """One request fewer is unanswered."""
@@ -92,22 +105,46 @@ class Admission:
         self._answered += 1
 
     def _room(self, limits: WireLimits) -> int:
-        least = min(limits.unanswered_least, limits.unanswered)
+        """How many requests may be unanswered at this moment."""
+        now = self._now()
+        flood = self._refusing.lasted(now) > CROWD_PASSES_S
+        least = min(limits.flood_least if flood else limits.unanswered_least, limits.unanswered)
         if self.requests < least:
             return limits.unanswered
-        now = self._now()
-        if self._crowd_began is None or now - self._crowd_seen > CROWD_PASSES_S:
-            self._crowd_began = self._pace_began = now
+        if self._crowd.lasted(now) < 0:
+            self._pace_began = now
             self._answered = 0
             self._pace = math.inf  # nobody knows yet: what came before was no crowd
-        self._crowd_seen = now
+        self._crowd.goes_on(now)
         measured_s = now - self._pace_began
         if measured_s >= _PACE_S:
             self._pace = self._answered / measured_s
             self._pace_began, self._answered = now, 0
-        stands = now - self._crowd_began > CROWD_PASSES_S
-        wait_s = limits.wait_ms / 1000 if stands else CROWD_WAIT_S
-        return int(min(limits.unanswered, max(least, self._pace * wait_s)))
+        if flood:
+            wait_s = limits.flood_wait_ms / 1000
+        else:
+            wait_s = limits.wait_ms / 1000 if self._crowd.lasted(now) > CROWD_PASSES_S else CROWD_WAIT_S
+        room = int(min(limits.unanswered, max(least, self._pace * wait_s)))
+        if self.requests >= room:
+            self._refusing.goes_on(now)
+        return room
+
+
+class Spell:
+    """How long something has been going on, with no pause as long as ``CROWD_FORGOTTEN_S``."""
+
+    def __init__(self) -> None:
+        self._began = self._seen = -math.inf
+
+    def goes_on(self, now: float) -> None:
+        """It is seen at ``now``."""
+        if now - self._seen > CROWD_FORGOTTEN_S:
+            self._began = now
+        self._seen = now
+
+    def lasted(self, now: float) -> float:
+        """Seconds since it began; -1 while it does not go on."""
+        return -1.0 if now - self._seen > CROWD_FORGOTTEN_S else now - self._began
 
 
 class Admitted:
@@ -179,3 +216,26 @@ class Turns:
         self._renewing = bool(self._waiting)
         if self._renewing:
             loop.call_soon(self._renew, loop)
+
+
+class Readings:
+    """Reads ``READINGS_PER_TURN`` connections of a standing crowd in one turn of the loop, in the order of arrival.
+
+    Hundreds of them send at once, and are refused; in one turn that would take so long that whoever was let in, and
+    needs several turns to be answered, and whoever asks for the health, would wait for all of them each time.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: deque[BoundedHttpProtocol] = deque()
+
+    def wait(self, connection: BoundedHttpProtocol, loop: asyncio.AbstractEventLoop) -> None:
+        """The connection is read when it is its turn."""
+        self.waiting.append(connection)
+        if len(self.waiting) == 1:
+            loop.call_soon(self._turn, loop)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(min(READINGS_PER_TURN, len(self.waiting))):
+            self.waiting.popleft().read_now()
+        if self.waiting:
+            loop.call_soon(self._turn, loop)

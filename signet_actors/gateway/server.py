@@ -37,7 +37,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
-from signet_actors.gateway.admission import LARGE_BODY_BYTES, Admission, Admitted, Turns, WireLimits
+from signet_actors.gateway.admission import LARGE_BODY_BYTES, Admission, Admitted, Readings, Turns, WireLimits
+from signet_actors.gateway.plain_request import MOST_BYTES, is_plain_request
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
@@ -64,7 +65,42 @@ call here and wakes the client twice. Header names are lower-case, one of them i
 the application's own: nothing that a client sent may be in them.
 """
 
-_BUSY = "Too many requests are waiting; nothing of this one was applied"
+_HEALTH = b"GET /health"
+_TRACE = b"x-signet-trace-id"
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Why a connection is being closed, as it will be told."""
+
+    status: int
+    code: ErrorCode
+    detail: str
+    retry_after_ms: int | None = None
+
+
+_BUSY = _Verdict(
+    503, ErrorCode.BUSY, "Too many requests are waiting; nothing of this one was applied", retry_after_ms=1000
+)
+
+
+def _refusal(verdict: _Verdict, trace_id: str) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Body and headers that tell of ``verdict``."""
+    body = msgspec.json.encode({"error": verdict.detail, "code": verdict.code})
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (_TRACE, trace_id.encode()),
+    ]
+    if verdict.retry_after_ms is not None:
+        headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
+    return body, headers
+
+
+def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(name + b": " + value + b"\r\n" for name, value in headers)
 
 
 class ServerSettings(uvicorn.Config):
@@ -90,16 +126,20 @@ class ServerSettings(uvicorn.Config):
         self.refusals: Counter[ErrorCode] = Counter()
         self.admission = Admission()
         self.turns = Turns()
+        self.readings = Readings()
+        self._busy_for: list[tuple[bytes, bytes]] | None = None
+        self._busy_answer = (b"", b"")
 
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """Why a connection is being closed, as it will be told."""
-
-    status: int
-    code: ErrorCode
-    detail: str
-    retry_after_ms: int | None = None
+    def busy_answer(self, default_headers: list[tuple[bytes, bytes]]) -> bytes:
+        """The answer to a request for which there is no room, on a connection that stays. All but the trace id is
+        written once for each ``default_headers``, which the server replaces with the time."""
+        if default_headers is not self._busy_for:
+            body, headers = _refusal(_BUSY, "")
+            headers.remove((_TRACE, b""))
+            before = STATUS_LINE[_BUSY.status] + _lines([*default_headers, *headers]) + _TRACE + b": "
+            self._busy_for, self._busy_answer = default_headers, (before, b"\r\n\r\n" + body)
+        before, after = self._busy_answer
+        return before + self.new_trace_id().encode() + after
 
 
 def _is_ours(error: httptools.HttpParserError) -> bool:
@@ -144,6 +184,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unwanted: set[RequestResponseCycle] = set()  # pipelined requests that are not admitted
         self._admitted = True  # the request whose body is arriving, or arrived last
         self._turned_away: RequestResponseCycle | None = None  # what is not admitted, while its body is read past
+        self._unread: bytes | None = None  # what has arrived and waits for its turn in a crowd
 
     # The connection
 
@@ -204,6 +245,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.settings.admission.idle[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._unread = None
         self._disarm()
         self._discount()
         self._unset_keepalive_if_required()
@@ -215,6 +257,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._drop_pipeline()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """A drain begins: what has arrived is answered."""
+        self.read_now()
+        super().shutdown()
+
     def data_received(self, data: bytes) -> None:
         if self._closing:
             self._discarded += len(data)
@@ -222,6 +269,65 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.transport.abort()
             return
         self.settings.admission.idle.pop(self, None)
+        if self._unread is not None:
+            self.read_now()
+            if self._closing or self.transport.is_closing():
+                return
+        elif self._waits_for_its_turn(data):
+            self._unread = data
+            self.settings.readings.wait(self, self.loop)
+            return
+        self._receive(data)
+
+    def _waits_for_its_turn(self, data: bytes) -> bool:
+        """Whether a crowd stands, and this is the begin of a request like any of it, short and not for the health."""
+        settings = self.settings
+        return (
+            len(data) <= MOST_BYTES
+            and self._is_between_requests()
+            and not data.startswith(_HEALTH)
+            and (bool(settings.readings.waiting) or settings.admission.is_full(self.limits))
+        )
+
+    def _is_between_requests(self) -> bool:
+        """Everything that arrived was a request, and is answered."""
+        return (
+            self._in_head
+            and not self._head_begun
+            and not self._head_fed
+            and not self.pipeline
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.transport.is_closing()
+        )
+
+    def read_now(self) -> None:
+        """What arrived, and waited for its turn, has been read, or refused where all that matters is where it ends."""
+        data, self._unread = self._unread, None
+        if data is None or self._closing or self.transport.is_closing():
+            return
+        settings = self.settings
+        if not settings.admission.is_full(self.limits) or not is_plain_request(data):
+            self._receive(data)
+            return
+        if self._leaves_refusals_unread():
+            return
+        settings.admission.shed += 1
+        settings.refused += 1
+        settings.refusals[ErrorCode.BUSY] += 1
+        self.transport.write(settings.busy_answer(self.server_state.default_headers))
+        self._disarm()
+        self._unset_keepalive_if_required()
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        self._rest()
+
+    def _leaves_refusals_unread(self) -> bool:
+        """Whether the client does not read what it is told; then it is told no more, and its connection is gone."""
+        if self.flow.write_paused:
+            self.transport.abort()
+        return self.flow.write_paused
+
+    def _receive(self, data: bytes) -> None:
+        """The parser has seen ``data``, or the connection is closing."""
         self._unset_keepalive_if_required()
         step = self.limits.header_bytes
         for start in range(0, len(data), step):
@@ -312,7 +418,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             and not self._arriving.grow(len(body), self.limits)
         ):
             self.settings.admission.shed += 1
-            self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+            self._stop(_BUSY)
         super().on_body(body)
         sync_point("gateway.body_half")
 
@@ -361,18 +467,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return True
         self._arriving = self.settings.admission.admit(declared, self.limits)
         if self._arriving is None and (self._grows or declared > LARGE_BODY_BYTES):
-            self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+            self._stop(_BUSY)
         return self._arriving is not None
 
     def _turn_away(self, cycle: RequestResponseCycle) -> None:
         """The request, which is not admitted and was short enough to be read past, is refused without a task of its
         own: under a flood there are thousands of them a second."""
         self._turned_away = None
-        if cycle.disconnected or cycle.response_complete:
+        if cycle.disconnected or cycle.response_complete or self._leaves_refusals_unread():
             return
         self.settings.refused += 1
         self.settings.refusals[ErrorCode.BUSY] += 1
-        body, headers = self._refusal(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+        body, headers = _refusal(_BUSY, self.settings.new_trace_id())
         self._write(cycle, 503, headers, body)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -531,26 +637,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._linger()
 
     def _write_verdict(self, verdict: _Verdict) -> None:
-        body, headers = self._refusal(verdict)
-        headers = [*self.server_state.default_headers, *headers, (b"connection", b"close")]
-        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        body, headers = _refusal(verdict, self.settings.new_trace_id())
+        lines = _lines([*self.server_state.default_headers, *headers, (b"connection", b"close")])
         if self.parser.get_method() == b"HEAD":
             body = b""  # whoever asked for a head reads nothing behind it
         self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
-
-    def _refusal(self, verdict: _Verdict) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-        """Body and headers that tell of ``verdict``."""
-        body = msgspec.json.encode({"error": verdict.detail, "code": verdict.code})
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-            (b"x-signet-trace-id", self.settings.new_trace_id().encode()),
-        ]
-        if verdict.retry_after_ms is not None:
-            headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
-        return body, headers
 
     def _linger(self) -> None:
         """Our side of the connection is ended; the other side has a moment to read and close."""
