@@ -35,10 +35,10 @@ class WireLimits:
     """Bounds of one connection. ``*_ms`` are total deadlines, not per read; ``header_bytes`` covers request line
     and headers together; ``write_ms`` is how long a client may leave a full send buffer unread.
 
-    ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the
-    bytes of their bodies (declared, or received where nothing is declared), and those with more than
-    ``LARGE_BODY_BYTES`` of body. ``wait_ms``, ``flood_wait_ms``, ``unanswered_least`` and ``flood_least``: see
-    ``Admission``.
+    ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the bytes
+    of their bodies (of large ones, and where nothing is declared, those that have arrived), and those whose whole body,
+    of more than ``LARGE_BODY_BYTES``, has arrived. ``wait_ms``, ``flood_wait_ms``, ``unanswered_least`` and
+    ``flood_least``: see ``Admission``.
     """
 
     header_bytes: int = 16 * 1024
@@ -74,6 +74,8 @@ class Admission:
         self.connections = 0
         self.idle: dict[BoundedHttpProtocol, None] = {}
         """Connections on which nothing of a request has arrived, and nothing is to be answered; longest first."""
+        self.beyond: dict[BoundedHttpProtocol, None] = {}
+        """Connections for which there is no place, and those that only wait to be closed; oldest first."""
         self.requests = 0
         self.body_bytes = 0
         self.large = 0
@@ -88,7 +90,12 @@ class Admission:
     def admit(self, declared: int, limits: WireLimits) -> Admitted | None:
         """The request counts from now on, or None: it must be refused."""
         admitted = Admitted(self)
-        if self.is_full(limits) or not admitted.grow(declared, limits):
+        if declared > LARGE_BODY_BYTES:
+            refused = self.large >= limits.unanswered_large  # else it counts as it arrives
+        else:
+            refused = not admitted.grow(declared, limits)
+        if refused or self.is_full(limits):
+            admitted.release()
             self.shed += 1
             return None
         self.requests += 1
@@ -154,22 +161,31 @@ class Admitted:
         self._admission = admission
         self.counted = False
         self.body_bytes = 0
+        self._large = False
 
     def grow(self, size: int, limits: WireLimits) -> bool:
         """The request holds ``size`` more bytes, or nothing has changed because that would be too much.
 
-        A single body is never too much, however the limits are set.
+        A single body is never too much, however the limits are set. What makes a body large may take half of all there
+        is: clients who stop in the middle of theirs are not in the way of short ones.
         """
         admission = self._admission
         others = admission.body_bytes - self.body_bytes
-        if others and size and admission.body_bytes + size > limits.unanswered_bytes:
+        becomes_large = self.body_bytes + size > LARGE_BODY_BYTES
+        most = limits.unanswered_bytes // 2 if becomes_large else limits.unanswered_bytes
+        if others and size and admission.body_bytes + size > most:
             return False
-        becomes_large = self.body_bytes <= LARGE_BODY_BYTES < self.body_bytes + size
-        if becomes_large and admission.large >= limits.unanswered_large:
-            return False
-        admission.large += becomes_large
         admission.body_bytes += size
         self.body_bytes += size
+        return True
+
+    def arrived(self, limits: WireLimits) -> bool:
+        """The body is whole; a large one has a place now, or there is none. Nobody holds one by sending slowly."""
+        if self.body_bytes > LARGE_BODY_BYTES and not self._large:
+            if self._admission.large >= limits.unanswered_large:
+                return False
+            self._admission.large += 1
+            self._large = True
         return True
 
     def release(self) -> None:
@@ -177,8 +193,8 @@ class Admitted:
         if self.counted:
             self._admission.answered()
         self._admission.body_bytes -= self.body_bytes
-        self._admission.large -= self.body_bytes > LARGE_BODY_BYTES
-        self.counted = False
+        self._admission.large -= self._large
+        self.counted = self._large = False
         self.body_bytes = 0
 
 

@@ -53,6 +53,8 @@ EVICTION_LOOKS = 32
 MAX_HEADERS = 128
 MAX_PIPELINED = 8
 LINGER_S = 1.0
+BEYOND_MS = 1000
+"""So long a connection for which there is no place waits for one, and may ask for the health."""
 LINGER_BYTES = 64 * 1024 * 1024
 GONE = "signet.gone"
 """Under this key the scope has a function that says whether the client has gone."""
@@ -82,6 +84,8 @@ class _Verdict:
 _BUSY = _Verdict(
     503, ErrorCode.BUSY, "Too many requests are waiting; nothing of this one was applied", retry_after_ms=1000
 )
+
+_NO_PLACE = _Verdict(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000)
 
 
 def _refusal(verdict: _Verdict, trace_id: str) -> tuple[bytes, list[tuple[bytes, bytes]]]:
@@ -178,7 +182,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._serving: RequestResponseCycle | None = None  # whose handler runs
         self._counted = False  # among the admitted connections
         self._arriving: Admitted | None = None  # the part of the request whose body is arriving
-        self._grows = False  # whether its size was not declared
+        self._grows = False  # whether it is counted as it arrives: it is large, or its size was not declared
         self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
         self._held: Admitted | None = None  # the part of the request whose handler runs
         self._unwanted: set[RequestResponseCycle] = set()  # pipelined requests that are not admitted
@@ -190,21 +194,46 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        admission = self.settings.admission
-        if admission.connections >= self.limits.connections and not self._another_makes_room():
-            self.settings.connections_refused += 1
-            if len(self.connections) > 2 * self.limits.connections:
-                self._closing = True
-                self.settings.refused += 1
-                transport.abort()  # even the refused, who linger to read why, are too many
-            else:
-                self._refuse(_Verdict(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000))
-            return
-        self._counted = True
-        admission.connections += 1
-        self._rest()
-        self._arm(self.limits.header_ms, self._head_late)
+        if self._has_place():
+            self._rest()
+            self._arm(self.limits.header_ms, self._head_late)
+        else:
+            self._go_beyond()
+            self._arm(min(self.limits.header_ms, BEYOND_MS), self._no_place)
         sync_point("gateway.accepted")
+
+    def _has_place(self) -> bool:
+        """Whether the connection is, or now could become, one of those that are served."""
+        admission = self.settings.admission
+        if not self._counted and (admission.connections < self.limits.connections or self._another_makes_room()):
+            admission.beyond.pop(self, None)
+            admission.connections += 1
+            self._counted = True
+        return self._counted
+
+    def _go_beyond(self) -> None:
+        """The connection is open beside those that are served, of which there are as many at most; the oldest go, so
+        that a newcomer can always ask for the health."""
+        beyond = self.settings.admission.beyond
+        beyond[self] = None
+        if len(beyond) > self.limits.connections:
+            oldest = next(iter(beyond))
+            del beyond[oldest]
+            if not oldest._closing:
+                self.settings.refused += 1
+                self.settings.connections_refused += 1
+                oldest._closing = True
+            oldest.transport.abort()
+
+    def _no_place(self) -> None:
+        """The connection has a place after all, or is refused."""
+        self._deadline = None
+        if self._has_place():
+            self._rest()
+            self._arm(self.limits.header_ms, self._head_late)
+            return
+        self.settings.connections_refused += 1
+        self._refuse(_NO_PLACE)
 
     def _another_makes_room(self) -> bool:
         """The connection that has been idle longest is closed; False when none is idle.
@@ -218,6 +247,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             longest._disarm()
             longest._unset_keepalive_if_required()
             longest._discount()
+            longest._go_beyond()
             longest._close_within(LINGER_S)
             return True
         return False
@@ -248,6 +278,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unread = None
         self._disarm()
         self._discount()
+        self.settings.admission.beyond.pop(self, None)
         self._unset_keepalive_if_required()
         if self._write_deadline is not None:
             self._write_deadline.cancel()
@@ -283,7 +314,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """Whether a crowd stands, and this is the begin of a request like any of it, short and not for the health."""
         settings = self.settings
         return (
-            len(data) <= MOST_BYTES
+            self._counted
+            and len(data) <= MOST_BYTES
             and self._is_between_requests()
             and not data.startswith(_HEALTH)
             and (bool(settings.readings.waiting) or settings.admission.is_full(self.limits))
@@ -401,6 +433,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._arriving.release()  # the target is none: no handler will begin
             raise
         self._reading = self.cycle
+        if not self._has_place():
+            self.cycle.keep_alive = False
         if not self._admitted and self.cycle is not self._serving:
             self._unwanted.add(self.cycle)
         if self._arriving is not None and self.cycle is not self._serving:
@@ -423,6 +457,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         sync_point("gateway.body_half")
 
     def on_message_complete(self) -> None:
+        if self._arriving is not None and self._arriving.counted and not self._arriving.arrived(self.limits):
+            self.settings.admission.shed += 1
+            self._stop(_BUSY)
         self._disarm()
         self._in_head = True
         self._head_fed = 0
@@ -465,8 +502,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         path = self.url.partition(b"?")[0]
         if (path == b"/health" or path.startswith(b"/health/")) and not declared and not self._grows:
             return True
+        if not self._has_place():
+            self.settings.connections_refused += 1
+            self._stop(_NO_PLACE)
+        self._grows = self._grows or declared > LARGE_BODY_BYTES
         self._arriving = self.settings.admission.admit(declared, self.limits)
-        if self._arriving is None and (self._grows or declared > LARGE_BODY_BYTES):
+        if self._arriving is None and self._grows:
             self._stop(_BUSY)
         return self._arriving is not None
 
@@ -646,6 +687,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _linger(self) -> None:
         """Our side of the connection is ended; the other side has a moment to read and close."""
         self._discount()
+        self._go_beyond()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()

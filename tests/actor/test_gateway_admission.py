@@ -177,23 +177,86 @@ def test_the_request_of_a_client_that_has_gone_is_not_worked_off(tmp_path: Path)
         assert_nothing_held(edge)
 
 
-def test_refused_connections_do_not_count_and_many_are_reset(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
-        admission = edge.server.settings.admission
-        held = [edge.connect() for _ in range(2)]
+def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp_path: Path) -> None:
+    with (
+        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=4)) as edge,
+        contextlib.ExitStack() as connections,
+    ):
+        settings = edge.server.settings
+        held = [connections.enter_context(edge.connect()) for _ in range(4)]
         for connection in held:
             connection.sendall(b"GET /echo")
-        poll_until(lambda: admission.connections == 2)
-        lingering = [edge.connect() for _ in range(2)]
-        for connection in lingering:
-            assert_busy(connection.recv(65536))
-        assert edge.raw(b"") == b""  # beyond twice the limit nobody is even told why
+        poll_until(lambda: settings.admission.connections == 4 and not settings.admission.idle)
+        for path in ("/health", "/health/live") * 3:
+            raw = edge.raw(post_head(edge, target=f"GET {path}"))
+            answer = parse_answer(raw)
+            assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert_busy(edge.raw(post_head(edge, target="GET /echo")))
+        assert_busy(edge.raw(post_head(edge, "Content-Length: 2") + b"{}"))
+        assert_busy(edge.raw(post_head(edge, f"Content-Length: {LARGE}")))
+        assert_busy(edge.raw(b"GET /health"))
+        assert settings.connections_refused == 4
+        waiting = connections.enter_context(edge.connect())
         held[0].close()
-        poll_until(lambda: admission.connections == 1)
+        poll_until(lambda: settings.admission.connections == 3)
+        waiting.sendall(post_head(edge, target="GET /echo"))
+        assert parse_answer(waiting.recv(65536)).status == 200
+        assert settings.admission.connections == 4
+
+
+def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
+    with (
+        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge,
+        contextlib.ExitStack() as connections,
+    ):
+        admission = edge.server.settings.admission
+        held = [connections.enter_context(edge.connect()) for _ in range(2)]
+        for connection in held:
+            connection.sendall(b"GET /echo")
+        poll_until(lambda: admission.connections == 2 and not admission.idle)
+        silent = [connections.enter_context(edge.connect()) for _ in range(30)]
+        assert edge.request("GET", "/health").status == 200
+        assert read_to_end(silent[0]) == b"", "beyond as many again, the oldest are not even told why"
+        assert len(admission.beyond) <= 2
+        held[0].close()
+        poll_until(lambda: admission.connections < 2)
         assert edge.request("GET", "/echo").status == 200
-        for connection in (*held, *lingering):
+        connections.close()
+        poll_until(lambda: (admission.connections, len(admission.beyond)) == (0, 0))
+
+
+def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) -> None:
+    limits = WireLimits(unanswered_large=2, unanswered_bytes=8 * LARGE)
+    with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
+        admission = edge.server.settings.admission
+        slow = [connections.enter_context(edge.connect()) for _ in range(5)]
+        for connection in slow:
+            connection.sendall(post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * 100)
+        poll_until(lambda: admission.body_bytes == 500)
+        assert edge.request("POST", "/echo", b"y" * LARGE).status == 200
+        for connection in slow:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(b"x" * (LARGE - 101))
+        poll_until(lambda: admission.body_bytes >= 3 * (LARGE - 1))
+        assert edge.request("POST", "/echo", b"y" * 60_000).status == 200
+        for connection in slow:
             connection.close()
-        poll_until(lambda: admission.connections == 0)
+        assert_nothing_held(edge)
+
+
+def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=1)) as edge, edge.connect() as late:
+        late.sendall(post_head(edge, f"Content-Length: {LARGE}") + b"x" * (LARGE - 1))
+        poll_until(lambda: edge.server.settings.admission.requests == 1)
+        held = Held(edge, gate, 1, b"x" * LARGE)
+        late.sendall(b"x")
+        assert_busy(read_to_end(late))
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200]
+        assert_nothing_held(edge)
+        assert edge.state.counters.requests == 2
+        assert not gate.entered.acquire(blocking=False), "the refused one was not begun"
 
 
 def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path: Path) -> None:
@@ -306,6 +369,8 @@ def test_what_is_released_is_what_was_admitted(sizes: tuple[int, ...]) -> None:
     admitted = admission.admit(sizes[0], limits)
     assert admitted is not None
     assert all(admitted.grow(size, limits) for size in sizes[1:])
+    assert admission.large == 0, "nobody holds a place by sending slowly"
+    assert admitted.arrived(limits)
     assert (admission.requests, admission.body_bytes) == (1, sum(sizes))
     assert admission.large == (sum(sizes) > LARGE_BODY_BYTES)
     admitted.release()
