@@ -235,7 +235,8 @@ class Turns:
 
 
 class Readings:
-    """Reads ``READINGS_PER_TURN`` connections of a standing crowd in one turn of the loop, in the order of arrival.
+    """Reads connections of a standing crowd as they came, ``READINGS_PER_TURN`` in one turn of the loop, or a
+    quarter of them where that is more.
 
     Hundreds of them send at once, and are refused; in one turn that would take so long that whoever was let in, and
     needs several turns to be answered, and whoever asks for the health, would wait for all of them each time.
@@ -251,7 +252,8 @@ class Readings:
             loop.call_soon(self._turn, loop)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        for _ in range(min(READINGS_PER_TURN, len(self.waiting))):
+        waiting = len(self.waiting)
+        for _ in range(min(waiting, max(READINGS_PER_TURN, waiting // 4))):
             self.waiting.popleft().read_now()
         if self.waiting:
             loop.call_soon(self._turn, loop)

@@ -9,8 +9,9 @@ once, input is thrown away for a moment, so that the client can read the answer 
 
 What is unanswered is bounded too, over all connections: a request beyond the bounds is refused with 503 as soon as its
 head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers. A short
-one keeps its connection then, because a new one would cost more than the answer. Where no connection is free, the one
-that has been idle longest makes room.
+one keeps its connection then, because a new one would cost more than the answer; an ordinary one is not even parsed.
+While a crowd stands its connections are read in turns. Where no place for a connection is free, the one that has been
+idle longest makes room; where none is idle, the newcomer may still ask for the health.
 
 Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
 """
@@ -67,6 +68,8 @@ call here and wakes the client twice. Header names are lower-case, one of them i
 the application's own: nothing that a client sent may be in them.
 """
 
+_KEEPS_S = 0.1
+"""A refusal gives its connection the time to keep alive anew, but not more often than this."""
 _HEALTH = b"GET /health"
 _TRACE = b"x-signet-trace-id"
 
@@ -188,6 +191,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unwanted: set[RequestResponseCycle] = set()  # pipelined requests that are not admitted
         self._admitted = True  # the request whose body is arriving, or arrived last
         self._turned_away: RequestResponseCycle | None = None  # what is not admitted, while its body is read past
+        self._kept_since = 0.0  # when the connection was last given the whole time to keep alive, by a refusal
         self._unread: bytes | None = None  # what has arrived and waits for its turn in a crowd
 
     # The connection
@@ -348,8 +352,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         settings.refusals[ErrorCode.BUSY] += 1
         self.transport.write(settings.busy_answer(self.server_state.default_headers))
         self._disarm()
-        self._unset_keepalive_if_required()
-        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        now = self.loop.time()
+        if self.timeout_keep_alive_task is None or now > self._kept_since + _KEEPS_S:
+            self._unset_keepalive_if_required()
+            self._kept_since = now
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
         self._rest()
 
     def _leaves_refusals_unread(self) -> bool:
