@@ -253,7 +253,9 @@ class Readings:
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         waiting = len(self.waiting)
-        for _ in range(min(waiting, max(READINGS_PER_TURN, waiting // 4))):
-            self.waiting.popleft().read_now()
-        if self.waiting:
-            loop.call_soon(self._turn, loop)
+        try:
+            for _ in range(min(waiting, max(READINGS_PER_TURN, waiting // 4))):
+                self.waiting.popleft().read_now()
+        finally:  # whatever is wrong with one of them is not the others' fault
+            if self.waiting:
+                loop.call_soon(self._turn, loop)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from signet_actors.gateway.admission import LARGE_BODY_BYTES, READINGS_PER_TURN, Admission, Admitted, WireLimits
+from signet_actors.gateway.admission import (
+    LARGE_BODY_BYTES,
+    READINGS_PER_TURN,
+    Admission,
+    Admitted,
+    Readings,
+    WireLimits,
+)
 from signet_actors.gateway.plain_request import is_plain_request
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.server import ACCEPTS_PER_TURN
@@ -650,3 +659,31 @@ def test_two_who_ask_one_after_the_other_are_never_in_each_others_way(tmp_path: 
         for asker in askers:
             asker.join(60)
     assert refused == []
+
+
+def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> None:
+    class Connection:
+        def __init__(self, fault: Exception | None = None) -> None:
+            self.read = False
+            self._fault = fault
+
+        def read_now(self) -> None:
+            self.read = True
+            if self._fault is not None:
+                raise self._fault
+
+    faulty = Connection(OSError("the kernel says no"))
+    crowd = [faulty, *(Connection() for _ in range(3 * READINGS_PER_TURN))]
+    loop = asyncio.new_event_loop()
+    faults: list[object] = []
+    loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+    readings = Readings()
+    for connection in crowd:
+        readings.wait(cast("Any", connection), loop)
+    for _ in range(6):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    loop.close()
+    assert [type(fault) for fault in faults] == [OSError]
+    assert all(connection.read for connection in crowd)
+    assert not readings.waiting
