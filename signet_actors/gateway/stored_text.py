@@ -246,7 +246,7 @@ def raw_frame(row: Vectors) -> bytes:
 
 
 def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | None:
-    if not row.any():
+    if not row.dot(row):  # a unit vector, or none
         return None
     frames.append(raw_frame(row))
     return Vector(model=embedder.model, dimensions=embedder.dimensions, frame=len(frames) - 1)
