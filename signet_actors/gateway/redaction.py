@@ -395,8 +395,18 @@ class Redactor:
         then as it will be stored, because blanks and line breaks hide a secret from patterns that the next reader
         of the collapsed text sees. Only where that second look finds something is the collapsed form returned.
         """
+        clean, _, found = self._looked_through(text)
+        return clean, found
+
+    def stored(self, text: str) -> tuple[str, bool]:
+        """What ``cleaned`` returns, in storage form."""
+        _, stored, found = self._looked_through(text)
+        return stored, found
+
+    def _looked_through(self, text: str) -> tuple[str, str, bool]:
+        """``text`` without secrets, the same in storage form, and whether there were any."""
         if text in self._known_clean:
-            return text, False
+            return text, text, False
         clean, count = self.redact(text)
         collapsed = storage_content(clean)
         if collapsed == clean:
@@ -404,9 +414,11 @@ class Redactor:
                 if len(self._known_clean) >= KNOWN_TEXTS:
                     self._known_clean = set()
                 self._known_clean.add(text)
-            return clean, count > 0
+            return clean, clean, count > 0
         again, more = self.redact(collapsed)
-        return (again if more else clean), count + more > 0
+        if not more:
+            return clean, collapsed, count > 0
+        return again, storage_content(again), True
 
 
 def _called_for(text: str, folded: str) -> list[_Rule]:

@@ -129,8 +129,8 @@ class EmbeddedEmbedder:
                 self._known = self._known.with_more(unknown, vectors)
         return total
 
-    def _vectors_of_words(self, words: Sequence[str]) -> list[Vectors]:
-        """The sum of each word's tokens; one gather for all of them."""
+    def _vectors_of_words(self, words: Sequence[str]) -> Vectors:
+        """A row for each word: the sum of its tokens. One gather for all of them."""
         ids: list[int] = []
         ends = [0]
         for word in words:
@@ -138,7 +138,10 @@ class EmbeddedEmbedder:
             ids += [token.id for token in self._model.tokenize(_WORD_MARK + word)]
             ends.append(len(ids))
         rows = self._rows_of_tokens(ids)
-        return [np.add.reduce(rows[begin:end], axis=0) for begin, end in itertools.pairwise(ends)]
+        vectors: Vectors = np.empty((len(words), DIMENSIONS), dtype=np.float32)
+        for vector, (begin, end) in zip(vectors, itertools.pairwise(ends), strict=True):
+            np.add.reduce(rows[begin:end], axis=0, out=vector)
+        return vectors
 
     def _rows_of_tokens(self, ids: Sequence[int]) -> Vectors:
         rows: Vectors = _WIDENED.take(self._table.take(np.asarray(ids, dtype=np.intp), axis=0))
@@ -168,13 +171,16 @@ class _KnownWords:
         total: Vectors = np.add.reduce(self._vectors.take(rows, axis=0), axis=0)
         return total
 
-    def with_more(self, words: Sequence[str], vectors: Sequence[Vectors]) -> _KnownWords:
-        """This table, or the one that replaces it, with ``words``. For one thread at a time."""
+    def with_more(self, words: Sequence[str], vectors: Vectors) -> _KnownWords:
+        """This table, or the one that replaces it, with ``words``, none of which it had when they were looked up; or
+        without them, where another thread was faster with one. For one thread at a time.
+        """
         known = self if len(self.rows) + len(words) <= len(self._vectors) else self._used_most()
-        for word, vector in zip(words, vectors, strict=True):
-            row = len(known.rows)
-            known._vectors[row] = vector
-            known.rows.setdefault(word, row)
+        if known.rows.keys().isdisjoint(words):
+            begin = len(known.rows)
+            end = begin + len(words)
+            known._vectors[begin:end] = vectors
+            known.rows.update(zip(words, range(begin, end), strict=True))
         return known
 
     def _used_most(self) -> _KnownWords:

@@ -435,6 +435,18 @@ def test_prose_in_many_lines_is_returned_as_it_came(redactor: Redactor, sentence
     assert redactor.cleaned(text) == (text, False)
 
 
+TEXTS = [*CLEAN, *(sentence % secret for sentence, secret in SECRETS), "", "  two  blanks ", "a\u00a0b", "\ufeff"]
+
+
+@pytest.mark.parametrize("blank", [" ", "  ", " \n", "\u00a0"])
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_what_is_stored_is_what_was_cleaned_in_storage_form(redactor: Redactor, text: str, blank: str) -> None:
+    text = text.replace(" ", blank)
+    for _ in range(2):
+        clean, found = redactor.cleaned(text)
+        assert redactor.stored(text) == (storage_content(clean), found)
+
+
 def test_a_text_that_was_clean_is_known_and_one_with_a_secret_never_is() -> None:
     redactor = Redactor()
     secret = "token ghp_" + "a1B2" * 9
