@@ -211,6 +211,7 @@ class TestFirstPass:
         monkeypatch.setattr(vector_leg, "_WHOLE_PRODUCT_BELOW", 0)
         monkeypatch.setattr(vector_leg, "_LIKELY_LEAST", 0)
         monkeypatch.setattr(vector_leg, "_LIKELY_PER_HIT", 6)
+        monkeypatch.setattr(vector_leg, "_LIKELY_ONE_IN", 10_000)
         rng = random.Random(3)
         for index in range(400):
             kind = "rule" if index % 10 == 0 else "fact"
@@ -312,10 +313,11 @@ class TestFirstPass:
         other = filled.open_reader()
         (path,) = filled.index_dir.glob("*.vectors") if list(filled.index_dir.glob("*.vectors")) else (None,)
         assert path is None or path.unlink() is None
+        rng = random.Random(5)
         for index in range(300):
-            filled.remember(f"more {index}", vector=[1.0, index / 100])
+            query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            filled.remember(f"more {index}", vector=query)
             if index % 20 == 0:
-                query = [1.0, index / 100]
                 seq = filled.value("SELECT max(seq) FROM memories")
                 assert self.nearest(filled.reader, query, 5)[0] == seq
                 assert self.nearest(other, query, 5)[0] == seq

@@ -32,9 +32,10 @@ _GATHER_BELOW = 0.25
 """Where fewer of the rows are admitted, theirs alone are picked out of the matrix."""
 _WHOLE_PRODUCT_BELOW = 16_384
 """Up to so many records the product with all of them is quicker than picking candidates."""
-_LIKELY_LEAST = 400
+_LIKELY_LEAST = 200
 _LIKELY_PER_HIT = 10
-_COARSE_PER_LIKELY = 4
+_LIKELY_ONE_IN = 500  # of the admitted: the more there are, the more stand between those that are near
+_COARSE_PER_LIKELY = 3
 """How many candidates the signs choose: see ``sign_codes`` for what they then hold."""
 _CENTRE_OF = 16_384
 """So many records, the first, say where the vectors' centre is: every searcher of a file has the same."""
@@ -99,7 +100,7 @@ class VectorLeg:
         if not count:
             return NO_HITS
         if self._codes is not None:
-            likely = _LIKELY_LEAST + _LIKELY_PER_HIT * pool
+            likely = _LIKELY_LEAST + _LIKELY_PER_HIT * pool + count // _LIKELY_ONE_IN
             rows = self._codes.likely(query, valid, likely, coarse=_COARSE_PER_LIKELY * likely)
             cosines = self._products(rows, query)
         else:
