@@ -290,6 +290,29 @@ class TestFirstPass:
         assert len(self.nearest(filled.reader, [1.0, 1.0], 5)) == 5
         assert max(compared) == 30
 
+    def test_a_file_that_grows_fourfold_gets_a_new_centre_and_forgets_no_vector(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(vector_leg, "_CENTRE_OF", 16)
+        rng = random.Random(6)
+        with filled.reader.view() as view:
+            filled.reader.follow(view)
+            leg = filled.reader.leg(view, MODEL, DIMENSIONS)
+        assert leg is not None
+        spans = set()
+        for index in range(700):
+            query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            filled.remember(f"more {index}", vector=query)
+            if index % 50 == 0:
+                assert self.nearest(filled.reader, query, 5)[0] == filled.value("SELECT max(seq) FROM memories")
+                spans.add(leg._centred)
+        assert spans == {256, 1024}
+        shares = []
+        for _ in range(20):
+            query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            shares.append(len(set(self.nearest(filled.reader, query, 20)) & set(self.truth(filled, query, 20))) / 20)
+        assert np.mean(shares) >= 0.85  # of 1,100 rows in eight bits
+
     def test_an_older_snapshot_keeps_the_vectors_that_were_current_in_it(self, filled: StoreRoom) -> None:
         memory = filled.remember("near", vector=[1.0, 1.0])
         assert self.nearest(filled.reader, [1.0, 1.0], 3)[0] == 401  # the shared file holds the first vector

@@ -33,12 +33,12 @@ _GATHER_BELOW = 0.25
 _WHOLE_PRODUCT_BELOW = 16_384
 """Up to so many records the product with all of them is quicker than picking candidates."""
 _LIKELY_LEAST = 200
-_LIKELY_PER_HIT = 10
+_LIKELY_PER_HIT = 6
 _LIKELY_ONE_IN = 500  # of the admitted: the more there are, the more stand between those that are near
-_COARSE_PER_LIKELY = 3
+_COARSE_PER_LIKELY = 4
 """How many candidates the signs choose: see ``sign_codes`` for what they then hold."""
 _CENTRE_OF = 16_384
-"""So many records, the first, say where the vectors' centre is: every searcher of a file has the same."""
+"""So many records say where the vectors' centre is, chosen anew whenever the file has grown fourfold."""
 _AT_ONCE = 16_384
 
 
@@ -69,7 +69,7 @@ class VectorLeg:
         self._position: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._recorded: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._codes: SignCodes | None = None  # once there are so many records that they are of use
-        self._coded = 0
+        self._coded = self._centred = 0
         self._current: Mask = np.zeros(0, np.bool_)
 
     def follow(self, view: Snapshot, columns: MemoryColumns, *, max_rows: int = FOLLOW_ROWS) -> None:
@@ -154,9 +154,13 @@ class VectorLeg:
 
     def _encode(self) -> None:
         """The signs of every placed record are known."""
-        matrix = self.matrix
-        if self._codes is None:
-            self._codes = SignCodes(matrix.vectors[:_CENTRE_OF].mean(axis=0))
+        matrix, span = self.matrix, _CENTRE_OF
+        while 4 * span <= self._placed:
+            span *= 4
+        if self._codes is None or span != self._centred:
+            # Evenly out of the first so many, so that every searcher of the file has the same.
+            self._codes = SignCodes(matrix.vectors[: span : span // _CENTRE_OF].mean(axis=0))
+            self._centred, self._coded = span, 0
         while self._coded < self._placed:
             stop = min(self._placed, self._coded + _AT_ONCE)
             self._codes.put(matrix.numbers(self._coded, stop)[1], matrix.vectors[self._coded : stop])
