@@ -63,19 +63,24 @@ def read_json(answer: str | bytes, keys: tuple[str, ...] = ()) -> LlmOutput:
     """The object or array that ``answer`` means, out of thoughts, code fences and prose.
 
     ``keys`` are the members that the wanted object has: of several documents in one answer those that have one are
-    taken, the later one's members where both have them, so that an example or a draft loses against the answer.
-    Objects one after the other without such members are read as one array.
+    taken, and where two have the same, only the later: an example or a draft loses against the answer, and lends it
+    nothing. Objects one after the other without such members are read as one array.
     """
     text = _text_of(answer)
-    for encoding in range(_MAX_ENCODINGS):
-        output = _read(text, keys)
-        if encoding:
+    best = _NOTHING
+    for encodings in range(_MAX_ENCODINGS):
+        whole = _whole(text)
+        output = whole or _read(text, keys)
+        if encodings and output.found:
             output = _also(output, "double_encoding")
+        best = output if output.found else best
+        if whole or _has(output.value, keys) or (output.value and not output.repairs):
+            break
         inner = _encoded(text)
-        if inner is None or output.found:
-            return output
+        if inner is None:
+            break
         text = inner
-    return _NOTHING
+    return best
 
 
 def _text_of(answer: str | bytes) -> str:
@@ -99,9 +104,11 @@ def _encoded(text: str) -> str | None:
 
 
 def _also(output: LlmOutput, kind: str) -> LlmOutput:
-    if not output.found:
-        return output
     return LlmOutput(output.value, True, output.repaired + 1, output.dropped, (kind, *output.repairs))
+
+
+def _has(value: object, keys: tuple[str, ...]) -> bool:
+    return isinstance(value, dict) and any(key in value for key in keys)
 
 
 def _refuse_constant(name: str) -> object:
@@ -131,9 +138,6 @@ class _Found:
         self.repairs = repairs
         self.dropped = dropped
 
-    def has(self, keys: tuple[str, ...]) -> bool:
-        return isinstance(self.value, dict) and any(key in self.value for key in keys)
-
 
 def _behind_thoughts(text: str, at: int) -> int:
     """The place behind the thoughts whose opening tag stands at ``at``; the end of ``text`` where they never end."""
@@ -160,12 +164,15 @@ def _without_leading_thoughts(text: str) -> str:
     return text[at:]
 
 
+def _whole(text: str) -> LlmOutput | None:
+    """The commonest answer of all, nothing but JSON; its strings may speak of thoughts and fences."""
+    if text[:1] not in ("{", "["):
+        return None
+    whole = _strictly(text[:_MAX_DOCUMENT_CHARS], 0)
+    return LlmOutput(whole[0], True) if whole is not None and not text[whole[1] :].strip() else None
+
+
 def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
-    if text[:1] in ("{", "["):
-        # The commonest answer of all; also JSON whose strings speak of thoughts and fences.
-        whole = _strictly(text[:_MAX_DOCUMENT_CHARS], 0)
-        if whole is not None and not text[whole[1] :].strip():
-            return LlmOutput(whole[0], True)
     text = _without_leading_thoughts(text)
     found: list[_Found] = []
     steps = _Steps()
@@ -193,7 +200,7 @@ def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
             continue
         found.append(document)
         # What ran to the end without being what was wanted may have swallowed it: look inside.
-        at = begin + 1 if reader.cut_off and keys and not document.has(keys) else max(reader.at, begin + 1)
+        at = begin + 1 if reader.cut_off and keys and not _has(document.value, keys) else max(reader.at, begin + 1)
     return _chosen(found, keys)
 
 
@@ -206,13 +213,17 @@ def _strictly(text: str, at: int, end: int | None = None) -> tuple[object, int] 
 
 
 def _chosen(found: list[_Found], keys: tuple[str, ...]) -> LlmOutput:
-    wanted = [document for document in found if document.has(keys)]
+    wanted = [document for document in found if _has(document.value, keys)]
     if wanted:
         merged: dict[Any, object] = {}
+        parts: list[_Found] = []
         for document in wanted:
             if isinstance(document.value, dict):
+                if any(key in merged and key in document.value for key in keys):
+                    merged, parts = {}, []
                 merged.update(document.value)
-        return _output(merged, wanted)
+                parts.append(document)
+        return _output(merged, parts)
     arrays = [d for d in found if isinstance(d.value, list) and any(isinstance(i, dict | str) for i in d.value)]
     if arrays:
         return _output(arrays[-1].value, arrays[-1:])
@@ -292,10 +303,10 @@ _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '
 
 # What may follow the quote that ends a string; any other quote inside of one was left unescaped. Each looks at most
 # some 150 characters ahead.
-_AFTER_KEY = re.compile(r"\s{0,40}(?:[:=]|\Z)")
+_AFTER_KEY = re.compile(r"\s{0,40}(?:[:=]|\Z|(?<=\s)[\"'\u201c\[{])")
 _AFTER_MEMBER = re.compile(
     r"""\s{0,40}(?:
-            [}\]] | \Z | `{3} | // | /\*
+            [}\]] | \Z | `{3} | // | /\* | ;\s{0,9}["'}\]]
           | ,\s{0,40}(?:
                 [}\]{,] | \Z | // | /\* | \#
               | ["'\u201c](?:[^"'\u201d\n]{0,64}(?:["'\u201d]\s{0,8}[:=]|\Z)|\Z)
@@ -305,7 +316,7 @@ _AFTER_MEMBER = re.compile(
 )
 _AFTER_ITEM = re.compile(
     r"""\s{0,40}(?:
-            [}\]] | \Z | `{3} | // | /\*
+            [}\]] | \Z | `{3} | // | /\* | [;:]
           | ,\s{0,40}(?:["'\u201c\[{\]},] | \Z | // | /\* | \.{3} | [-+\d] | [A-Za-z]{1,20}\s{0,8}[,\]]))
       | \s{1,40}["'](?=\S)""",
     re.VERBOSE,
@@ -512,7 +523,7 @@ class _Reader:
             return True
         if char in _QUOTES:
             text = self._string(_AFTER_MEMBER if frame.is_object else _AFTER_ITEM)
-            if text is not None:
+            if text is not None and not self._is_key_of_parent(text):
                 self._put(frame, text)
             return True
         if char == ",":
@@ -525,13 +536,26 @@ class _Reader:
             return True
         return self._bare_value(frame)
 
+    def _is_key_of_parent(self, text: str) -> bool:
+        """An array's string that a colon follows is a member of the object around it: the array was not closed."""
+        self._skip_space()
+        if self._stack[-1].is_object or len(self._stack) < 2 or not self._text.startswith(":", self.at):
+            return False
+        self._repairs["missing_bracket"] += 1
+        self._stack[-1].after_comma = False
+        self._shut()
+        if self._stack[-1].is_object:
+            self._stack[-1].key = text
+            self._stack[-1].expect = _Expect.COLON
+        return True
+
     def _bare_value(self, frame: _Frame) -> bool:
         """A number, a literal, or a string without quotes."""
         bare = _BARE.match(self._text, self.at)
         if bare is None:
             return self._skip_unreadable(frame)
         word = _TRAILING_COMMENT.split(bare[0], maxsplit=1)[0].strip()
-        if bare.end() >= len(self._text):
+        if bare.end() >= len(self._text) and word not in _LITERALS:
             # Cut off in the middle: 0.9 may have been 0.95.
             self.at = bare.end()
             self._value_was_cut = True

@@ -1,0 +1,319 @@
+"""What the machine itself said is not stored as if the user had said it, and what says nothing is not stored.
+
+Two guards. The echo guard knows what recall puts into a conversation: its marks are cut out of a text before a model
+sees it (``without_injected``), and a fact that only repeats a memory injected lately is turned away (``Injected``),
+word for word or with other small words; a fact that adds a word, a number or a "not" is news and stays. The quality
+gate knows texts that are no facts: questions, prompts, an assistant's courtesies, output of tools.
+
+Every refusal has a code, which the junk-rate metric counts. The rules look at a text's beginning or at marks that no
+sentence holds by accident, because a fact turned away is lost: on clean notes at most one in a hundred may be.
+
+Source: decisions.md 17, 39; wire.md 1.3 (how session-start and recall mark what they inject).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Final
+
+from msgspec import Struct
+
+from signet_actors.domain.extraction.contradiction import syntactic_contradiction
+from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.normalization import content_hash, storage_content
+
+MAX_INJECTED: Final = 500
+"""The latest injected texts that a fact is compared with."""
+
+MIN_NEAR_WORDS: Final = 3
+NEAR_SHARE: Final = 0.75
+
+_READ_CHARS: Final = 4_096
+
+
+class JunkReason(StrEnum):
+    """Why a text was turned away: the label of the junk-rate metric."""
+
+    ECHO_MARKED = "echo_marked"
+    ECHO_EXACT = "echo_exact"
+    ECHO_NEAR = "echo_near"
+    PROMPT_EXAMPLE = "prompt_example"
+    PROMPT_TEMPLATE = "prompt_template"
+    QUESTION = "question"
+    ASSISTANT_BOILERPLATE = "assistant_boilerplate"
+    TOOL_OUTPUT = "tool_output"
+
+
+class Junk(Struct, frozen=True):
+    """A fact that was turned away."""
+
+    fact: Fact
+    reason: JunkReason
+
+
+class Sorted(Struct, frozen=True):
+    """The facts that stay, and those that do not."""
+
+    kept: tuple[Fact, ...]
+    junk: tuple[Junk, ...]
+
+
+PROMPT_EXAMPLES: Final = (
+    "The homelab uses Traefik instead of Caddy because Caddy kept losing its certificates.",
+    "Noor prefers four spaces over tabs for indentation.",
+    "The site is released by running make publish from the release branch.",
+)
+"""The facts of the extraction prompt's examples, which small models copy. A test compares them with the prompt."""
+
+# What marks text that the daemon injected. Each is more than a word, so that notes about this program may name them.
+_MARK = re.compile(
+    r"""\[signet:recall\s\| | \[memory\sactive\s\| | \[since\slast\ssession:\s | </?memory-feedback>
+      | ^\#\#\sRelevant\sMemories\s\(auto-loaded | ^\#\#\sRelevant\sEntity\sContext\s*$ | ^\#\#\sSignet\sStatus\s*$
+      | ^\#\#\sSession\sRecovery\sContext\s*$ | ^\#\#\sActive\sConstraints\s*$ | ^\#\#\sActive\sPeer\sSessions\s*$""",
+    re.VERBOSE | re.MULTILINE,
+)
+_FEEDBACK = re.compile(r"<memory-feedback>.{0,20000}?(?:</memory-feedback>|\Z)", re.DOTALL)
+_RECALL_HEAD = re.compile(
+    r"\s*(?:\[signet:recall \||\[memory active \||\[since last session: |## Relevant Memories \(auto-loaded"
+    r"|## Relevant Entity Context\s*$|## Signet Status\s*$|## Active Constraints\s*$|## Active Peer Sessions\s*$"
+    r"|## Session Recovery Context\s*$|# Current Date & Time\s*$|\[END OF SIGNET)"
+)
+_BLOCK_LINE = re.compile(r"\s*(?:[-*\u2022]\s|\d{1,3}[.)]\s|$)|\s{2,}\S")
+
+_SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+")
+_ASKS = re.compile(
+    r"""(?:what|who|where|when|why|how|which)\s(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have)\s
+          (?:the|you|i|we|he|she|they|this|that|these|those|your|my|our|their|it|there)\b
+      | (?:can|could|would|will)\s(?:you|we|i)\b | (?:please|pls)[,\s]+(?:help|explain|show|tell|write|fix|give
+          |check)\b
+      | (?:tell|show|give)\sme\b | do\syou\s(?:know|remember|have|think)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_PROMPT = re.compile(
+    r"""(?:\#+\s*)?(?:system\sprompt|system|instructions?|human|assistant|user)\s*:\s*(?:you\sare|your\stask
+          |please|ignore)\b
+      | you\sare\s(?:a|an|the|now)\s[^.\n]{0,60}\b(?:assistant|chatbot|language\smodel|ai|agent|expert|bot|engine)\b
+      | your\s(?:task|job|role|goal)\sis\sto\b | act\sas\s(?:a|an)\s | pretend\s(?:that\s)?you\sare\b
+      | (?:please\s)?(?:ignore|disregard|forget)\s(?:all\s|any\s|the\s|your\s)*(?:previous|prior|above|earlier)\b
+      | (?:return|respond|reply|answer|output)\s(?:with\s)?only\s(?:one\s|a\s|the\s|with\s|in\s|valid\s)*(?:json
+          |yaml|xml|markdown|object|array)\b
+      | (?:return|respond|reply)\s(?:with|in)\s(?:only\s|valid\s|a\s|one\s)*json\b
+      | extract\s(?:all\s|the\s|any\s)*(?:facts|entities|memories|key\s(?:facts|points|information))\b
+      | here\s(?:is|are)\sthe\s(?:note|text|conversation|transcript|memory)\sto\b
+      | (?:\[|<|\{\{?)\s*(?:insert|your|enter|add|placeholder|todo|user_?input|fact|content|text
+          |name)\b[^\]>}]{0,40}(?:\]|>|\}\}?)\s*\.?$
+      | (?:fact|memory|candidate|note)\s?\#?\d{0,2}\s?(?:\(\w+\))?:\s*(?:\.{3}|\u2026|<[^>]{0,30}>
+          |\[[^\]]{0,30}\])\s*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CHAT_MARK = re.compile(
+    r"<\|[a-z_]{2,30}\|>|\[/?INST\]|<</?SYS>>|^<(?:start|end)_of_turn>|^###\s?(?:Instruction|Response)\b",
+    re.MULTILINE,
+)
+_COURTESY = re.compile(
+    r"""as\san\s(?:ai|artificial\sintelligence|language\smodel|assistant)\b
+      | i(?:['\u2019]m|\sam)\s(?:sorry|afraid|just\san?\sai|an?\sai|unable\sto|here\sto\shelp|happy\sto|glad\sto
+          |ready\sto)\b
+      | i\s(?:apologi[sz]e|cannot\s(?:help|assist|provide|access)|can['\u2019]?t\s(?:help|assist|provide|access)
+          |don['\u2019]?t\shave\saccess)\b
+      | i(?:['\u2019]d|\swould)\s(?:be\s(?:happy|glad)|love)\sto\b
+      | (?:i(?:['\u2019]ll|\swill)|let\sme|let['\u2019]s)\s(?:help\syou|take\sa\slook|start\sby|go\sahead)\b
+      | let\sme\s(?:now\s)?(?:check|look\sat|analy[sz]e|examine|read|explain|summari[sz]e)\b
+      | (?:sure|certainly|absolutely|of\scourse|great|perfect|got\sit|understood|alright|okay|sounds\sgood
+          |no\sproblem)[!.,]\s*(?:$|here|i\b|i['\u2019]|let|this|that|happy|the\sfollowing)
+      | (?:great|good|excellent)\squestion\b | you(?:['\u2019]re|\sare)\s(?:absolutely\sright|right|welcome)\b[!.,]?
+      | (?:thank\syou|thanks)\s(?:for|so\smuch|very\smuch|!)
+      | (?:please\s)?let\sme\sknow\s(?:if|what|how|when|which)\b | (?:i\s)?hope\s(?:this|that|it)\s(?:helps
+          |was\shelpful)\b
+      | (?:is\sthere\sanything|feel\sfree\sto|do\snot\shesitate|happy\sto\shelp)\b
+      | here(?:['\u2019]s|\sis|\sare)\s(?:the|your|a|an|my|some)\s(?:extracted\s|updated\s|requested\s
+          |final\s)*(?:json|facts?|entities|summary|result|output|list|answer|response|analysis)\b
+      | (?:based\son|according\sto)\sthe\s(?:provided|given|above)\s(?:note|text|conversation|context
+          |information|input)\b
+      | (?:the\s)?(?:note|text|conversation|input|message|provided\s\w+)\s(?:does\snot|doesn['\u2019]t|did\snot
+          |contains?\sno|has\sno|is\sempty|is\stoo\sshort)\b[^.]{0,30}\b(?:facts?|information|content|contain
+          |entit\w+|lasting|empty|short)\b
+      | no\s(?:lasting\s|relevant\s|durable\s|extractable\s|new\s|further\s)*(?:facts?|entities
+          |information)\s(?:to|were|was|could|can|found|extracted|present)\b
+      | (?:the\s)?(?:ai|(?:ai\s)?assistant|chatbot)\s(?:is\sready|offered|offers|apologi[sz]ed|acknowledged
+          |greeted|thanked|said\sit|asked\sif|asked\sthe\suser|responded|replied|agreed\sto\shelp|will\shelp
+          |can\shelp|confirmed\sthat\sit)\b
+      | (?:the\s)?user\s(?:said\s(?:hello|hi|thanks|thank)|greeted|thanked|asked\s(?:a\squestion|the\sassistant
+          |for\shelp|me|you)\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_TOOL = re.compile(
+    r"""Traceback\s\(most\srecent\scall\slast\) | at\s[\w$.<>\[\]\s]{1,120}\(.{1,200}:\d+:\d+\)
+      | File\s"[^"\n]{1,200}",\sline\s\d+
+      | diff\s--git\s | @@\s-\d+ | \+\+\+\s[ab]/ | ---\s[ab]/ | index\s[0-9a-f]{7,40}\.\.[0-9a-f]{7,40}
+      | \[?\d{4}-\d\d-\d\d[T\s]\d\d:\d\d(?::\d\d)?\S{0,12}\]?\s+\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR
+          |FATAL|CRITICAL)\b
+      | \[?(?:TRACE|DEBUG|INFO|WARN|ERROR)\]?\s+\d{4}-\d\d-\d\d
+      | npm\s(?:WARN|ERR!|notice) | (?:exit|exited)(?:\swith)?(?:\s(?:status|code))?:?\s*\d{1,3}\.?$
+      | \(?(?:[Pp]rocess|[Cc]ommand)\sexited\swith\s(?:status|code)\s\d+
+          | [-dlbcps][r-][w-][xsS-][r-][w-][xsS-][r-][w-][xtT-]
+      | \$\s[a-z./] | \d{1,3}(?:\.\d{1,3}){3}\s-\s\S{1,40}\s\[ | \d{1,3}%\s?\|
+      | =+\s(?:test\ssession\sstarts|FAILURES|ERRORS|short\stest\ssummary|\d+\s(?:passed|failed)) | (?:PASSED
+          |FAILED|ERROR)\s\S+::\S+
+      | <(?:tool_result|tool_use|function_calls?|function_results?|system-reminder|command-name
+          |local-command-stdout)\b
+      | \{\s*["'][\w$-]{1,60}["']\s*: | \[\s*\{\s*["'][\w$-]{1,60}["']\s*:""",
+    re.VERBOSE,
+)
+_ANSI = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
+_UNBROKEN = re.compile(r"[A-Za-z0-9+/=_-]{160,}")
+_MIN_LETTER_RATIO: Final = 0.25
+
+
+def junk_reason(text: str) -> JunkReason | None:
+    """Why ``text`` is no fact, or None if nothing speaks against it. Reads its first 4,096 characters."""
+    text = text[:_READ_CHARS].strip()
+    if _MARK.search(text):
+        return JunkReason.ECHO_MARKED
+    if _CHAT_MARK.search(text) or _PROMPT.match(text):
+        return JunkReason.PROMPT_TEMPLATE
+    if _TOOL.match(text) or _ANSI.search(text) or _UNBROKEN.search(text) or _wordless(text):
+        return JunkReason.TOOL_OUTPUT
+    if _COURTESY.match(text):
+        return JunkReason.ASSISTANT_BOILERPLATE
+    if _is_question(text):
+        return JunkReason.QUESTION
+    return None
+
+
+def _wordless(text: str) -> bool:
+    """Hardly a letter in it; letters of any script count."""
+    solid = sum(not char.isspace() for char in text)
+    return sum(char.isalpha() for char in text) < solid * _MIN_LETTER_RATIO
+
+
+def _is_question(text: str) -> bool:
+    """Every sentence asks: by its mark, or the only one by its words."""
+    sentences = _SENTENCE_END.split(text)
+    if all(sentence.endswith(("?", "\uff1f")) for sentence in sentences):
+        return True
+    return len(sentences) == 1 and ":" not in text and _ASKS.match(text) is not None
+
+
+def without_injected(text: str) -> tuple[str, int]:
+    """``text`` without the blocks that recall put into it, and how many there were.
+
+    A block is a line that bears one of our marks and the list items, indented and empty lines behind it; a feedback
+    block goes to its closing tag.
+    """
+    if not _MARK.search(text) and "# Current Date & Time" not in text:
+        return text, 0
+    text, count = _FEEDBACK.subn("", text)
+    kept: list[str] = []
+    inside = False
+    for line in text.split("\n"):
+        if _RECALL_HEAD.match(line):
+            inside = True
+            count += 1
+        elif inside and _BLOCK_LINE.match(line):
+            continue
+        else:
+            inside = False
+            kept.append(line)
+    return "\n".join(kept).strip(), count
+
+
+_WORDS = re.compile(r"[^\W_]+(?:['\u2019.\-/:@][^\W_]+)*")
+_SMALL_TEXT: Final = """
+    a an the this that these those it its he she they them his her their i we you my our your me us him
+    is are was were be been being am do does did has have had will would shall should can could may might must
+    of to in at by for with from as into about than then so and or but if also just very too there here who which
+    user users
+"""
+_SMALL_WORDS: Final = frozenset(_SMALL_TEXT.split())
+_ENDINGS: Final = ("ing", "ed", "es", "s")
+
+
+def _telling_words(text: str) -> tuple[str, ...]:
+    """The words of ``text`` that say something, in order, without their endings; negations say something."""
+    words = (word.removesuffix("'s").removesuffix("\u2019s") for word in _WORDS.findall(text.lower()))
+    return tuple(_stem(word) for word in words if word not in _SMALL_WORDS)
+
+
+def _stem(word: str) -> str:
+    """``word`` without its ending, as roughly as comparing takes: prefers, preferred and preferring are one word."""
+    for ending in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if len(stem) >= 3 and stem != word and stem.isalpha():
+            return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem.rstrip("e")
+    return word.rstrip("e") if len(word) > 3 else word
+
+
+class _Known(Struct, frozen=True):
+    content: str
+    words: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+
+
+class Injected:
+    """The memories that were injected lately, ready to be compared with.
+
+    ``source``, the memory that is being read, is none of them, even if recall showed it meanwhile: its own facts are
+    not its echo.
+    """
+
+    def __init__(self, texts: Iterable[str], source: str = "") -> None:
+        source_hash = content_hash(storage_content(source))
+        stored = {content_hash(text): text for text in map(storage_content, texts)}
+        stored.pop(source_hash, None)
+        latest = list(stored.items())[-MAX_INJECTED:]
+        self._hashes = frozenset(hash_ for hash_, _ in latest)
+        self._known = [self._known_text(text[:_READ_CHARS]) for _, text in latest]
+
+    @staticmethod
+    def _known_text(text: str) -> _Known:
+        words = _telling_words(text)
+        return _Known(text, frozenset(words), frozenset(pairwise(words)))
+
+    def echo_reason(self, text: str) -> JunkReason | None:
+        """Whether ``text`` only repeats one of them: exactly, or every telling word of it in much the same order."""
+        stored = storage_content(text)
+        if content_hash(stored) in self._hashes:
+            return JunkReason.ECHO_EXACT
+        words = _telling_words(stored[:_READ_CHARS])
+        distinct = frozenset(words)
+        if len(distinct) < MIN_NEAR_WORDS:
+            return None
+        pairs = frozenset(pairwise(words))
+        for known in self._known:
+            if (
+                distinct <= known.words
+                and len(pairs & known.pairs) >= NEAR_SHARE * len(pairs)
+                and not syntactic_contradiction(stored, known.content)
+            ):
+                return JunkReason.ECHO_NEAR
+        return None
+
+
+NOTHING_INJECTED: Final = Injected(())
+_EXAMPLES: Final = Injected(PROMPT_EXAMPLES)
+
+
+def without_junk(facts: Sequence[Fact], source: str, injected: Injected = NOTHING_INJECTED) -> Sorted:
+    """The facts of the memory ``source`` that are worth keeping, and the others with the reason.
+
+    A fact that repeats an example of our own prompt is turned away unless the memory has its words too.
+    """
+    kept: list[Fact] = []
+    junk: list[Junk] = []
+    own: frozenset[str] | None = None
+    for fact in facts:
+        reason = junk_reason(fact.content) or injected.echo_reason(fact.content)
+        if reason is None and _EXAMPLES.echo_reason(fact.content):
+            own = frozenset(_telling_words(source)) if own is None else own
+            words = frozenset(_telling_words(fact.content))
+            if 2 * len(words & own) < len(words):
+                reason = JunkReason.PROMPT_EXAMPLE
+        if reason is None:
+            kept.append(fact)
+        else:
+            junk.append(Junk(fact, reason))
+    return Sorted(tuple(kept), tuple(junk))

@@ -1,0 +1,161 @@
+"""What recall put in, and what is no fact, is turned away with its reason; what people write down is not."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import signet_actors
+from signet_actors.domain.extraction.echo import (
+    PROMPT_EXAMPLES,
+    Injected,
+    JunkReason,
+    junk_reason,
+    without_injected,
+    without_junk,
+)
+from signet_actors.domain.extraction.facts import Fact
+from tests.support.model_answers import notes
+
+CLEAN = notes("clean_notes.txt")
+JUNK = [line.replace("\\n", "\n").split("|", 1) for line in notes("junk_texts.txt")]
+anything = st.text(st.characters(exclude_categories=()), max_size=300)
+
+
+def fact(content: str) -> Fact:
+    return Fact(content, "fact", 0.9)
+
+
+def test_at_most_one_clean_note_in_a_hundred_is_turned_away() -> None:
+    turned_away = [(note, reason) for note in CLEAN if (reason := junk_reason(note))]
+    assert len(CLEAN) >= 150
+    assert len(turned_away) <= len(CLEAN) / 100, turned_away
+
+
+def test_no_clean_note_is_an_echo_of_another() -> None:
+    halves = (CLEAN[::2], CLEAN[1::2])
+    for half, others in (halves, halves[::-1]):
+        injected = Injected(others)
+        assert [note for note in half if injected.echo_reason(note)] == []
+
+
+@pytest.mark.parametrize(("reason", "text"), JUNK, ids=[text[:40] for _, text in JUNK])
+def test_junk_is_turned_away_with_its_reason(reason: str, text: str) -> None:
+    assert junk_reason(text) == reason
+
+
+def test_every_reason_of_the_quality_gate_has_examples() -> None:
+    shown = Counter(reason for reason, _ in JUNK)
+    compared = {JunkReason.ECHO_EXACT, JunkReason.ECHO_NEAR, JunkReason.PROMPT_EXAMPLE}
+    assert set(shown) == set(JunkReason) - compared
+    assert min(shown.values()) >= 5
+
+
+@given(anything)
+def test_no_text_raises(text: str) -> None:
+    reason = junk_reason(text)
+    assert reason is None or reason in JunkReason
+    Injected([text]).echo_reason(text)
+    without_injected(text)
+
+
+@pytest.mark.parametrize("text", ["a " * 50_000, "<" * 100_000, "(" * 100_000, "at " + "a" * 100_000, "- \n" * 30_000])
+def test_long_texts_are_judged_by_their_beginning(text: str) -> None:
+    began = time.process_time()
+    junk_reason(text)
+    without_injected("[signet:recall |\n" + text)
+    assert time.process_time() - began < 1.0
+
+
+KNOWN = (
+    "Noor prefers four spaces over tabs in the editor.",
+    "The staging database is db-stage-2 and is wiped every Sunday night.",
+    "The cache is enabled in production.",
+    "The team moved from Postgres to SQLite last year.",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (KNOWN[0], JunkReason.ECHO_EXACT),
+        ("noor prefers  four spaces over tabs in the editor!", JunkReason.ECHO_EXACT),
+        ("Noor prefers four spaces over tabs in her editors", JunkReason.ECHO_NEAR),
+        ("Noor preferred four spaces over tabs", JunkReason.ECHO_NEAR),
+        ("The user's staging database is db-stage-2, wiped every Sunday night", JunkReason.ECHO_NEAR),
+        ("Noor prefers two spaces over tabs in the editor.", None),
+        ("The staging database is db-stage-3 and is wiped every Sunday night.", None),
+        ("The staging database is db-stage-2 and is wiped every Monday night.", None),
+        ("The cache is not enabled in production.", None),
+        ("The cache is disabled in production.", None),
+        ("The team moved from SQLite to Postgres last year.", None),
+        ("The team has moved.", None),
+        ("Tabs.", None),
+    ],
+)
+def test_a_repetition_is_an_echo_and_news_is_not(text: str, reason: JunkReason | None) -> None:
+    assert Injected(KNOWN).echo_reason(text) is reason
+
+
+def test_a_memory_that_was_recalled_is_no_echo_of_itself() -> None:
+    assert Injected(KNOWN, source=KNOWN[0]).echo_reason(KNOWN[0]) is None
+
+
+def test_the_latest_five_hundred_injected_texts_count() -> None:
+    texts = [f"Service number {i} listens on port {8000 + i}" for i in range(600)]
+    injected = Injected(texts)
+    assert injected.echo_reason(texts[0]) is None
+    assert injected.echo_reason(texts[599]) is JunkReason.ECHO_EXACT
+
+
+def test_an_example_of_the_prompt_is_turned_away_unless_the_memory_says_it() -> None:
+    copied = fact(PROMPT_EXAMPLES[0])
+    turned_away = without_junk([copied], "Anna likes tea with milk and reads in the evening")
+    assert [junk.reason for junk in turned_away.junk] == [JunkReason.PROMPT_EXAMPLE]
+    said = without_junk([copied], "We use Traefik, not Caddy, in the homelab: Caddy was losing its certificates.")
+    assert said.kept == (copied,)
+
+
+def test_the_examples_are_those_of_the_prompt() -> None:
+    prompt = Path(signet_actors.__file__).parent / "extractor" / "prompts" / "extraction.txt"
+    assert tuple(re.findall(r'"content": "([^".]+\.)"', prompt.read_text(encoding="utf-8"))) == PROMPT_EXAMPLES
+
+
+def test_facts_are_sorted_with_each_reason() -> None:
+    facts = [fact(KNOWN[0]), fact("What is the port of the gateway?"), fact("The gateway listens on port 3850")]
+    result = without_junk(facts, "a note", Injected(KNOWN))
+    assert result.kept == (facts[2],)
+    assert [(junk.fact, junk.reason) for junk in result.junk] == [
+        (facts[0], JunkReason.ECHO_EXACT),
+        (facts[1], JunkReason.QUESTION),
+    ]
+
+
+def test_injected_blocks_are_cut_out_of_a_text() -> None:
+    text = (
+        "User: which port?\n"
+        '[signet:recall | query="port" | results=2 | engine=hybrid]\n'
+        "- The gateway listens on port 3850 [ops] (Nov 2, 2026)\n"
+        "- The metrics are on port 9090\n"
+        "\n"
+        "<memory-feedback>\nrate these\n</memory-feedback>\n"
+        "Assistant: it is 3850.\n"
+        "# Current Date & Time\n"
+        "\n"
+        "User: then move it to 3851."
+    )
+    assert without_injected(text) == (
+        "User: which port?\nAssistant: it is 3850.\nUser: then move it to 3851.",
+        3,
+    )
+
+
+@pytest.mark.parametrize("note", CLEAN)
+def test_a_text_without_injected_blocks_stays_as_it_is(note: str) -> None:
+    assert without_injected(f"  - {note}\n") == (f"  - {note}\n", 0)

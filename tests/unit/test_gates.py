@@ -1,0 +1,344 @@
+"""Every proposal has one outcome in every mode, and nothing destructive happens that was not allowed."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.gates import (
+    OUTCOME_OF,
+    GateOutcome,
+    Outcome,
+    PipelineFlags,
+    PipelineMode,
+    Reason,
+    Target,
+    changed_by,
+    extracts,
+    gate,
+    gate_approved,
+    history_event,
+    history_metadata,
+    maintenance_runs,
+    pipeline_mode,
+)
+from signet_actors.domain.extraction.proposals import ACTIONS, Action, Proposal
+
+FACT = Fact("The cache holds two thousand rows", "fact", 0.9)
+TARGET = Target("m1", 3, pinned=False, content="The cache holds a thousand rows")
+FULL = PipelineFlags(allow_update_delete=True)
+CONTROLLED = PipelineFlags()
+SHADOW = PipelineFlags(shadow_mode=True, allow_update_delete=True)
+FROZEN = PipelineFlags(mutations_frozen=True, allow_update_delete=True)
+OFF = PipelineFlags(enabled=False)
+
+
+def proposal(
+    action: Action = "update",
+    *,
+    fact: Fact = FACT,
+    confidence: float = 0.9,
+    contradicts: bool = False,
+    version: int = 3,
+) -> Proposal:
+    names_target = action in ("update", "delete")
+    return Proposal(
+        action,
+        fact,
+        confidence,
+        "It grew.",
+        target_id="m1" if names_target else None,
+        target_version=version if names_target else None,
+        syntactic_contradiction=contradicts,
+    )
+
+
+# Every reason, and one situation that leads to it: the table of the module has no row that cannot happen.
+SITUATIONS: dict[Reason, GateOutcome] = {
+    Reason.PIPELINE_DISABLED: gate(proposal("add"), OFF),
+    Reason.SHADOW: gate(proposal("add"), SHADOW),
+    Reason.FROZEN: gate(proposal("add"), FROZEN),
+    Reason.ALREADY_COVERED: gate(proposal("none"), CONTROLLED),
+    Reason.LOW_FACT_CONFIDENCE: gate(proposal("add", fact=Fact(FACT.content, "fact", 0.69)), CONTROLLED),
+    Reason.EMPTY_FACT_CONTENT: gate(proposal("add", fact=Fact("..........!!", "fact", 0.9)), CONTROLLED),
+    Reason.DUPLICATE_CONTENT: gate(proposal("add"), CONTROLLED, duplicate_of="m7"),
+    Reason.DESTRUCTIVE_MUTATIONS_DISABLED: gate(proposal(), CONTROLLED, target=TARGET),
+    Reason.AUTONOMOUS_FROZEN: gate(
+        proposal(), PipelineFlags(allow_update_delete=True, autonomous_frozen=True), target=TARGET
+    ),
+    Reason.LOW_DECISION_CONFIDENCE: gate(proposal("delete", confidence=0.5), FULL, target=TARGET),
+    Reason.TARGET_GONE: gate(proposal(), FULL, target=None),
+    Reason.PINNED: gate(proposal(), FULL, target=msgspec.structs.replace(TARGET, pinned=True)),
+    Reason.VERSION_CONFLICT: gate(proposal(version=2), FULL, target=TARGET),
+    Reason.UNCHANGED: gate(proposal(), FULL, target=TARGET, duplicate_of="m1"),
+    Reason.CONTRADICTION: gate(proposal(contradicts=True), FULL, target=TARGET),
+}
+
+# The words of the documents, and those that they ask for without giving one.
+DOCUMENTED = {"low_fact_confidence", "empty_fact_content", "destructive_mutations_disabled"}
+REASON_WORDS = DOCUMENTED | {
+    "pipeline_disabled",
+    "shadow",
+    "frozen",
+    "already_covered",
+    "duplicate_content",
+    "autonomous_frozen",
+    "low_decision_confidence",
+    "target_gone",
+    "pinned",
+    "version_conflict",
+    "unchanged",
+    "contradiction",
+}
+
+
+def test_the_reasons_are_the_documented_words() -> None:
+    assert {reason.value for reason in Reason} == REASON_WORDS
+    assert set(OUTCOME_OF) == set(Reason)
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_each_reason_is_given_in_its_situation(reason: Reason) -> None:
+    outcome = SITUATIONS[reason]
+    assert (outcome.reason, outcome.outcome) == (reason, OUTCOME_OF[reason])
+    assert not outcome.changes
+
+
+def test_the_outcomes_are_the_agreed_words() -> None:
+    words = "created deduped skipped recorded blocked review updated deleted approved rejected undone"
+    assert {outcome.value for outcome in Outcome} == set(words.split())
+
+
+@pytest.mark.parametrize(
+    ("flags", "mode"),
+    [
+        (PipelineFlags(), PipelineMode.CONTROLLED_WRITE),
+        (FULL, PipelineMode.FULL),
+        (SHADOW, PipelineMode.SHADOW),
+        (FROZEN, PipelineMode.FROZEN),
+        (PipelineFlags(shadow_mode=True, mutations_frozen=True), PipelineMode.FROZEN),
+        (PipelineFlags(allow_update_delete=True, autonomous_frozen=True), PipelineMode.CONTROLLED_WRITE),
+        (PipelineFlags(allow_update_delete=True, autonomous_enabled=False), PipelineMode.FULL),
+        (OFF, PipelineMode.OFF),
+        (PipelineFlags(enabled=False, shadow_mode=True, mutations_frozen=True), PipelineMode.OFF),
+    ],
+)
+def test_the_flags_make_the_mode(flags: PipelineFlags, mode: PipelineMode) -> None:
+    assert pipeline_mode(flags) is mode
+    assert extracts(mode) is (mode is not PipelineMode.OFF)
+
+
+@pytest.mark.parametrize(
+    ("flags", "runs"),
+    [
+        (PipelineFlags(), True),
+        (PipelineFlags(autonomous_frozen=True), False),
+        (PipelineFlags(autonomous_enabled=False), False),
+        (OFF, False),
+    ],
+)
+def test_the_maintenance_worker_runs_unless_it_is_off_or_frozen(flags: PipelineFlags, runs: bool) -> None:
+    assert maintenance_runs(flags) is runs
+
+
+@pytest.mark.parametrize("flags", [CONTROLLED, FULL])
+def test_a_new_fact_is_created(flags: PipelineFlags) -> None:
+    assert gate(proposal("add"), flags) == GateOutcome(Outcome.CREATED)
+
+
+def test_an_allowed_update_and_deletion_are_made() -> None:
+    assert gate(proposal("update"), FULL, target=TARGET) == GateOutcome(Outcome.UPDATED)
+    assert gate(proposal("delete"), FULL, target=TARGET) == GateOutcome(Outcome.DELETED)
+
+
+def test_a_duplicate_names_the_memory_that_says_it() -> None:
+    assert gate(proposal("add"), FULL, duplicate_of="m7").existing_id == "m7"
+    assert gate(proposal("update"), FULL, target=TARGET, duplicate_of="m7").outcome is Outcome.DEDUPED
+
+
+@pytest.mark.parametrize("semantic", [True, False, None])
+def test_what_a_model_calls_a_contradiction_waits_for_a_person(semantic: bool | None) -> None:
+    asked = msgspec.structs.replace(proposal(), semantic_contradiction=semantic)
+    outcome = gate(asked, FULL, target=TARGET)
+    assert outcome.outcome is (Outcome.REVIEW if semantic else Outcome.UPDATED)
+    assert outcome.review_needed is bool(semantic)
+
+
+def test_a_blocked_contradiction_is_flagged_for_review() -> None:
+    assert gate(proposal(contradicts=True), CONTROLLED, target=TARGET).review_needed
+    assert not gate(proposal(), CONTROLLED, target=TARGET).review_needed
+    assert gate(proposal("delete", contradicts=True), SHADOW, target=TARGET).review_needed
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 0.9, 1.0])
+def test_the_threshold_is_the_configured_one(threshold: float) -> None:
+    outcome = gate(proposal("add"), CONTROLLED, min_confidence=threshold)
+    assert outcome.changes is (threshold <= 0.9)
+
+
+@pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        (
+            gate(proposal("add", fact=Fact("...", "fact", 0.1)), FULL, duplicate_of="m7"),
+            Reason.LOW_FACT_CONFIDENCE,
+        ),
+        (gate(proposal("add", fact=Fact("...", "fact", 0.9)), FULL, duplicate_of="m7"), Reason.EMPTY_FACT_CONTENT),
+        (
+            gate(proposal(version=1, contradicts=True), FULL, target=Target("m1", 3, pinned=True, content="")),
+            Reason.PINNED,
+        ),
+        (gate(proposal(version=1, contradicts=True), FULL, target=TARGET), Reason.VERSION_CONFLICT),
+        (gate(proposal(confidence=0.1, contradicts=True), FULL, target=TARGET), Reason.LOW_DECISION_CONFIDENCE),
+        (gate(proposal(contradicts=True), FULL, target=TARGET, duplicate_of="m7"), Reason.DUPLICATE_CONTENT),
+    ],
+)
+def test_the_first_closed_gate_decides(first: GateOutcome, later: Reason) -> None:
+    assert first.reason is later
+
+
+def test_a_target_that_is_another_memory_counts_as_gone() -> None:
+    assert gate(proposal(), FULL, target=Target("m2", 3, pinned=False, content="")).reason is Reason.TARGET_GONE
+
+
+@pytest.mark.parametrize("action", ["update", "delete"])
+def test_a_person_may_approve_what_was_flagged_blocked_or_unsure(action: Action) -> None:
+    unsure = proposal(action, fact=Fact(FACT.content, "fact", 0.1), confidence=0.1, contradicts=True)
+    for flags in (FULL, CONTROLLED, SHADOW, OFF):
+        assert gate_approved(unsure, flags, target=TARGET).changes
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (gate_approved(proposal(), FROZEN, target=TARGET), Reason.FROZEN),
+        (gate_approved(proposal(), FULL, target=Target("m1", 3, pinned=True, content="")), Reason.PINNED),
+        (gate_approved(proposal(version=2), FULL, target=TARGET), Reason.VERSION_CONFLICT),
+        (gate_approved(proposal(), FULL, target=None), Reason.TARGET_GONE),
+        (gate_approved(proposal(), FULL, target=TARGET, duplicate_of="m7"), Reason.DUPLICATE_CONTENT),
+        (gate_approved(proposal("none"), FULL, target=None), Reason.ALREADY_COVERED),
+    ],
+)
+def test_an_approval_stops_where_the_memory_or_the_store_says_no(outcome: GateOutcome, reason: Reason) -> None:
+    assert outcome.reason is reason
+
+
+def test_an_approved_addition_is_created() -> None:
+    assert gate_approved(proposal("add"), CONTROLLED, target=None) == GateOutcome(Outcome.CREATED)
+
+
+booleans = st.booleans()
+flag_sets = st.builds(PipelineFlags, booleans, booleans, booleans, booleans, booleans, booleans)
+targets = st.none() | st.builds(Target, st.sampled_from(["m1", "m2"]), st.integers(2, 4), booleans, st.text(max_size=5))
+confidences = st.floats(0, 1) | st.just(float("nan"))
+
+
+@given(
+    st.sampled_from(ACTIONS),
+    flag_sets,
+    targets,
+    confidences,
+    confidences,
+    booleans,
+    st.sampled_from([None, "m1", "m7"]),
+)
+def test_nothing_is_destroyed_against_a_gate(
+    action: Action,
+    flags: PipelineFlags,
+    target: Target | None,
+    fact_confidence: float,
+    confidence: float,
+    contradicts: bool,
+    duplicate_of: str | None,
+) -> None:
+    proposed = proposal(
+        action, fact=Fact(FACT.content, "fact", fact_confidence), confidence=confidence, contradicts=contradicts
+    )
+    outcome = gate(proposed, flags, target=target, duplicate_of=duplicate_of)
+    assert (outcome.reason is None) is (outcome.outcome in (Outcome.CREATED, Outcome.UPDATED, Outcome.DELETED))
+    if outcome.reason is not None:
+        assert outcome.outcome is OUTCOME_OF[outcome.reason]
+    if outcome.changes:
+        assert flags.enabled
+        assert not flags.shadow_mode
+        assert not flags.mutations_frozen
+        assert action == "delete" or fact_confidence >= 0.7
+    if outcome.outcome in (Outcome.UPDATED, Outcome.DELETED):
+        assert flags.allow_update_delete
+        assert not flags.autonomous_frozen
+        assert target is not None
+        assert (target.id, target.version, target.pinned) == ("m1", 3, False)
+        assert not contradicts
+        assert confidence >= 0.7
+
+
+@pytest.mark.parametrize(
+    ("flags", "actor"), [(FULL, "pipeline-v2"), (SHADOW, "pipeline-shadow"), (FROZEN, "pipeline-shadow")]
+)
+def test_shadow_records_stand_under_their_own_actor(flags: PipelineFlags, actor: str) -> None:
+    assert changed_by(gate(proposal("add"), flags)) == actor
+
+
+def test_what_changes_nothing_is_a_none_event() -> None:
+    events = {action: history_event(gate(proposal(action), FULL, target=TARGET)) for action in ACTIONS}
+    assert events == {"add": "created", "update": "updated", "delete": "deleted", "none": "none"}
+    assert {history_event(outcome) for outcome in SITUATIONS.values()} == {"none"}
+
+
+def metadata(proposed: Proposal, outcome: GateOutcome) -> dict[str, object]:
+    return history_metadata(
+        proposed,
+        outcome,
+        run_id="r1",
+        source_memory_id="m0",
+        extraction_model="qwen3:4b",
+        fact_count=2,
+        entity_count=1,
+    )
+
+
+def test_history_metadata_reconstructs_the_decision() -> None:
+    assert metadata(proposal(contradicts=True), gate(proposal(contradicts=True), CONTROLLED, target=TARGET)) == {
+        "runId": "r1",
+        "shadow": False,
+        "proposedAction": "update",
+        "outcome": "blocked",
+        "targetMemoryId": "m1",
+        "confidence": 0.9,
+        "decisionReason": "It grew.",
+        "factContent": FACT.content,
+        "factType": "fact",
+        "factConfidence": 0.9,
+        "contradictionRisk": True,
+        "reviewNeeded": True,
+        "sourceMemoryId": "m0",
+        "extractionModel": "qwen3:4b",
+        "factCount": 2,
+        "entityCount": 1,
+        "blockedReason": "destructive_mutations_disabled",
+    }
+
+
+def test_history_metadata_says_why_in_the_documented_keys() -> None:
+    said = {reason: metadata(proposal(), outcome) for reason, outcome in SITUATIONS.items()}
+    for reason, entry in said.items():
+        key = {Outcome.SKIPPED: "skippedReason", Outcome.BLOCKED: "blockedReason"}.get(
+            OUTCOME_OF[reason], "recordedReason"
+        )
+        assert entry[key] == reason.value
+        assert entry["shadow"] is (reason in (Reason.SHADOW, Reason.FROZEN))
+    assert said[Reason.DUPLICATE_CONTENT]["dedupedExistingId"] == "m7"
+    made = metadata(proposal("add"), gate(proposal("add"), FULL))
+    assert not {"skippedReason", "blockedReason", "recordedReason", "dedupedExistingId"} & set(made)
+
+
+def test_every_combination_of_flags_and_actions_has_an_outcome_that_travels() -> None:
+    for bits in itertools.product([False, True], repeat=6):
+        for action in ACTIONS:
+            outcome = gate(proposal(action), PipelineFlags(*bits), target=TARGET)
+            assert msgspec.msgpack.decode(msgspec.msgpack.encode(outcome), type=GateOutcome) == outcome
