@@ -6,8 +6,7 @@ Source: wire.md 1.0 "/api/status", "/api/features"; decisions.md 14, 15.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 import msgspec
 
@@ -16,10 +15,10 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
-from signet_actors.errors import SignetError
+from signet_actors.gateway.glance import ASK_MS, ask_extractor, glance
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
+from signet_actors.protocol.extractor import ExtractorStatus
 from signet_actors.protocol.http.health import (
     ActorReport,
     EmbeddingReport,
@@ -38,9 +37,6 @@ from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
 from signet_actors.runtime.clock import iso
 from signet_actors.runtime.logs import log_path
 
-ASK_MS = 1000
-T = TypeVar("T")
-
 
 async def status(call: Call) -> Reply:
     """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
@@ -48,9 +44,9 @@ async def status(call: Call) -> Reply:
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
-        _ask("searcher", _ask_store(call), notes),
-        _ask("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
-        _ask(
+        glance("searcher", _ask_store(call), notes),
+        glance("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
+        glance(
             "retention", state.bus.ask_retention(GetRetentionStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes
         ),
         ask_extractor(call, notes),
@@ -115,28 +111,6 @@ async def features(call: Call) -> Reply:
 async def _ask_store(call: Call) -> StoreStats:
     answer, _ = await call.state.bus.ask_searcher(GetStoreStats(), trace_id=call.trace_id, timeout_ms=ASK_MS)
     return answer
-
-
-async def _ask(whom: str, question: Awaitable[T], notes: list[str]) -> T | None:
-    try:
-        async with asyncio.timeout(ASK_MS * 1.5 / 1000):
-            return await question
-    except SignetError as error:
-        notes.append(f"{whom}: {error.detail}")
-    except TimeoutError:
-        notes.append(f"{whom}: no answer within {ASK_MS} ms")
-    return None
-
-
-async def ask_extractor(call: Call, notes: list[str]) -> ExtractorStatus | None:
-    """What the extractor says of its jobs and its model; None where it says nothing, or there is none to ask."""
-    child = next((child for child in call.state.bus.tree.children if child.role == "extractor"), None)
-    if child is None or child.state != UP:
-        if child is not None:
-            notes.append(f"extractor: {child.state}")
-        return None
-    question = call.state.bus.ask_extractor(GetExtractorStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS)
-    return await _ask("extractor", question, notes)
 
 
 def waiting_words(jobs: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
