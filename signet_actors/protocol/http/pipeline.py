@@ -285,6 +285,12 @@ class RunReply(msgspec.Struct, frozen=True):
     proposals: list[ProposalReport]
 
 
+class UndoRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who takes it back; ``x-signet-actor`` says the same."""
+
+    changed_by: str | None = None
+
+
 class UndoResult(msgspec.Struct, frozen=True, rename="camel"):
     """One proposal that had changed something. ``status``: undone, or kept for the ``reason``."""
 
