@@ -206,7 +206,7 @@ def test_the_status_tells_every_kind_of_job_with_its_states_ages_and_causes_of_d
     ]
     assert said["lanes"][0]["pausedBecause"] == "ollama is tried again in 9 s"
     assert said["waiting"] == [
-        "4 jobs wait; no attempt is spent, and memories are searchable without. extract: ollama is tried again in 9 s"
+        "3 jobs wait; no attempt is spent, and memories are searchable without. extract: ollama is tried again in 9 s"
     ]
 
 
@@ -266,6 +266,7 @@ def test_a_pipeline_that_is_switched_off_says_so_and_nobody_is_asked_who_is_not_
 
 
 STATS = StoreStats(7, 0, 7, 1, {"pending": 1}, None, 2, 1)
+ONE_WAITS = msgspec.structs.replace(STORE, queues=[KindQueue("extract", pending=1)])
 
 
 @pytest.mark.parametrize(
@@ -284,8 +285,9 @@ STATS = StoreStats(7, 0, 7, 1, {"pending": 1}, None, 2, 1)
 def test_the_daemon_s_status_resolves_the_provider_and_says_in_words_why_jobs_wait(
     api: MemoryApi, model: ModelState, lane: LaneState, effective: str, words: str | None
 ) -> None:
-    api.bus.script[GetStoreStats] = STATS
-    api.bus.script[GetExtractorStatus] = ExtractorStatus("full", model, [lane], {})
+    off = LaneState("prospective_index", 2, 0, "memory.pipelineV2.hints.enabled is false")
+    api.bus.script |= {GetStoreStats: STATS, GetPipelineStatus: ONE_WAITS}
+    api.bus.script[GetExtractorStatus] = ExtractorStatus("full", model, [lane, off], {})
     said = api.request("GET", "/api/status").json
     resolved = model.selection.name
     assert said["providerResolution"]["extraction"] == {
@@ -294,7 +296,9 @@ def test_the_daemon_s_status_resolves_the_provider_and_says_in_words_why_jobs_wa
         "effective": effective,
     }
     assert len(said["waiting"]) == (words is not None)
-    assert words is None or words in said["waiting"][0]
+    if words is not None:
+        assert words in said["waiting"][0]
+        assert "hints" not in said["waiting"][0], "no job waits for what is switched off"
 
 
 def test_the_daemon_s_status_says_that_jobs_wait_for_an_extractor_that_does_not_answer(api: MemoryApi) -> None:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
@@ -17,14 +16,14 @@ from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import InvalidRequest, NotFound
 from signet_actors.gateway.fields import MAX_OFFSET, Fields, read_scope_of
-from signet_actors.gateway.glance import ASK_MS, ask_decider, ask_extractor, glance
+from signet_actors.gateway.glance import ask_decider, ask_extractor, glance
 from signet_actors.gateway.pipeline_figures import junk, named
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.gateway.routes.status import waiting_words
+from signet_actors.gateway.routes.status import ask_queues, waiting_words
 from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.extractor import ExtractorStatus, LaneState
+from signet_actors.protocol.extractor import LaneState
 from signet_actors.protocol.http.pipeline import (
     BudgetReport,
     CallsReport,
@@ -58,16 +57,13 @@ from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs, UndoRun
 from signet_actors.protocol.pipeline_queries import (
     DeadCause,
-    GetPipelineStatus,
     GetRun,
     KindQueue,
     ListRuns,
-    PipelineStatus,
     ProposalRow,
     ProviderUsage,
     RunRow,
 )
-from signet_actors.runtime.clock import iso
 
 MOST_REQUEUED: Final = 50
 """Jobs of one call. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
@@ -89,7 +85,7 @@ async def pipeline_status(call: Call) -> Reply:
     notes: list[str] = []
     now_ms = state.clock.wall_ms()
     store, extractor, decider = await asyncio.gather(
-        glance("searcher", _ask_store(call, now_ms), notes), ask_extractor(call, notes), ask_decider(call, notes)
+        glance("searcher", ask_queues(call), notes), ask_extractor(call, notes), ask_decider(call, notes)
     )
     config = state.config
     mode = pipeline_mode(flags_of(config.memory.pipeline_v2)).value if extractor is None else extractor.mode
@@ -118,7 +114,7 @@ async def pipeline_status(call: Call) -> Reply:
             decisions=None if decider is None else decider.decisions,
             runs=None if store is None else RunCounts(store.runs, store.runs_undone, store.last_run_at),
             reviews_pending=None if store is None else store.reviews_pending,
-            waiting=[] if jobs is None else _waiting(jobs, config, extractor),
+            waiting=waiting_words({queue.kind: queue.pending for queue in jobs or []}, config, extractor),
             notes=notes,
         )
     )
@@ -215,13 +211,6 @@ def _names(body: Mapping[str, Any], name: str, *, most: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(Fields({name: item}).required(name, max_chars=200) for item in value))
 
 
-async def _ask_store(call: Call, now_ms: int) -> PipelineStatus:
-    answer, _ = await call.state.bus.ask_searcher(
-        GetPipelineStatus(now=iso(now_ms)), trace_id=call.trace_id, timeout_ms=ASK_MS
-    )
-    return answer
-
-
 def _workers(children: list[ChildState], mode: str) -> dict[str, WorkerState]:
     up = {child.role for child in children if child.state == UP}
     working = mode != PipelineMode.OFF
@@ -247,10 +236,6 @@ def _all_kinds(jobs: list[KindQueue]) -> QueueCounts:
         completed=sum(queue.completed for queue in jobs),
         dead=sum(queue.dead for queue in jobs),
     )
-
-
-def _waiting(jobs: list[KindQueue], config: Config, extractor: ExtractorStatus | None) -> list[str]:
-    return waiting_words({"pending": sum(queue.pending for queue in jobs)}, config, extractor)
 
 
 def _kind(queue: KindQueue, now_ms: int) -> KindReport:

@@ -31,6 +31,7 @@ from signet_actors.protocol.http.health import (
     StoreReport,
     WriterReport,
 )
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
@@ -51,6 +52,7 @@ async def status(call: Call) -> Reply:
         ),
         ask_extractor(call, notes),
     )
+    waiting = await _waiting(call, stats, extractor, notes)
     children = tree.children
     found = state.readiness()
     config = state.config
@@ -79,7 +81,7 @@ async def status(call: Call) -> Reply:
             retention=_retention(retention),
             jobs=stats.jobs if stats else None,
             oldest_pending_job=stats.oldest_pending_job if stats else None,
-            waiting=waiting_words(stats.jobs, config, extractor) if stats else [],
+            waiting=waiting,
             notes=notes,
             embedding=_embedding(call),
             mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
@@ -113,20 +115,48 @@ async def _ask_store(call: Call) -> StoreStats:
     return answer
 
 
-def waiting_words(jobs: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
-    """Why pending jobs wait, in words; nothing when none does. Source: decisions.md 14."""
-    pending = jobs.get("pending", 0)
-    if not pending:
-        return []
-    count = "1 job waits" if pending == 1 else f"{pending} jobs wait"
-    if not config.memory.pipeline_v2.enabled:
-        return [f"{count}: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"]
+async def _waiting(
+    call: Call, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
+) -> list[str]:
+    """Why jobs wait, in words. Which kinds they are of is asked only when a kind is not worked on."""
+    pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
+    if any(pending.values()) and extractor is not None and any(lane.paused_because for lane in extractor.lanes):
+        told = await glance("searcher", ask_queues(call), notes)
+        pending = {} if told is None else {queue.kind: queue.pending for queue in told.queues}
+    return waiting_words(pending, call.state.config, extractor)
+
+
+async def ask_queues(call: Call) -> PipelineStatus:
+    """What a searcher counts of the pipeline; raises like ``ask_searcher``."""
+    question = GetPipelineStatus(now=iso(call.state.clock.wall_ms()))
+    answer, _ = await call.state.bus.ask_searcher(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
+    return answer
+
+
+def waiting_words(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
+    """Why pending jobs (by kind) wait, in words; nothing where none does, or they only wait for their turn.
+
+    Source: decisions.md 14.
+    """
     if extractor is None:
-        return [f"{count}: the extractor does not answer; memories stay searchable"]
-    paused = [f"{lane.kind}: {lane.paused_because}" for lane in extractor.lanes if lane.paused_because]
+        count = sum(pending.values())
+        if not count:
+            return []
+        if not config.memory.pipeline_v2.enabled:
+            why = "the pipeline is switched off (memory.pipelineV2.enabled)"
+        else:
+            why = "the extractor does not answer"
+        return [f"{_jobs_wait(count)}: {why}; memories stay searchable"]
+    paused = [lane for lane in extractor.lanes if lane.paused_because and pending.get(lane.kind)]
     if not paused:
         return []
-    return [f"{count}; no attempt is spent, and memories are searchable without. {'; '.join(paused)}"]
+    reasons = "; ".join(f"{lane.kind}: {lane.paused_because}" for lane in paused)
+    count = sum(pending[lane.kind] for lane in paused)
+    return [f"{_jobs_wait(count)}; no attempt is spent, and memories are searchable without. {reasons}"]
+
+
+def _jobs_wait(count: int) -> str:
+    return "1 job waits" if count == 1 else f"{count} jobs wait"
 
 
 def _actor(child: ChildState) -> ActorReport:
