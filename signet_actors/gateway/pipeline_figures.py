@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from signet_actors.errors import SignetError
+from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
@@ -71,15 +72,15 @@ class PipelineFigures:
             self._asking = asyncio.create_task(self._ask(bus, clock, trace_id))
 
     async def _ask(self, bus: AsyncBus, clock: Clock, trace_id: str) -> None:
-        roles = {child.role for child in bus.tree.children}
+        up = {child.role for child in bus.tree.children if child.state == UP}
         question = GetPipelineStatus(now=iso(clock.wall_ms()))
         told, self.extractor, self.decider = await asyncio.gather(
             _or_none(bus.ask_searcher(question, trace_id=trace_id, timeout_ms=TIMEOUT_MS)),
             _or_none(bus.ask_extractor(GetExtractorStatus(), trace_id=trace_id, timeout_ms=TIMEOUT_MS))
-            if "extractor" in roles
+            if "extractor" in up
             else _nothing(),
             _or_none(bus.ask_decider(GetDeciderStatus(), trace_id=trace_id, timeout_ms=TIMEOUT_MS))
-            if "decider" in roles
+            if "decider" in up
             else _nothing(),
         )
         if told is not None:  # else the age tells
