@@ -249,8 +249,10 @@ def test_whoever_is_away_is_null_and_named_in_the_notes(api: MemoryApi) -> None:
 def test_a_worker_that_is_not_up_does_not_run(api: MemoryApi) -> None:
     others = [child for child in EVERYBODY_UP if child.role != "decider"]
     api.bus.tree = TreeChanged([*others, ChildState("decider", "decider", RESTARTING, 2, 1, None)])
-    workers = status(api)["workers"]
-    assert (workers["extraction"]["running"], workers["decision"]["running"]) == (True, False)
+    said = status(api)
+    assert (said["workers"]["extraction"], said["workers"]["decision"]) == ({"running": True}, {"running": False})
+    assert said["notes"] == ["decider: restarting"]
+    assert GetDeciderStatus() not in [sent.body for sent in api.bus.asked], "nobody waits for who is not there"
 
 
 def test_a_pipeline_that_is_switched_off_says_so_and_nobody_is_asked_who_is_not_there(tmp_path: Path) -> None:
