@@ -27,7 +27,17 @@ def test_no_seed_breaks_a_promise() -> None:
         assert not run.wrong, story(run)
         answers += run.answers
         lives += run.lives
-    for kind in ("remembered", "ModifyMemory", "ForgetMemory", "RecoverMemory", "refused", "unknown", "fenced"):
+    for kind in (
+        "remembered",
+        "ModifyMemory",
+        "ForgetMemory",
+        "RecoverMemory",
+        "refused",
+        "unknown",
+        "fenced",
+        "applied",
+        "released",
+    ):
         assert answers[kind], f"no run ever saw {kind!r}: the simulation is too kind"
     assert lives > 5 * SEEDS, "hardly anything was ever killed"
 

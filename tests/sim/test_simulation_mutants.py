@@ -24,11 +24,15 @@ Patch = pytest.MonkeyPatch
 def no_fencing(patch: Patch) -> str:
     """A report counts whatever lease it comes with."""
 
-    def held(session: Any, job_id: str, _lease_id: str) -> tuple[int, int, int]:
-        row = session.tx.one("SELECT seq, attempts, max_attempts FROM memory_jobs WHERE id = ?", (job_id,))
-        return int(row[0]), int(row[1]), int(row[2])
+    def held(session: Any, job_id: str, _lease_id: str) -> leases.Held:
+        row = session.tx.one(
+            "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases FROM memory_jobs"
+            " WHERE id = ?",
+            (job_id,),
+        )
+        return leases.Held(*row)
 
-    patch.setattr(leases, "_held", held)
+    patch.setattr(leases, "held", held)
     return "was completed"
 
 

@@ -41,9 +41,9 @@ def configured(
     return msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
 
 
-def add(content: str, *, confidence: float = 0.9, type: str = "fact") -> Proposal:
+def add(content: str, *, confidence: float = 0.9, kind: str = "fact") -> Proposal:
     """A fact that is new."""
-    return Proposal("add", Fact(content, type, confidence), confidence, "nothing says so yet")
+    return Proposal("add", Fact(content, kind, confidence), confidence, "nothing says so yet")
 
 
 def change(

@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
     metadata: Mapping[str, object]
 
 
-_TEXTS = "'$.factContent', '$.decisionReason', '$.before', '$.after'"
+_TEXTS = "'$.factContent', '$.decisionReason'"
 """Where an event's metadata may repeat what a memory says."""
 
 

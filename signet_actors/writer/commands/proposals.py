@@ -27,6 +27,7 @@ from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES, MAX_FACTS
 from signet_actors.domain.extraction.gates import GateOutcome, Outcome, PipelineFlags, PipelineMode, Reason
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, Proposal
+from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import content_hash, storage_content
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.protocol.memories import ReadScope
@@ -118,6 +119,7 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
     except SignetError as lost:
         count(session, {FENCED: 1})
         return Failure(lost.code, lost.detail)
+    leases.expect(job, EXTRACT)
     source = None if job.memory_id is None else memories.by_id(session, job.memory_id)
     if source is None or source.is_deleted:
         leases.end(session, job, GONE)

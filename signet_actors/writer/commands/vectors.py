@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.domain.jobs import EMBED
 from signet_actors.protocol.pipeline import StoreVector, VectorStored
 from signet_actors.protocol.writer import Vector
 from signet_actors.writer.commands import embeddings, leases
@@ -19,6 +20,7 @@ def store(session: Session, command: StoreVector) -> VectorStored:
     A vector of another model stays beside it. Raises ``lease_lost``.
     """
     job = leases.held(session, command.job_id, command.lease_id)
+    leases.expect(job, EMBED)
     stored = job.memory_id is not None and _store(session, job.memory_id, command)
     leases.end(session, job, msgspec.json.encode({"stored": stored}).decode())
     return VectorStored(stored)
