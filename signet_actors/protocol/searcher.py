@@ -40,7 +40,7 @@ class GetCommonWords(Request[CommonWords], frozen=True, tag="searcher.get_common
 
 
 class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One ranked memory. ``source``: hybrid, keyword or vector."""
+    """One ranked memory. ``source``: hybrid, keyword, hint (only a question that it may answer matched) or vector."""
 
     id: str
     content: str
@@ -77,6 +77,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped.
     ``pool``: candidates that each leg contributes (quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none.
+    ``hints``: the questions that memories may answer are searched beside their content. ``rerank_top``: so many of the
+    best are put in order once more by their cosine; 0 = none.
     """
 
     query: str
@@ -89,6 +91,8 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     pool: int = 200
     vector_model: str | None = None
     common_words_version: int = -1
+    hints: bool = False
+    rerank_top: int = 0
 
 
 class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):

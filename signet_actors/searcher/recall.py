@@ -1,4 +1,4 @@
-"""Recall: candidates of two legs, authorised, fused, fetched. The whole recipe on one screen.
+"""Recall: candidates of the legs, authorised, fused, fetched. The whole recipe on one screen.
 
 Source: memory-api.txt "recall"; quality.md rules 1-4 and 7; decisions.md 6-9, 35.
 """
@@ -12,11 +12,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.ranking import fusion
+from signet_actors.domain.ranking import fusion, rerank
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.searcher.columns import Mask
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits
 from signet_actors.searcher.reader import Reader, seq_list
@@ -58,6 +59,9 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     keyword_hits = reader.keyword.search(view, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
     sync_point("searcher.fts_done")
+    if command.hints and reader.hints.follow(view):
+        keyword_hits = reader.hints.merged(view, command.query, allowed, keyword_hits, pool=max(pool, 1))
+        watch.lap("hint_fts")
 
     query = _query_vector(command, frames)
     leg = None if query is None else reader.leg(view, command.vector_model or "", len(query))
@@ -79,12 +83,14 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
             scores = fusion.convex(bm25, cosine, alpha=command.alpha)
         watch.lap("fusion")
 
+    scores = rerank.by_cosine(scores, cosine, top=command.rerank_top)
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _exact_first(view, command, keyword_hits, seqs, scores)
     # Ties go to the newer memory.
     order = np.lexsort((-seqs, -scores))[: command.limit]
-    rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order])
+    by_hint = np.isin(seqs[order], keyword_hits.hinted)
+    rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
     watch.lap("final_rank")
     return Recalled(rows=rows, method=method, timings=watch.stages, common_words=words)
 
@@ -95,7 +101,8 @@ def probe(reader: Reader, view: Snapshot) -> None:
         model, frames = None, []
         if leg is not None:
             model, frames = leg.matrix.model, [np.ones(leg.matrix.dimensions, np.float32).tobytes()]
-        recall(reader, view, Recall(query="are both legs ready?", read=ReadScope(), vector_model=model), frames)
+        query = "are both legs ready?"
+        recall(reader, view, Recall(query=query, read=ReadScope(), vector_model=model, hints=True), frames)
 
 
 def common_words(reader: Reader, view: Snapshot, command: GetCommonWords) -> CommonWords:
@@ -180,6 +187,7 @@ def _fetch(
     scores: npt.NDArray[np.float64],
     bm25: npt.NDArray[np.float64],
     cosine: npt.NDArray[np.float64],
+    by_hint: Mask,
 ) -> list[RecalledRow]:
     """The rows, authorised and filtered once more in SQL before their content is read, in the order of ``seqs``."""
     predicate, bindings = both(readable(view.connection, command.read), matching(command.filters))
@@ -194,14 +202,15 @@ def _fetch(
         )
     }
     rows = []
-    for seq, score, strength, similarity in zip(
-        seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), strict=True
+    for seq, score, strength, similarity, hinted in zip(
+        seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), by_hint.tolist(), strict=True
     ):
         row = found.get(seq)
         if row is None:
             continue
         in_dense = similarity == similarity and similarity > 0  # noqa: PLR0124 - NaN is unequal to itself
-        source = "hybrid" if strength > 0 and in_dense else "keyword" if strength > 0 else "vector"
+        by_words = "hint" if hinted else "keyword"
+        source = "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector"
         rows.append(
             RecalledRow(
                 id=row[1],
