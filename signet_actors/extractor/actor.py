@@ -1,4 +1,5 @@
-"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why.
+"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why
+or wants a recall summed up.
 
 Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18; house.md section 2.
 """
@@ -6,15 +7,23 @@ Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18; house.md section
 from __future__ import annotations
 
 import asyncio
+from typing import assert_never
 
 import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.lane import Lane
+from signet_actors.extractor.summaries import Summaries
 from signet_actors.extractor.workshop import Workshop
 from signet_actors.protocol.decider import DeciderReply
-from signet_actors.protocol.extractor import ExtractorRequest, ExtractorStatus
+from signet_actors.protocol.extractor import (
+    ExtractorRequest,
+    ExtractorStatus,
+    GetExtractorStatus,
+    Summarize,
+    Summarized,
+)
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.providers.llm.chosen import ChosenProvider
 from signet_actors.runtime.async_actor import AsyncActor
@@ -42,6 +51,7 @@ class Extractor:
         extraction = actor.config.memory.pipeline_v2.extraction
         model = ChosenProvider(extraction, actor.clock, actor.log, writer, changed=self._wake)
         self._shop = Workshop(actor, writer, decider, model)
+        self._summaries = Summaries(self._shop)
         self._lanes = [Lane(kind(self._shop), actor, writer) for kind in JOB_KINDS]
         actor.spawn(model.keep())
         for lane in self._lanes:
@@ -55,6 +65,8 @@ class Extractor:
             state = lane.state()
             for name in ("running", "done", "failed", "returned", "fenced"):
                 figures[f"{state.kind}_{name}"] = getattr(state, name)
+        for name in ("made", "empty", "late"):
+            figures[f"summaries_{name}"] = getattr(self._summaries, name)
         return figures
 
     async def reload(self, config: Config) -> None:
@@ -70,10 +82,16 @@ class Extractor:
         for lane in self._lanes:
             lane.wake()
 
-    async def _answer(self, _incoming: Incoming[ExtractorRequest]) -> ExtractorStatus:
-        return ExtractorStatus(
-            mode=self._shop.mode,
-            model=self._shop.model.state(),
-            lanes=[lane.state() for lane in self._lanes],
-            turned_away=dict(self._shop.turned_away),
-        )
+    async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorStatus | Summarized:
+        match incoming.body:
+            case Summarize() as asked:
+                return await self._summaries.of(asked, incoming.header)
+            case GetExtractorStatus():
+                return ExtractorStatus(
+                    mode=self._shop.mode,
+                    model=self._shop.model.state(),
+                    lanes=[lane.state() for lane in self._lanes],
+                    turned_away=dict(self._shop.turned_away),
+                )
+            case _:
+                assert_never(incoming.body)

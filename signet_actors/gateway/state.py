@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
 from signet_actors.gateway.guard import GuardPolicy, guard_policy
+from signet_actors.gateway.rate_window import RateWindows
 from signet_actors.gateway.readiness import Readiness, readiness
 from signet_actors.gateway.request_figures import RequestFigures
 from signet_actors.gateway.store_figures import StoreFigures
@@ -76,6 +77,8 @@ class GatewayState:
     counters: EdgeCounters = field(default_factory=EdgeCounters)
     requests: RequestFigures = field(default_factory=RequestFigures)
     store: StoreFigures = field(default_factory=StoreFigures)
+    rate_windows: RateWindows = field(default_factory=RateWindows)
+    summaries_waiting: int = 0
     wire: ServerSettings | None = None
 
     def __post_init__(self) -> None:

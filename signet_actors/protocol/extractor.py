@@ -1,4 +1,4 @@
-"""The extractor's mailbox: what it works on, what it waits for, and why.
+"""The extractor's mailbox: what it works on, what it waits for, and why; and a question to its model.
 
 Source: memory-pipeline.txt "Worker Model"; decisions.md 14.
 """
@@ -41,5 +41,22 @@ class GetExtractorStatus(Request[ExtractorStatus], frozen=True, tag="extractor.g
     """Ask for the figures."""
 
 
-ExtractorRequest = GetExtractorStatus
-ExtractorReply = ExtractorStatus | Failure
+class Summarized(Message, frozen=True, tag="extractor.summarized"):
+    """A few sentences of ``model``; None where it had nothing to say, or nothing that could be read."""
+
+    summary: str | None
+    model: str
+
+
+class Summarize(Request[Summarized], frozen=True, tag="extractor.summarize"):
+    """Sum up ``texts``, best first, in answer to ``query``: what a recall found, and its caller may therefore read.
+
+    Nothing is stored. The answer comes before the message's deadline or is a ``Failure``.
+    """
+
+    query: str
+    texts: tuple[str, ...]
+
+
+ExtractorRequest = GetExtractorStatus | Summarize
+ExtractorReply = ExtractorStatus | Summarized | Failure

@@ -23,6 +23,7 @@ from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.state import GatewayState
+from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
@@ -95,9 +96,14 @@ class RecordingBus:
     script: dict[type, Script] = field(default_factory=dict)
     asked: list[Sent] = field(default_factory=list)
     told: list[Any] = field(default_factory=list)
+    tree: TreeChanged = TreeChanged([ChildState("extractor", "extractor", UP, 1, 0, 1)])
 
     async def ask_writer(self, request: Any, *, trace_id: str, timeout_ms: int | None = None, frames: Any = ()) -> Any:
         return self._answer(request, frames)
+
+    async def ask_extractor(self, request: Any, *, trace_id: str, timeout_ms: int) -> Any:
+        self.patience_ms = timeout_ms
+        return self._answer(request, ())
 
     async def ask_searcher(
         self, request: Any, *, trace_id: str, timeout_ms: int | None = None, frames: Any = ()

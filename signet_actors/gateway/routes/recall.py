@@ -9,7 +9,7 @@ object is a filter on the captured facet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, joined_tags, j
 from signet_actors.gateway.query_embedding import query_vector
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, FILTER_PARAMETERS, PROBLEMS
+from signet_actors.gateway.summary_card import beside, summary_card
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.recall import (
     Aggregate,
@@ -115,7 +116,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     started = clock.monotonic_ns()
     vector = await query_vector(state, wish.query, wish.read, wish.filters.project, trace_id=call.trace_id)
     embedded = clock.monotonic_ns()
-    search_config = state.config.search
+    search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
     found, _ = await state.bus.ask_searcher(
         Recall(
             query=wish.query,
@@ -128,6 +129,8 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
             pool=search_config.pool,
             vector_model=vector.model,
             common_words_version=vector.common_words_version,
+            hints=pipeline.hints.enabled,
+            rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
         ),
         trace_id=call.trace_id,
         frames=() if vector.frame is None else (vector.frame,),
@@ -135,13 +138,18 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     answered = clock.monotonic_ns()
     if found.common_words is not None:
         state.common_words.learn(wish.read, wish.filters.project, found.common_words)
-    rows = [] if wish.aggregate else found.rows
+    rows: Sequence[RecalledRow] = [] if wish.aggregate else found.rows
+    card = await summary_card(call, wish.query, wish.limit, rows, spent_ms=(answered - started) // 1_000_000)
+    if card is not None:
+        rows = beside(rows, wish.limit)
     _touch(call, rows)
-    cut = state.config.memory.pipeline_v2.guardrails.recall_truncate_chars
-    results = [_result(row, cut) for row in rows]
+    results = [] if card is None else [card]
+    results += [_result(row, pipeline.guardrails.recall_truncate_chars) for row in rows]
     stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
     stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
+    if pipeline.reranker.use_extraction_model:
+        stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
     return Reply(
         RecallReply(
             results=results,
@@ -149,7 +157,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
             method=found.method,
             meta=RecallMeta(
                 total_returned=len(results),
-                has_supplementary=False,
+                has_supplementary=card is not None,
                 no_hits=not results,
                 timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
                 dedupe=Dedupe(),
@@ -160,7 +168,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     )
 
 
-def _touch(call: Call, rows: list[RecalledRow]) -> None:
+def _touch(call: Call, rows: Sequence[RecalledRow]) -> None:
     config = call.state.config
     ids = tuple(row.id for row in rows[: config.gateway.touch_limit])
     if ids and not config.memory.pipeline_v2.mutations_frozen:

@@ -35,9 +35,7 @@ _ROWS = (
     "SELECT h.seq, h.memory_seq, d.sz FROM memory_hints h LEFT JOIN memory_hints_fts_docsize d ON d.id = h.seq"
     f" WHERE h.seq > ? ORDER BY h.seq LIMIT {_BATCH}"
 )
-_MATCH = (
-    "SELECT group_concat(rowid) FROM (SELECT rowid FROM memory_hints_fts WHERE memory_hints_fts MATCH ? LIMIT ?)"
-)
+_MATCH = "SELECT group_concat(rowid) FROM (SELECT rowid FROM memory_hints_fts WHERE memory_hints_fts MATCH ? LIMIT ?)"
 
 
 class HintsLeg:
