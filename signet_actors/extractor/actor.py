@@ -13,6 +13,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.extractor.jobs import JOB_KINDS
+from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.lane import Lane
 from signet_actors.extractor.summaries import Summaries
 from signet_actors.extractor.workshop import Workshop
@@ -52,7 +53,9 @@ class Extractor:
         model = ChosenProvider(extraction, actor.clock, actor.log, writer, changed=self._wake)
         self._shop = Workshop(actor, writer, decider, model)
         self._summaries = Summaries(self._shop)
-        self._lanes = [Lane(kind(self._shop), actor, writer) for kind in JOB_KINDS]
+        kinds = [kind(self._shop) for kind in JOB_KINDS]
+        (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
+        self._lanes = [Lane(kind, actor, writer) for kind in kinds]
         actor.spawn(model.keep())
         for lane in self._lanes:
             lane.start()
@@ -71,6 +74,7 @@ class Extractor:
 
     async def reload(self, config: Config) -> None:
         self._shop.reconfigure(config)
+        self._embed.reconfigured()
         self._wake()
 
     async def drain(self, grace_s: float) -> None:
@@ -92,6 +96,7 @@ class Extractor:
                     model=self._shop.model.state(),
                     lanes=[lane.state() for lane in self._lanes],
                     turned_away=dict(self._shop.turned_away),
+                    tracker=self._embed.tracker(),
                 )
             case _:
                 assert_never(incoming.body)

@@ -28,6 +28,19 @@ class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
     fenced: int = 0
 
 
+class TrackerState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The making of missing and stale vectors, since this life began.
+
+    ``processed`` and ``failed`` count memories, ``skipped_cycles`` pauses because the provider was away.
+    """
+
+    running: bool = False
+    processed: int = 0
+    failed: int = 0
+    skipped_cycles: int = 0
+    last_cycle_at: str | None = None
+
+
 class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
     """``mode`` of the pipeline: off, shadow, frozen, controlled_write or full."""
 
@@ -35,6 +48,7 @@ class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
     model: ModelState
     lanes: list[LaneState]
     turned_away: dict[str, int]
+    tracker: TrackerState = TrackerState()
 
 
 class GetExtractorStatus(Request[ExtractorStatus], frozen=True, tag="extractor.get_status"):

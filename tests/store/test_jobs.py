@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,19 @@ def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
     assert (len(answer.requeued), answer.more) == (3, False)
 
 
+def embedded_by(model: str, dimensions: int = DIMENSIONS) -> Config:
+    embedding = EmbeddingConfig(provider="openai", model=model, dimensions=dimensions)
+    return msgspec.structs.replace(configured(), embedding=embedding)
+
+
+def embedding_jobs(room: PipelineRoom, memory_id: str) -> list[str]:
+    return [status for kind, status in jobs_of(room, memory_id) if kind == "embed"]
+
+
+def content_hash_of(room: PipelineRoom, memory_id: str) -> str:
+    return str(room.value("SELECT content_hash FROM memories WHERE id = ?", memory_id))
+
+
 def reconciled(room: PipelineRoom, limit: int = 2) -> int:
     enqueued, after = 0, 0
     while True:
@@ -364,13 +378,55 @@ def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surpr
     room.reconfigure(configured())
     done = room.remember("Its vector could not be made").id
     job = room.take("embed")
-    room.ask(CompleteJob(job.id, job.lease_id, "{}"))
+    nothing = struct.pack("<8f", *[0.0] * DIMENSIONS)
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, done), MODEL, DIMENSIONS), [nothing])
     extraction = room.take()
     room.ask(CompleteJob(extraction.id, extraction.lease_id, "{}"))
     gone = stored(room, "Gone")
     forgotten(room, gone)
     assert reconciled(room) == 0
     assert jobs_of(room, done) == [("extract", "completed"), ("embed", "completed")]
+    room.reconfigure(embedded_by("another-model"))
+    assert embedding_jobs(room, done) == ["completed"]
+    reconciled(room)
+    assert embedding_jobs(room, done) == ["completed", "pending"], "another model may be able to read it"
+
+
+def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its_former_vector_till_then(
+    room: PipelineRoom,
+) -> None:
+    first, second = stored(room, "The first"), stored(room, "The second")
+    assert reconciled(room) == 0
+    room.reconfigure(embedded_by("another-model"))
+    answer = room.ask(ReconcileJobs())
+    assert (answer.enqueued, answer.space) == (2, f"another-model:{DIMENSIONS}")
+    assert reconciled(room) == 0, "they wait already"
+    job = room.take("embed")
+    assert job.memory_id == first
+    vector = raw([0.0, 1.0])
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, first), "another-model", DIMENSIONS), [vector])
+    assert [row.id for row in room.recall("nothing", vector=[1.0, 2.0]).rows] == [second]
+    sql = "SELECT model FROM embeddings WHERE source_id = ? ORDER BY seq"
+    assert room.connection.execute(sql, (first,)).fetchall() == [(MODEL,), ("another-model",)]
+    job = room.take("embed")
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, second), "another-model", DIMENSIONS), [vector])
+    assert reconciled(room) == 0, "a round later there is nothing left to do"
+
+
+def test_a_vector_of_another_width_is_a_vector_of_another_model(room: PipelineRoom) -> None:
+    stored(room, "Short")
+    room.reconfigure(embedded_by(MODEL, DIMENSIONS * 2))
+    assert reconciled(room) == 1
+
+
+def test_without_a_provider_no_vector_is_missed(room: PipelineRoom) -> None:
+    stored(room, "Embedded")
+    none = msgspec.structs.replace(configured(), embedding=EmbeddingConfig(provider="none"))
+    room.reconfigure(none)
+    bare = room.remember("Bare").id
+    answer = room.ask(ReconcileJobs())
+    assert (answer.enqueued, answer.space) == (0, "")
+    assert embedding_jobs(room, bare) == []
 
 
 def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineRoom) -> None:

@@ -48,9 +48,9 @@ async def status(call: Call) -> Reply:
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
-        _ask("searcher", _ask_store(call), notes),
-        _ask("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
-        _ask(
+        ask("searcher", _ask_store(call), notes),
+        ask("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
+        ask(
             "retention", state.bus.ask_retention(GetRetentionStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes
         ),
         ask_extractor(call, notes),
@@ -117,7 +117,8 @@ async def _ask_store(call: Call) -> StoreStats:
     return answer
 
 
-async def _ask(whom: str, question: Awaitable[T], notes: list[str]) -> T | None:
+async def ask(whom: str, question: Awaitable[T], notes: list[str]) -> T | None:
+    """The answer, or None when there is none in time; ``notes`` says why."""
     try:
         async with asyncio.timeout(ASK_MS * 1.5 / 1000):
             return await question
@@ -133,7 +134,7 @@ async def ask_extractor(call: Call, notes: list[str]) -> ExtractorStatus | None:
     if not any(child.role == "extractor" for child in call.state.bus.tree.children):
         return None
     question = call.state.bus.ask_extractor(GetExtractorStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS)
-    return await _ask("extractor", question, notes)
+    return await ask("extractor", question, notes)
 
 
 def waiting_words(jobs: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
