@@ -369,8 +369,10 @@ class EmbeddingTrackerConfig(Struct, frozen=True, rename="camel"):
     """The refresh of missing and stale vectors. Source: memory-pipeline.txt "Embedding Tracker"."""
 
     enabled: Annotated[bool, _says("Missing and stale vectors are made anew in the background")] = True
-    poll_ms: Annotated[int, _within(_SECOND_MS, _MINUTE_MS, "Time between two cycles")] = 5 * _SECOND_MS
-    batch_size: Annotated[int, _within(1, 20, "Vectors that one cycle makes")] = 8
+    poll_ms: Annotated[
+        int, _within(_SECOND_MS, _MINUTE_MS, "Time from a change of the embedding model to the first look for vectors")
+    ] = 5 * _SECOND_MS
+    batch_size: Annotated[int, _within(1, 20, "Texts that are embedded in one call")] = 8
 
 
 class HintsConfig(Struct, frozen=True, rename="camel"):

@@ -45,6 +45,7 @@ class Run:
     answers: Counter[str] = field(default_factory=Counter)
     virtual_s: float = 0.0
     lives: int = 0
+    resent: int = 0
 
 
 def faults_for(seed: int) -> list[Fault]:
@@ -95,6 +96,7 @@ def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
         run.wrong += broken_invariants(last)
         last.close()
         run.answers = ledger.answers
+        run.resent = daemon.resent
         run.lives = sum(map(len, daemon.spawned.values()))
     world.note(sorted(ledger.answers.items()), sorted(ledger.completed.items()))
     run.trace = world.trace

@@ -21,8 +21,8 @@ _USES = re.compile(r"(?:The |the )?(\w[\w ]*?) uses (?:the )?(\w+)")
 
 @dataclass
 class ScriptedModel:
-    """A script for ``ScriptedProvider``. ``decisions`` maps a part of a fact to what is answered for it; a fact that has
-    no entry is added. ``fault`` is asked first, with the stage and the request."""
+    """A script for ``ScriptedProvider``. ``decisions`` maps a part of a fact to what is answered for it; a fact that
+    has no entry is added. ``fault`` is asked first, with the stage and the request."""
 
     decisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     contradicts: bool = False

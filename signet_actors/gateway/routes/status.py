@@ -131,7 +131,10 @@ async def ask(whom: str, question: Awaitable[T], notes: list[str]) -> T | None:
 
 async def ask_extractor(call: Call, notes: list[str]) -> ExtractorStatus | None:
     """What the extractor says of its jobs and its model; None where it says nothing, or there is none to ask."""
-    if not any(child.role == "extractor" for child in call.state.bus.tree.children):
+    child = next((child for child in call.state.bus.tree.children if child.role == "extractor"), None)
+    if child is None or child.state != UP:
+        if child is not None:
+            notes.append(f"extractor: {child.state}")
         return None
     question = call.state.bus.ask_extractor(GetExtractorStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS)
     return await ask("extractor", question, notes)

@@ -189,7 +189,7 @@ def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
     else:
         rows = session.tx.rows(
             f"SELECT {columns} FROM memory_jobs WHERE status = 'dead' AND requeues = 0"
-            " AND (? OR job_type IN (SELECT value FROM json_each(?))) ORDER BY seq LIMIT ?",
+            " AND (? OR job_type IN (SELECT value FROM json_each(?))) ORDER BY failed_at, job_type LIMIT ?",
             (not command.kinds, _json(command.kinds), limit + 1),
         )
     answer = JobsRequeued([], [], more=len(rows) > limit)
