@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
+from signet_actors.gateway.former_embedding import FormerEmbedding
 from signet_actors.gateway.guard import GuardPolicy, guard_policy
 from signet_actors.gateway.rate_window import RateWindows
 from signet_actors.gateway.readiness import Readiness, readiness
@@ -77,6 +78,7 @@ class GatewayState:
     counters: EdgeCounters = field(default_factory=EdgeCounters)
     requests: RequestFigures = field(default_factory=RequestFigures)
     store: StoreFigures = field(default_factory=StoreFigures)
+    former: FormerEmbedding = field(default_factory=FormerEmbedding)
     rate_windows: RateWindows = field(default_factory=RateWindows)
     summaries_waiting: int = 0
     wire: ServerSettings | None = None

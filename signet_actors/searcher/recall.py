@@ -6,6 +6,7 @@ Source: memory-api.txt "recall"; quality.md rules 1-4 and 7; decisions.md 6-9, 3
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from time import perf_counter
 
 import msgspec
@@ -19,7 +20,7 @@ from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall,
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.columns import Mask
 from signet_actors.searcher.legs.keyword import KeywordHits
-from signet_actors.searcher.legs.vector import VectorHits
+from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader, seq_list
 from signet_actors.store.read_policy import both, matching, readable
 from signet_actors.store.rows import decode_tags
@@ -31,6 +32,7 @@ _MAX_IDENTIFIERS = 64
 
 Seqs = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
 
 
 class _Stopwatch:
@@ -63,20 +65,21 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
         keyword_hits = reader.hints.merged(view, command.query, allowed, keyword_hits, pool=max(pool, 1))
         watch.lap("hint_fts")
 
-    query = _query_vector(command, frames)
-    leg = None if query is None else reader.leg(view, command.vector_model or "", len(query))
-    if leg is None or query is None:
+    spaces = _spaces(reader, view, command, frames)
+    if not spaces:
         method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
         cosine = np.full(len(seqs), np.nan)
         scores = fusion.scaled(bm25)
     else:
         method = "hybrid"
-        dense = leg.search(view, reader.columns, query, allowed, pool=max(pool, 1))
+        # A row's newest vector is of one model, so no row is found twice.
+        found = [leg.search(view, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in spaces]
         watch.lap("vector_knn")
         sync_point("searcher.vec_done")
-        seqs, bm25, cosine = _union(keyword_hits, dense)
-        missing = np.isnan(cosine)
-        cosine[missing] = leg.cosines(view, query, seqs[missing])
+        seqs, bm25, cosine = _union(keyword_hits, found)
+        for leg, query in spaces:
+            missing = np.isnan(cosine)
+            cosine[missing] = leg.cosines(view, query, seqs[missing])
         if command.fusion == "rrf":
             scores = fusion.rrf(bm25, cosine)
         else:
@@ -92,7 +95,13 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     by_hint = np.isin(seqs[order], keyword_hits.hinted)
     rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
     watch.lap("final_rank")
-    return Recalled(rows=rows, method=method, timings=watch.stages, common_words=words)
+    return Recalled(
+        rows=rows,
+        method=method,
+        timings=watch.stages,
+        common_words=words,
+        stale_spaces=_stale_spaces(reader, command, frames),
+    )
 
 
 def probe(reader: Reader, view: Snapshot) -> None:
@@ -125,17 +134,34 @@ def _common_words(reader: Reader, view: Snapshot, command: Recall) -> CommonWord
     return words if words.version != command.common_words_version else None
 
 
-def _query_vector(command: Recall, frames: list[bytes]) -> npt.NDArray[np.float32] | None:
+def _spaces(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes]) -> list[tuple[VectorLeg, Floats]]:
+    """Where to look for the query's neighbours, and the query as it is there; nothing for keywords alone."""
+    models = [model for model in (command.vector_model, command.former_model) if model is not None]
+    spaces = []
+    for model, frame in zip(models, frames, strict=False):
+        if len(frame) % 4:
+            raise InvalidRequest("the query vector is not float32")
+        query = np.frombuffer(frame, np.float32)
+        leg = reader.leg(view, model, len(query))
+        if leg is not None:
+            spaces.append((leg, query))
+    return spaces
+
+
+def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple[tuple[str, int], ...]:
+    """The other spaces in which the newest vectors of some memories are, as far as is known here."""
     if command.vector_model is None or not frames:
-        return None
-    if len(frames[0]) % 4:
-        raise InvalidRequest("the query vector is not float32")
-    return np.frombuffer(frames[0], np.float32)
+        return ()
+    current = (command.vector_model, len(frames[0]) // 4)
+    spaces = (((leg.matrix.model, leg.matrix.dimensions), leg) for leg in reader.legs())
+    return tuple(space for space, leg in spaces if space != current and leg.in_use)
 
 
-def _union(words: KeywordHits, dense: VectorHits) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _union(
+    words: KeywordHits, dense: Sequence[VectorHits]
+) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
-    seqs = np.concatenate((words.seqs, dense.seqs))
+    seqs = np.concatenate((words.seqs, *(hits.seqs for hits in dense)))
     order = np.argsort(seqs, kind="stable")
     seqs = seqs[order]
     first = np.ones(len(seqs), np.bool_)
@@ -145,7 +171,7 @@ def _union(words: KeywordHits, dense: VectorHits) -> tuple[Seqs, npt.NDArray[np.
     seqs = seqs[first]
     bm25, cosine = np.zeros(len(seqs)), np.full(len(seqs), np.nan)
     bm25[slot[: len(words.seqs)]] = words.strengths
-    cosine[slot[len(words.seqs) :]] = dense.cosines
+    cosine[slot[len(words.seqs) :]] = np.concatenate([hits.cosines for hits in dense])
     return seqs, bm25, cosine
 
 

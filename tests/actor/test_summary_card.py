@@ -33,9 +33,9 @@ ROWS = [row(id=f"m{number}", content=f"text {number}", score=1 - number / 10) fo
 SAID = Summarized("They prefer vim.", "qwen3:4b")
 
 
-def configured(auth: AuthConfig = AuthConfig(), **reranker: Any) -> Config:
+def configured(auth: AuthConfig | None = None, **reranker: Any) -> Config:
     settings = RerankerConfig(**({"use_extraction_model": True} | reranker))
-    return Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(reranker=settings)), auth=auth)
+    return Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(reranker=settings)), auth=auth or AuthConfig())
 
 
 def api_with(directory: Path, said: Any = SAID, config: Config | None = None) -> MemoryApi:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.jobs import JOB_KINDS, LONGEST_DELAY_MS
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
     HeldLease,
@@ -28,6 +29,7 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     WatchJobs,
 )
+from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
     CompleteJob,
     FailJob,
@@ -41,6 +43,7 @@ from signet_actors.protocol.writer import (
     Remember,
 )
 from signet_actors.runtime.clock import iso
+from signet_actors.searcher.recall import recall
 from signet_actors.writer.job_watches import MOST_PARKED, JobWatches
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, raw, remembering
@@ -406,11 +409,22 @@ def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its
     vector = raw([0.0, 1.0])
     room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, first), "another-model", DIMENSIONS), [vector])
     assert [row.id for row in room.recall("nothing", vector=[1.0, 2.0]).rows] == [second]
+    assert found_by_both(room) == ([first, second], ((MODEL, DIMENSIONS),))
     sql = "SELECT model FROM embeddings WHERE source_id = ? ORDER BY seq"
     assert room.connection.execute(sql, (first,)).fetchall() == [(MODEL,), ("another-model",)]
     job = room.take("embed")
     room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, second), "another-model", DIMENSIONS), [vector])
     assert reconciled(room) == 0, "a round later there is nothing left to do"
+    assert found_by_both(room) == ([second, first], ())
+
+
+def found_by_both(room: PipelineRoom) -> tuple[list[str], tuple[tuple[str, int], ...]]:
+    """What a query finds among new vectors and old, and which models are left behind."""
+    asked = Recall("nothing", ReadScope(), vector_model="another-model", former_model=MODEL)
+    with room.reader.view() as view:
+        found = recall(room.reader, view, asked, [raw([0.0, 1.0]), raw([1.0, 2.0, 0.5])])
+    assert found.method == "hybrid"
+    return [row.id for row in found.rows], found.stale_spaces
 
 
 def test_a_vector_of_another_width_is_a_vector_of_another_model(room: PipelineRoom) -> None:

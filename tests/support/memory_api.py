@@ -96,7 +96,8 @@ class RecordingBus:
     script: dict[type, Script] = field(default_factory=dict)
     asked: list[Sent] = field(default_factory=list)
     told: list[Any] = field(default_factory=list)
-    tree: TreeChanged = TreeChanged([ChildState("extractor", "extractor", UP, 1, 0, 1)])
+    tree: TreeChanged = field(default_factory=lambda: TreeChanged([ChildState("extractor", "extractor", UP, 1, 0, 1)]))
+    patience_ms: int | None = None
 
     async def ask_writer(self, request: Any, *, trace_id: str, timeout_ms: int | None = None, frames: Any = ()) -> Any:
         return self._answer(request, frames)

@@ -18,7 +18,7 @@ from msgspec import UNSET
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
 from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
-from signet_actors.gateway.query_embedding import query_vector
+from signet_actors.gateway.query_embedding import query_vectors
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, FILTER_PARAMETERS, PROBLEMS
 from signet_actors.gateway.summary_card import beside, summary_card
@@ -114,7 +114,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     state = call.state
     clock = state.clock
     started = clock.monotonic_ns()
-    vector = await query_vector(state, wish.query, wish.read, wish.filters.project, trace_id=call.trace_id)
+    vector, former = await query_vectors(state, wish.query, wish.read, wish.filters.project, trace_id=call.trace_id)
     embedded = clock.monotonic_ns()
     search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
     found, _ = await state.bus.ask_searcher(
@@ -128,14 +128,17 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
             min_score=wish.min_score,
             pool=search_config.pool,
             vector_model=vector.model,
+            former_model=former.model,
             common_words_version=vector.common_words_version,
             hints=pipeline.hints.enabled,
             rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
         ),
         trace_id=call.trace_id,
-        frames=() if vector.frame is None else (vector.frame,),
+        frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
+    if vector.model is not None:
+        state.former.heard(former.model, found.stale_spaces, state.config.embedding, state.log)
     if found.common_words is not None:
         state.common_words.learn(wish.read, wish.filters.project, found.common_words)
     rows: Sequence[RecalledRow] = [] if wish.aggregate else found.rows
