@@ -48,13 +48,19 @@ class FormerEmbedding:
         self._tried.clear()
 
     def heard(
-        self, asked: str | None, stale: Sequence[Space], current: EmbeddingConfig, log: FilteringBoundLogger
+        self,
+        asked: str | None,
+        spaces: Sequence[Space],
+        current: Embedder | None,
+        config: EmbeddingConfig,
+        log: FilteringBoundLogger,
     ) -> None:
         """A recall that looked for vectors of ``asked``, too, found that the newest ones of some memories are in
-        ``stale``. Returns at once.
+        ``spaces``. ``current`` is in use now, as ``config`` says. Returns at once.
         """
-        if self._making is not None and not self._making.done():
+        if current is None or (self._making is not None and not self._making.done()):
             return
+        stale = [space for space in spaces if space != _space(current)]
         former = self.embedder
         if former is not None:
             if former.model == asked and _space(former) not in stale:
@@ -64,7 +70,7 @@ class FormerEmbedding:
         unknown = [space for space in stale if space not in self._tried]
         if unknown:
             self._tried.update(unknown)
-            self._making = asyncio.create_task(self._make(unknown, current, log))
+            self._making = asyncio.create_task(self._make(unknown, config, log))
 
     async def _replace(self, embedder: Embedder | None) -> None:
         left, self.embedder = self.embedder, embedder

@@ -63,8 +63,8 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     """Ranked rows. ``method``: hybrid when the vector leg ran, else keyword.
 
     ``common_words`` is set when the version differs from the request's, so that the caller's cache follows.
-    ``stale_spaces``: models and widths, other than those of the first frame, of which some memories still have their
-    newest vector; empty when there was no vector to compare with.
+    ``stale_spaces``: models and widths, other than those of ``vector_model``'s frame, of which some memories have their
+    newest vector, as far as the searcher knows.
     """
 
     rows: list[RecalledRow]

@@ -150,9 +150,7 @@ def _spaces(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes]
 
 def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple[tuple[str, int], ...]:
     """The other spaces in which the newest vectors of some memories are, as far as is known here."""
-    if command.vector_model is None or not frames:
-        return ()
-    current = (command.vector_model, len(frames[0]) // 4)
+    current = None if command.vector_model is None or not frames else (command.vector_model, len(frames[0]) // 4)
     spaces = (((leg.matrix.model, leg.matrix.dimensions), leg) for leg in reader.legs())
     return tuple(space for space, leg in spaces if space != current and leg.in_use)
 

@@ -60,18 +60,18 @@ def test_a_new_provider_that_is_away_leaves_the_old_vectors_searchable(tmp_path:
     api, old = MemoryApi(tmp_path), OldEmbedder()
     api.state.former.embedder = old
     api.embedder.failure = RuntimeError("away")
-    api.bus.script[Recall] = recalled()
+    api.bus.script[Recall] = recalled(OLD, ("test-model", DIMENSIONS))
     api.request("POST", RECALL, {"query": "editor"})
     sent = api.bus.only(Recall)
     assert (sent.body.vector_model, sent.body.former_model, len(sent.frames)) == (None, "old-model", 1)
-    assert api.state.former.embedder is old, "nobody has looked whether vectors are left"
+    assert api.state.former.embedder is old
 
 
 def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path: Path) -> None:
     former = FormerEmbedding()
 
     async def work() -> None:
-        former.heard(None, [(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS)], OLLAMA, LOG)
+        former.heard(None, [(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS)], WordEmbedder(), OLLAMA, LOG)
 
     on_a_loop(work)
     assert former.embedder is not None
@@ -88,7 +88,7 @@ def test_how_unknown_vectors_were_made_is_not_guessed_and_not_tried_twice(monkey
 
     async def work() -> None:
         for _ in range(3):
-            former.heard(None, [("other", 12)], EmbeddingConfig(), LOG)
+            former.heard(None, [("other", 12)], WordEmbedder(), EmbeddingConfig(), LOG)
             await asyncio.sleep(0)
 
     on_a_loop(work)

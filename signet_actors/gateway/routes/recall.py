@@ -137,8 +137,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
-    if vector.model is not None:
-        state.former.heard(former.model, found.stale_spaces, state.config.embedding, state.log)
+    state.former.heard(former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log)
     if found.common_words is not None:
         state.common_words.learn(wish.read, wish.filters.project, found.common_words)
     rows: Sequence[RecalledRow] = [] if wish.aggregate else found.rows
