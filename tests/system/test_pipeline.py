@@ -90,7 +90,7 @@ def job_row(daemon: LiveDaemon, kind: str = "extract") -> tuple[Any, ...]:
 
 
 def lane(daemon: LiveDaemon, kind: str = "extract") -> dict[str, float]:
-    counters = daemon.actors()["extractor"]["counters"]
+    counters = daemon.everybody()["extractor"]["counters"]
     return {name.removeprefix(f"{kind}_"): value for name, value in counters.items() if name.startswith(f"{kind}_")}
 
 
@@ -162,7 +162,7 @@ def test_a_death_in_the_middle_of_a_job_ends_in_the_same_facts_once() -> None:
         live_daemon(config=config_for(provider, lease), environ={"SIGNET_SYNC_POINTS": points}) as daemon,
     ):
         daemon.api.remember(NOTE)
-        eventually(lambda: daemon.actors()["extractor"]["restarts"] == 1, within_s=30, what="the extractor's next life")
+        eventually(lambda: daemon.everybody()["extractor"]["restarts"] == 1, within_s=30, what="the extractor's next life")
         eventually(lambda: job_row(daemon)[0] == "completed", within_s=90, what="the job done")
         assert derived(daemon) == SENTENCES
         assert daemon.stop() == 0
