@@ -213,7 +213,7 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random) -> 
     while True:
         life = daemon.life(name)
         try:
-            leased = yield from answer_of(daemon, name, LeaseJobs(("extract",), rng.randint(1, 6), LEASE_MS))
+            leased = yield from answer_of(daemon, name, LeaseJobs(("extract", "embed"), rng.randint(1, 6), LEASE_MS))
         except (Refused, Unknown):
             leased = None
         if not isinstance(leased, JobsLeased) or not leased.jobs:

@@ -35,7 +35,9 @@ _SLOTS_A_CALL = 2
 """While one job asks the model, another has its facts decided on and written."""
 _DECISION_MS = 120_000
 """Longer than every call that the decider makes for one fact; its own deadlines end them."""
-_AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN})
+_AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
+"""The decider did not take the question up. One that took it up, life after life, and never answered, may have died of
+it: that is a failure of the job, so that it comes to an end (reliability.md R8)."""
 
 
 class Extract:
