@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import structlog
 import zmq
 
@@ -32,7 +31,7 @@ from tests.sim.processes import Life
 from tests.sim.world import NS, Timer, World
 
 if TYPE_CHECKING:
-    from tests.sim.daemon import SimDaemon
+    from tests.sim.pipeline import PipelineDaemon
 
 _MOST_LAST_STEPS = 20_000
 _SEARCH_S = (0.001, 0.02)
@@ -73,9 +72,10 @@ class LifeLoop(asyncio.AbstractEventLoop):
         self.handles: dict[int, _Handle] = {}
         self.tasks: dict[asyncio.Task[Any], None] = {}
         self._last: list[_Handle] | None = None
+        self._buried_ns = 0
 
     def time(self) -> float:
-        return self._world.now_ns / NS
+        return self._now_ns() / NS
 
     def get_debug(self) -> bool:
         return False
@@ -134,27 +134,25 @@ class LifeLoop(asyncio.AbstractEventLoop):
             return
         self._last = list(self.handles.values())
         heapq.heapify(self._last)
+        for task in list(self.tasks):
+            task.cancel()
         for _ in range(_MOST_LAST_STEPS):
-            if not self.tasks:
+            if not self.tasks or not self._last:
                 break
-            if not self._last:
-                for task in list(self.tasks):
-                    task.cancel()
-            if not self._last:
-                break
-            self._enter(heapq.heappop(self._last))
+            handle = heapq.heappop(self._last)
+            self._buried_ns = max(self._buried_ns, handle.due_ns)
+            self._enter(handle)
         assert not self.tasks, f"tasks of {self._life.name} do not end: {list(self.tasks)[:3]}"
         self.handles.clear()
 
-    def cancel_all(self) -> None:
-        """Every task has been asked to end."""
-        for task in list(self.tasks):
-            task.cancel()
+    def _now_ns(self) -> int:
+        """The dead have time of their own, in which their last words come to nothing."""
+        return max(self._world.now_ns, self._buried_ns)
 
     def _add(self, delay_ns: int, callback: Any, args: Sequence[Any], context: contextvars.Context | None) -> _Handle:
         context = context or contextvars.copy_context()
         self._numbers += 1
-        handle = _Handle(self, self._world.now_ns + delay_ns, self._numbers, lambda: context.run(callback, *args))
+        handle = _Handle(self, self._now_ns() + delay_ns, self._numbers, lambda: context.run(callback, *args))
         self.handles[handle.number] = handle
         if self._last is not None:
             heapq.heappush(self._last, handle)
@@ -210,6 +208,8 @@ class SimActor(AsyncActor):
         self._tree_changed(tree)
 
     def answered(self, parts: list[bytes], by: str) -> None:
+        if by not in self._decoders:
+            return  # an answer to a former life, before this one has connected
         opened = self._open(parts, self._decoders[by], by)
         if opened is not None:
             header, body = opened
@@ -257,9 +257,10 @@ class SimActor(AsyncActor):
 class AsyncLife(Life):
     """One life of an asyncio actor."""
 
+    daemon: PipelineDaemon
     role: Callable[[AsyncActor], AsyncRole]
 
-    def __init__(self, daemon: SimDaemon, boot: Boot) -> None:
+    def __init__(self, daemon: PipelineDaemon, boot: Boot) -> None:
         super().__init__(daemon, boot)
         self.loop = LifeLoop(self)
         self.socket: _MailboxSocket | None = None
@@ -318,7 +319,7 @@ class DeciderLife(AsyncLife):
 
 
 class ExtractorLife(AsyncLife):
-    """Reports to the daemon's ``onlooker`` what it holds and what it gives up."""
+    """A witness notes what it holds and what it gives up."""
 
     role = Extractor
 
@@ -328,6 +329,3 @@ class ExtractorLife(AsyncLife):
 
     def hears(self, message_id: str, body: Any) -> None:
         self.daemon.witness.heard(self, message_id, body)
-
-
-__all__ = ["AsyncLife", "DeciderLife", "ExtractorLife", "LifeLoop", "msgspec"]

@@ -77,6 +77,9 @@ class Extract:
         sync_point("extractor.parsed")
         if not result.parsed:
             raise UnusableAnswer(result.warnings[0])
+        lost = result.repaired or result.dropped
+        if lost and not (result.facts or result.entities) and run.job.attempt < run.job.max_attempts:
+            raise UnusableAnswer("nothing in the answer could be used")
         facts = without_junk(result.facts, content)
         vectors = await shop.embed([fact.content for fact in facts.kept])
         sync_point("extractor.embed_done")
