@@ -50,7 +50,7 @@ from tests.sim.processes import LIVES, Killed, Life, WriterLife
 from tests.sim.run import empty_database, every_second, private_directory
 from tests.sim.workload import Idempotency, Ledger, Refused, Unknown, insisting
 from tests.sim.world import NS, Script, World
-from tests.support.scripted_model import ScriptedModel, stage_of
+from tests.support.scripted_model import ScriptedModel, data_of, stage_of
 from tests.support.scripted_provider import Act, Asked
 from tests.support.store_room import broken_invariants
 
@@ -76,8 +76,9 @@ LEASE_MS = 10_000
 CLIENTS = 2
 FAULTS_END_S = 10.0
 LIVENESS_S = 400.0
-POISON = "nightshade"
-"""Whoever sends a prompt with this word dies of it."""
+POISON: Mapping[str, str] = {"nightshade": "extraction", "hemlock": "decision"}
+"""Whoever asks the model in this stage about a text with this word dies of it."""
+CALM = Weather(delay_s=(0.0001, 0.001), lost=0.0, doubled=0.0, work_s=(0.0002, 0.001))
 GARBAGE = ("", "I am sorry", '{"facts": [', "[1, 2]", '{"action": "destroy"}')
 """Answers of which nothing can be used. A decision that can be read and is none is the fact's end, as documented."""
 _LIVES = {**LIVES, "extractor": ExtractorLife, "decider": DeciderLife}
@@ -255,8 +256,9 @@ class SimModel:
 
     async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:  # noqa: ARG002
         daemon, model, rng = self._daemon, self._daemon.model, self._daemon.world.rng
-        daemon.prompts[stage_of(prompt)] += 1
-        if POISON in prompt:
+        stage = stage_of(prompt)
+        daemon.prompts[stage] += 1
+        if any(stage == at and word in data_of(prompt)[0] for word, at in POISON.items()):
             self._life.struck()
             raise Killed
         away = daemon.away()
@@ -273,7 +275,7 @@ class SimModel:
         if daemon.faulty and rng.random() < model.errors:
             raise ProviderError(ProviderErrorKind.HTTP, "status 500", status=500)
         if daemon.faulty and rng.random() < model.garbage:
-            return Generated(rng.choice(GARBAGE if stage_of(prompt) == "extraction" else GARBAGE[:2]), 10, 10)
+            return Generated(rng.choice(GARBAGE if stage == "extraction" else GARBAGE[:2]), 10, 10)
         act = daemon.mind(Asked("POST", "/api/generate", {}, None, prompt, (), 0))
         assert isinstance(act, Act)
         return Generated(act.text or "", 10, 10)
@@ -309,6 +311,7 @@ def simulate(
     weather: Weather | None = None,
     notes: tuple[str, ...] = (),
     until_s: float = FAULTS_END_S,
+    liveness_s: float = LIVENESS_S,
 ) -> Run:
     """The run of ``seed``, with its own faults, model, configuration and weather, or with those. ``notes`` are
     remembered first. Faults end after ``until_s``; from then on everything must come right.
@@ -338,7 +341,7 @@ def simulate(
                 def settled() -> bool:
                     return not world.running_scripts and not daemon.not_up() and not _waiting(onlooker)
 
-                world.run_until(world.now_ns + int(LIVENESS_S * NS), every_second(world, settled))
+                world.run_until(world.now_ns + int(liveness_s * NS), every_second(world, settled))
                 run.settled_s = (world.now_ns - NS) / NS - until_s
                 if not settled():
                     run.wrong.append(f"it never came right: {_waiting(onlooker)} wait, not up: {daemon.not_up()}")
@@ -362,6 +365,37 @@ def simulate(
     world.note(sorted(run.seen.items()), sorted(run.jobs.items()))
     run.trace = world.trace
     run.virtual_s = world.now_ns / NS
+    return run
+
+
+def outage(seed: int, how: str) -> Run:
+    """The model is away for ten minutes, from the middle of the first jobs on: no job pays for it."""
+    model = Model(away=((1.3, 601.3, how),))
+    notes = tuple(f"The service outage {number} uses engine outage-{number}." for number in range(12))
+    calm_config = config_of(random.Random(f"outage {seed}"))
+    run = simulate(seed, [], model=model, config=calm_config, weather=CALM, notes=notes, until_s=602.0)
+    for note in notes:
+        status, attempts, *_ = run.jobs.get(note, ("lost", 0))
+        if (status, attempts) != ("completed", 1):
+            run.wrong.append(f"an outage cost an attempt: {note!r} is {run.jobs.get(note)}")
+    if not run.seen["given back"]:
+        run.wrong.append("no attempt was ever given back: there was no outage")
+    return run
+
+
+def poisoned(seed: int, word: str) -> Run:
+    """Two of the notes kill whoever asks the model about them: they end, and take nobody with them."""
+    innocent = [f"The service garden {number} uses engine garden-{number}." for number in range(16)]
+    deadly = [f"The service garden {number} uses engine {word}-{number}." for number in (3, 9)]
+    notes = (*innocent[:3], deadly[0], *innocent[3:9], deadly[1], *innocent[9:])
+    config = config_of(random.Random(f"poison {seed}"))
+    run = simulate(seed, [], model=Model(), config=config, weather=CALM, notes=notes, liveness_s=3_000.0)
+    for note in notes:
+        status, attempts, *_ = run.jobs.get(note, ("lost", 0))
+        if note in deadly and (status, attempts) != ("dead", 3):
+            run.wrong.append(f"poison is not dead: {note!r} is {run.jobs.get(note)}")
+        if note in innocent and status != "completed":
+            run.wrong.append(f"poison took another with it: {note!r} is {run.jobs.get(note)}")
     return run
 
 

@@ -111,6 +111,8 @@ class Extract:
         except SignetError as error:
             if error.code in _AWAY:
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
+            if error.code is ErrorCode.OUTCOME_UNKNOWN:
+                raise UnusableAnswer("the decider took a fact up and never answered") from error
             raise
         if decided.failed and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer(decided.warnings[-1])
