@@ -25,11 +25,13 @@ import msgspec
 from signet_actors.config.schema import Config, ExtractionConfig
 from signet_actors.domain.providers import Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.extractor.lane import Lane
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApplyProposals, ReleaseJobs, StoreHints
 from signet_actors.protocol.writer import (
     FailJob,
     JobsLeased,
+    LeasedJob,
     LeaseRenewed,
     NewMemory,
     Remember,
@@ -380,6 +382,29 @@ def outage(seed: int, how: str) -> Run:
             run.wrong.append(f"an outage cost an attempt: {note!r} is {run.jobs.get(note)}")
     if not run.seen["given back"]:
         run.wrong.append("no attempt was ever given back: there was no outage")
+    return run
+
+
+def overtaken(seed: int) -> Run:
+    """Nobody renews a lease, and the model often takes longer than one lasts: a worker that is still at a job finds it
+    in a new attempt's hands."""
+
+    async def never(_lane: Lane, _job: LeasedJob, _lease_ms: int) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    notes = tuple(f"The service slow {number} uses engine slow-{number}. Its port is {number}." for number in range(12))
+    config = config_of(random.Random(f"overtaken {seed}"))
+    pipeline = config.memory.pipeline_v2
+    extraction = msgspec.structs.replace(pipeline.extraction, timeout_ms=60_000, concurrency=8)
+    pipeline = msgspec.structs.replace(pipeline, extraction=extraction)
+    config = msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
+    real, Lane._keep = Lane._keep, never  # type: ignore[method-assign]
+    try:
+        run = simulate(seed, [], model=Model(takes_s=(1.0, 14.0)), config=config, weather=CALM, notes=notes)
+    finally:
+        Lane._keep = real  # type: ignore[method-assign]
+    if not run.seen["fenced"]:
+        run.wrong.append("nobody was ever fenced")
     return run
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from signet_actors.domain.jobs import JobEvent
 from signet_actors.writer.commands import jobs, leases
-from tests.sim.pipeline import Run, outage, poisoned, simulate
+from tests.sim.pipeline import Run, outage, overtaken, poisoned, simulate
 
-BUDGET = 12
+BUDGET = 9
 Patch = pytest.MonkeyPatch
 
 
@@ -28,7 +28,7 @@ def no_fencing(patch: Patch) -> str:
         return leases.Held(*row)
 
     patch.setattr(leases, "held", held)
-    return ""
+    return "a run of a job that is not completed"
 
 
 def reaper_without_end(patch: Patch) -> str:
@@ -73,7 +73,7 @@ def lost_event(patch: Patch) -> str:
 
 
 MUTANTS: list[tuple[Callable[[Patch], str], Callable[[int], Run]]] = [
-    (no_fencing, simulate),
+    (no_fencing, overtaken),
     (reaper_without_end, lambda seed: poisoned(seed, "nightshade")),
     (attempts_not_given_back, lambda seed: outage(seed, "refuses")),
     (fellows_of_poison, lambda seed: poisoned(seed, "nightshade")),

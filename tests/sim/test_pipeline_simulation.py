@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from tests.sim.faults import Fault
-from tests.sim.pipeline import CALM, CLOCK_JUMPS_MS, Model, config_of, outage, poisoned, simulate, story
+from tests.sim.pipeline import CALM, CLOCK_JUMPS_MS, Model, config_of, outage, overtaken, poisoned, simulate, story
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
 SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "20"))
@@ -46,6 +46,11 @@ def test_a_model_that_is_away_for_ten_minutes_costs_no_attempt_and_work_resumes_
 @pytest.mark.parametrize("word", ["nightshade", "hemlock"])
 def test_what_kills_its_worker_dies_after_its_attempts_and_takes_no_other_job_with_it(word: str) -> None:
     run = poisoned(1, word)
+    assert not run.wrong, story(run)
+
+
+def test_a_worker_that_outlives_its_lease_is_fenced_and_doubles_nothing() -> None:
+    run = overtaken(1)
     assert not run.wrong, story(run)
 
 
