@@ -498,7 +498,7 @@ def _broken_promises(ledger: Ledger, connection: apsw.Connection) -> Iterator[st
             found, expected = facts.get(job_id, set()), sentences_of(content)
             if not found <= expected or (attempts < most and found != expected):
                 yield f"{content!r} came to {found} in attempt {attempts}"
-    yield from _wrong_rows(connection)
+    yield from wrong_rows(connection)
 
 
 _WRONG = {
@@ -537,7 +537,8 @@ _WRONG = {
 }
 
 
-def _wrong_rows(connection: apsw.Connection) -> Iterator[str]:
+def wrong_rows(connection: apsw.Connection) -> Iterator[str]:
+    """What the pipeline must never leave in the store, in words."""
     for what, sql in _WRONG.items():
         for row in connection.execute(sql):
             yield f"{what}: {row}"
