@@ -35,8 +35,8 @@ SERVICE_MANAGER_S = 2.0
 
 
 class Network:
-    """Carries frames between askers and mailboxes, late, and at times not at all or twice. ``cut`` names processes whose
-    frames are all lost."""
+    """Carries frames between askers and mailboxes, late, and at times not at all or twice. All frames of the processes
+    in ``cut`` are lost."""
 
     def __init__(self, daemon: SimDaemon) -> None:
         self._daemon = daemon

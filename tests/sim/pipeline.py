@@ -1,8 +1,8 @@
 """The pipeline in virtual time: the real writer, leases, extractor, lanes, jobs, decider, guards and breakers, under a
 model that fails, ways that lose and double, processes that die and stop, and a wall clock that jumps.
 
-``python -m tests.sim.pipeline --seed 17`` replays a run; ``--seeds 10000`` tries so many, ``--first`` from another number
-on.
+``python -m tests.sim.pipeline --seed 17`` replays a run; ``--seeds 10000`` tries so many, ``--first`` from another
+number on.
 """
 
 from __future__ import annotations
@@ -213,7 +213,9 @@ class PipelineDaemon(SimDaemon):
         self.graves: list[LifeLoop] = []
         self.witness = Witness(ledger)
         self.prompts: Counter[str] = Counter()
-        self.mind = ScriptedModel({"Since then": {"action": "update", "targetId": 1, "confidence": 0.9, "reason": "new"}})
+        self.mind = ScriptedModel(
+            {"Since then": {"action": "update", "targetId": 1, "confidence": 0.9, "reason": "new"}}
+        )
         self._reader: Reader | None = None
         super().__init__(world, weather, workspace, empty_database(), tree=TREE, lives=_LIVES, config=config)
 
@@ -256,7 +258,7 @@ class SimModel:
         self._daemon = daemon
         self._life = life
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:  # noqa: ARG002
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
         daemon, model, rng = self._daemon, self._daemon.model, self._daemon.world.rng
         stage = stage_of(prompt)
         daemon.prompts[stage] += 1
@@ -547,7 +549,9 @@ def wrong_rows(connection: apsw.Connection) -> Iterator[str]:
 def _seen(connection: apsw.Connection) -> Counter[str]:
     seen = Counter(dict(connection.execute("SELECT 'job ' || status, count(*) FROM memory_jobs GROUP BY 1")))
     seen.update(dict(connection.execute("SELECT outcome, count(*) FROM memory_proposals GROUP BY 1")))
-    seen.update(dict(connection.execute("SELECT name, sum(count) FROM pipeline_counters WHERE name = 'fenced' GROUP BY 1")))
+    seen.update(
+        dict(connection.execute("SELECT name, sum(count) FROM pipeline_counters WHERE name = 'fenced' GROUP BY 1"))
+    )
     seen["given back"] = connection.execute("SELECT sum(releases > 0) FROM memory_jobs").get or 0
     seen["tried again"] = connection.execute("SELECT sum(attempts > 1) FROM memory_jobs").get or 0
     return seen
@@ -595,7 +599,6 @@ def _writable_only_by_the_writer(run: Run) -> Iterator[list[PipelineDaemon]]:
         yield watching
     finally:
         apsw.connection_hooks.remove(opened)
-
 
 
 def main() -> int:

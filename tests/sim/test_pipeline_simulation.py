@@ -15,7 +15,7 @@ from tests.sim.faults import Fault
 from tests.sim.pipeline import CALM, CLOCK_JUMPS_MS, Model, config_of, outage, overtaken, poisoned, simulate, story
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
-SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "20"))
+SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "15"))
 
 
 @pytest.mark.slow
@@ -57,8 +57,8 @@ def test_a_worker_that_outlives_its_lease_is_fenced_and_doubles_nothing() -> Non
 def test_a_wall_clock_that_jumps_doubles_and_strands_nothing() -> None:
     jumps = [Fault(1.0 + number / 2, "clock", "", CLOCK_JUMPS_MS[number % 5]) for number in range(16)]
     notes = tuple(f"The service clock {number} uses engine clock-{number}." for number in range(24))
-    run = simulate(5, jumps, model=Model(takes_s=(0.5, 3.0)), config=config_of(random.Random(5)), weather=CALM, notes=notes)
+    run = simulate(
+        5, jumps, model=Model(takes_s=(0.5, 3.0)), config=config_of(random.Random(5)), weather=CALM, notes=notes
+    )
     assert not run.wrong, story(run)
     assert [run.jobs[note][:2] for note in notes] == [("completed", 1)] * len(notes)
-
-

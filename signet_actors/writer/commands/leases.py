@@ -256,9 +256,7 @@ def _call_next_suspect(session: Session, job: Held) -> None:
         session.queue.ready.update(kind.name for kind in JOB_KINDS)
 
 
-def _ready_rows(
-    session: Session, kinds: tuple[str, ...], limit: int, *, suspects: bool
-) -> list[tuple[Any, ...]]:
+def _ready_rows(session: Session, kinds: tuple[str, ...], limit: int, *, suspects: bool) -> list[tuple[Any, ...]]:
     """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first."""
     bindings = {**_bounds(session.now_ms), "limit": limit, "suspects": suspects}
     rows = [
