@@ -115,7 +115,7 @@ def run(kills: int, seed: int) -> list[str]:
             remembered += 6
             asked = len(provider.asked)
             with contextlib.suppress(AssertionError):
-                eventually(lambda: len(provider.asked) > asked, within_s=2, what="somebody is at work")
+                eventually(lambda asked=asked: len(provider.asked) > asked, within_s=2, what="somebody is at work")
             time.sleep(rng.uniform(0.0, 0.2))  # the fault's own time, not a wait for a state
             victim = rng.choice(VICTIMS)
             with contextlib.suppress(OSError, http.client.HTTPException, AssertionError, KeyError, TypeError):

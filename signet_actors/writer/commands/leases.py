@@ -6,8 +6,8 @@ expired and went to somebody else changes nothing. Expiry is on the monotonic cl
 A lease id begins with its holder: the name of a process, and which of its lives. A worker that asks for jobs in a new
 life is proof that its former ones are over: what they held is lost at once, without waiting for the leases to expire.
 
-A job whose worker went away may be what killed it. Of such suspects one at a time is handed out, whatever its kind: what
-kills its worker time and again takes each innocent job with it once, and never to the end of its attempts.
+A job whose worker went away may be what killed it. Of such suspects one at a time is handed out, whatever its kind, so
+that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts.
 
 Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
 came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
