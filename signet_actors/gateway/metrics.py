@@ -96,6 +96,10 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
         ("touches_dropped", "writer_touches_dropped_total", "Recall marks dropped because too many waited"),
         ("fenced", "writer_fenced_total", "Reports refused because the lease was not held any more"),
         ("watches", "writer_watches", "Questions for jobs that wait for one to become ready"),
+        # the extractor
+        ("summaries_made", "extractor_summaries_made_total", "Summary cards made for recalls"),
+        ("summaries_empty", "extractor_summaries_empty_total", "Summary cards that came to nothing"),
+        ("summaries_late", "extractor_summaries_late_total", "Summary cards that were not made in time"),
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
         ("failed", "searcher_failed_total", "Queries that failed"),

@@ -42,7 +42,8 @@ from signet_actors.writer.session import Session
 _FIRST_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempts", "created_at", "updated_at"))
 
 LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
-WORKER_LOST = "the worker went away; the lease expired"
+WORKER_LOST = "the worker went away"
+"""The ``error`` of a job whose last attempt ended so; it may be what ended its worker (``leases``)."""
 DERIVED = "pipeline-v2"
 """``source_type`` and ``who`` of a memory that the pipeline made: nothing is extracted from it again."""
 
@@ -158,12 +159,21 @@ def reap(session: Session, command: ReapLeases) -> LeasesReaped:
     worker of that life can still be running.
     """
     expired = session.tx.rows(
-        "SELECT seq, job_type, memory_id, attempts, max_attempts, leased_hash FROM memory_jobs"
+        f"SELECT {LOST_COLUMNS} FROM memory_jobs"
         " WHERE status = 'leased' AND (lease_boot IS NOT ? OR lease_expires_ns < ?) ORDER BY seq LIMIT ?",
         (session.boot_id, session.clock.monotonic_ns(), command.limit),
     )
+    return lose(session, expired)
+
+
+LOST_COLUMNS = "seq, job_type, memory_id, attempts, max_attempts, leased_hash"
+"""What ``lose`` wants to know of a job."""
+
+
+def lose(session: Session, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
+    """Leased jobs whose workers are gone wait for their next attempt, or are dead after their last."""
     dead = 0
-    for seq, kind, memory_id, attempts, max_attempts, handed_out_hash in expired:
+    for seq, kind, memory_id, attempts, max_attempts, handed_out_hash in leased:
         state = advance(JobState.LEASED, lost_attempt(attempts, max_attempts))
         dead += state is JobState.DEAD
         session.tx.execute(
@@ -171,10 +181,11 @@ def reap(session: Session, command: ReapLeases) -> LeasesReaped:
             " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
             (state, LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST, session.now, session.now, seq),
         )
-        if state is JobState.PENDING:
-            session.queue.ready.add(kind)
         follow(session, kind, memory_id, handed_out_hash, state)
-    return LeasesReaped(requeued=len(expired) - dead, dead=dead)
+    if leased:
+        # Those that lost their workers before wait for each other, whatever their kinds.
+        session.queue.ready.update(kind.name for kind in JOB_KINDS)
+    return LeasesReaped(requeued=len(leased) - dead, dead=dead)
 
 
 def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
