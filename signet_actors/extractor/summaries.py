@@ -14,7 +14,6 @@ from signet_actors.extractor.prompts import summary_prompt
 from signet_actors.extractor.workshop import Workshop
 from signet_actors.protocol.extractor import Summarize, Summarized
 from signet_actors.protocol.header import Header
-from signet_actors.runtime.sync_points import sync_point
 
 MOST_AT_ONCE: Final = 8
 _MAX_TOKENS: Final = 400
@@ -45,7 +44,6 @@ class Summaries:
         self._waiting += 1
         try:
             async with asyncio.timeout(max(0.0, left_s)):
-                sync_point("extractor.summary_asked")
                 answer = await shop.model.generate(
                     prompt, timeout_ms=shop.pipeline.extraction.timeout_ms, max_tokens=_MAX_TOKENS
                 )
