@@ -14,6 +14,8 @@ from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.system.test_pipeline import MUTATING, NOTE, about, finished, pipeline
 
+pytestmark = pytest.mark.system
+
 OLD = "The nightly backup job is enabled on the server."
 NEW = "The nightly backup job is disabled on the server."
 MODEL = ScriptedModel({"nightly backup": about("update")})
