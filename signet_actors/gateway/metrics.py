@@ -94,6 +94,8 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
         ("storage_full", "writer_storage_full", "1 while the disk is full and writes are refused"),
         ("wal_frames", "writer_wal_frames", "Frames in the write-ahead log after the last commit"),
         ("touches_dropped", "writer_touches_dropped_total", "Recall marks dropped because too many waited"),
+        ("fenced", "writer_fenced_total", "Reports refused because their lease belonged to somebody else by then"),
+        ("watches", "writer_watches", "Questions for jobs that are parked at the writer now"),
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
         ("failed", "searcher_failed_total", "Queries that failed"),
