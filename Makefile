@@ -70,6 +70,9 @@ lock: install-dev ## resolve the dependencies anew into the hashed locks
 sim: install-dev ## writer, queue, leases and supervisor in virtual time: SEEDS=2000 runs from seed FIRST=1 on
 	$(BIN)/python -m tests.sim.run --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),1)
 
+sim-pipeline: install-dev ## extractor, decider, leases and writer in virtual time: SEEDS=10000 runs from seed FIRST=1 on
+	$(BIN)/python -m tests.sim.pipeline --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),1)
+
 bench: install ## write and recall figures at 1 k and 10 k memories against a live daemon
 	$(BIN)/python -m bench.load
 
@@ -81,6 +84,9 @@ bench-searchers: install ## throughput and CPU per recall with 1, 2 and 3 search
 
 bench-isolation: install ## 32 clients with and without sweep, backup, import and scrape beside them
 	$(BIN)/python -m bench.isolation
+
+bench-pipeline: install ## recall and remember beside a hung model, and extract jobs a second
+	$(BIN)/python -m bench.pipeline
 
 bench-recall: install ## evidence recall on a LoCoMo file: make bench-recall LOCOMO=path/to/file.json
 	$(BIN)/python -m bench.locomo $(LOCOMO)

@@ -42,7 +42,8 @@ class Decider:
         actor.open_mailbox("decider", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
     def counters(self) -> dict[str, float]:
-        return {f"decided_{name}": count for name, count in self._decisions.items()}
+        """Everything is in the mailbox's answer."""
+        return {}
 
     async def reload(self, config: Config) -> None:
         self._model.reconfigure(config.memory.pipeline_v2.extraction)

@@ -6,6 +6,8 @@ import asyncio
 import random
 import sys
 
+import uvloop
+
 from signet_actors.extractor.actor import Extractor
 from signet_actors.runtime.async_actor import AsyncActor
 from signet_actors.runtime.boot import read_boot
@@ -22,7 +24,8 @@ def main() -> int:
     async def life() -> int:
         return await actor.run(Extractor(actor))
 
-    return asyncio.run(life())
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(life())
 
 
 if __name__ == "__main__":

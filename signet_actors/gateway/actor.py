@@ -30,7 +30,6 @@ from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import InProcessServer, ServerSettings
 from signet_actors.gateway.state import GatewayState
-from signet_actors.providers.remote_embedder import RemoteEmbedder
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import new_id
@@ -223,8 +222,7 @@ class Gateway:
                     return
             else:
                 former, state.embedder = state.embedder, embedder
-                if isinstance(former, RemoteEmbedder):
-                    await former.close()
+                await state.former.keep(former, embedder)
                 state.reconfigure(msgspec.structs.replace(state.config, embedding=wanted))
                 self.log.info("embedding_changed", provider=wanted.provider, model=wanted.model)
 

@@ -94,8 +94,12 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
         ("storage_full", "writer_storage_full", "1 while the disk is full and writes are refused"),
         ("wal_frames", "writer_wal_frames", "Frames in the write-ahead log after the last commit"),
         ("touches_dropped", "writer_touches_dropped_total", "Recall marks dropped because too many waited"),
-        ("fenced", "writer_fenced_total", "Reports refused because their lease belonged to somebody else by then"),
-        ("watches", "writer_watches", "Questions for jobs that are parked at the writer now"),
+        ("fenced", "writer_fenced_total", "Reports refused because the lease was not held any more"),
+        ("watches", "writer_watches", "Questions for jobs that wait for one to become ready"),
+        # the extractor
+        ("summaries_made", "extractor_summaries_made_total", "Summary cards made for recalls"),
+        ("summaries_empty", "extractor_summaries_empty_total", "Summary cards that came to nothing"),
+        ("summaries_late", "extractor_summaries_late_total", "Summary cards that were not made in time"),
         # searchers
         ("served", "searcher_served_total", "Queries answered"),
         ("failed", "searcher_failed_total", "Queries that failed"),
@@ -109,6 +113,7 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
         ("purged_rows", "retention_purged_rows_total", "Rows purged"),
         ("leases_requeued", "retention_leases_requeued_total", "Jobs given back because their lease ran out"),
         ("jobs_dead", "retention_jobs_dead_total", "Jobs given up after their last attempt"),
+        ("jobs_reconciled", "retention_jobs_reconciled_total", "Jobs made for memories that should have had one"),
         ("backups", "retention_backups_total", "Backups made and verified"),
         (
             "scrub_findings",

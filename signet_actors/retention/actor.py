@@ -43,7 +43,7 @@ class Retention:
         self._clock = clock
         self._log = log
         self._reaper = LeaseReaper(writer, clock, log)
-        self._reconciliation = Reconciliation(writer, clock, log)
+        self._reconciliation = Reconciliation(writer, clock, log, config)
         self._purge = Purge(writer, clock, log, config)
         self._backup = backup
         self._asked: list[Incoming[RetentionRequest]] = []
@@ -118,6 +118,7 @@ class Retention:
         """The new windows and interval hold."""
         self._purge.reload(config)
         self._backup.reload(config)
+        self._reconciliation.reload(config)
 
     def _begin_asked(self) -> None:
         """Leases are reaped and a sweep is begun, on behalf of all who asked."""

@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import msgspec
+import zmq
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError, Unavailable
@@ -114,7 +115,6 @@ class AsyncActor(AsyncProcess):
         max_unanswered: int,
     ) -> None:
         """Messages at ``<socket_dir>/<name>.sock`` are answered with what ``handler`` returns."""
-        assert self._context is not None
         box: AsyncMailbox[M]
 
         def handle(incoming: Incoming[M]) -> None:
@@ -138,7 +138,7 @@ class AsyncActor(AsyncProcess):
 
         box = AsyncMailbox(
             self._loop,
-            bind_router(self._context, self.boot.socket_dir, name),
+            self._mailbox_socket(name),
             decoder,
             handle,
             self._speaker,
@@ -221,6 +221,10 @@ class AsyncActor(AsyncProcess):
         await role.drain(max(0.0, drain.result() / 1000 - DRAIN_RESERVE_S))
         self.log.info("drained")
         return ExitCode.OK
+
+    def _mailbox_socket(self, name: str) -> zmq.Socket[bytes]:
+        assert self._context is not None
+        return bind_router(self._context, self.boot.socket_dir, name)
 
     def _reloaded(self, role: AsyncRole, config: Config) -> None:
         self.spawn(role.reload(config))

@@ -225,6 +225,7 @@ class GroupCommit:
     def _run(self, session: Session, waiting: Waiting, *, careful: bool) -> WriterReply:
         command = cast(dispatch.Effect, waiting.body)
         session.frames = waiting.frames
+        session.asker = waiting.header.sender, waiting.header.incarnation
         key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(command))
         mark = idempotency.reply_mark(key)
         if session.new_rows.holds(mark):

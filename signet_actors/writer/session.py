@@ -60,6 +60,8 @@ class Session:
     now: str
     new_rows: NewRows
     frames: Sequence[bytes] = ()
+    asker: tuple[str, int] = ("", 0)
+    """Who asks: the name of a process, and which of its lives."""
     queue: QueueNews = field(default_factory=QueueNews)
 
     @classmethod

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 import pytest
 import structlog
 
-from signet_actors.config.schema import BackupConfig, Config, RetentionConfig
+from signet_actors.config.embedding_models import space_name
+from signet_actors.config.schema import BackupConfig, Config, EmbeddingConfig, RetentionConfig
 from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.errors import ErrorCode
@@ -89,6 +90,7 @@ class ScriptedWriter:
         self.damage: str | None = None
         self.more = 0
         self.missing_at = 0
+        self.space = space_name(EmbeddingConfig())
         self.copies: list[str] = []
         self.copy_state = "copying"
         self.refuse: Callable[[Request[Any]], Failure | None] = lambda request: None
@@ -116,7 +118,7 @@ class ScriptedWriter:
             case ReconcileJobs():
                 looked = request.after + request.limit
                 found = request.after < self.missing_at <= looked
-                return JobsReconciled(int(found), looked if looked < self.more else None)
+                return JobsReconciled(int(found), looked if looked < self.more else None, self.space)
             case GetWriterStatus():
                 return WriterStatus(0, 0, 0, 0, False, 1, "3", self.damage)
             case AdvanceBackup():
@@ -492,6 +494,24 @@ def test_a_round_that_the_writer_interrupts_goes_on_where_it_was(room: Room) -> 
     room.run_for(reconciliation.POSTPONED_MS + 2_000)
     looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
     assert looked == [0, 500, 1_000, 1_000, 1_500]
+
+
+def test_a_change_of_the_embedding_model_begins_a_round_that_waits_for_the_writer_to_know_of_it(room: Room) -> None:
+    room.writer.more = 900
+    room.run_for(reconciliation.FIRST_AFTER_MS + 2_000)
+    room.writer.asked.clear()
+    room.actor.reload(Config(backup=NO_BACKUPS, retention=RetentionConfig(batch_limit=9)))
+    room.run_for(60_000)
+    assert not [request for request in room.writer.asked if isinstance(request, ReconcileJobs)], "it is the same model"
+    other = EmbeddingConfig(provider="ollama", dimensions=768)
+    room.actor.reload(Config(backup=NO_BACKUPS, embedding=other))
+    room.run_for(11_000)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked == [0, 0], "the writer still goes by the former model"
+    room.writer.space = space_name(other)
+    room.run_for(6_000)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked[2:] == [0, 500]
 
 
 def test_a_shorter_interval_holds_at_once_and_new_windows_from_the_next_sweep(room: Room) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from signet_actors.runtime.envelope import new_counters
 from signet_actors.runtime.sd_notify import Notifier
 from signet_actors.runtime.supervision import Supervisor
 from tests.sim.faults import Fault, Weather
-from tests.sim.processes import LIVES, SILENT_LOG, AskingLife, Killed, Life, SimProcess, WriterLife
+from tests.sim.processes import LIVES, SILENT_LOG, Killed, Life, SimProcess
 from tests.sim.world import NS, Timer, World
 
 TREE = (
@@ -35,29 +35,35 @@ SERVICE_MANAGER_S = 2.0
 
 
 class Network:
-    """Carries frames between the askers and the writer, late, and at times not at all or twice."""
+    """Carries frames between askers and mailboxes, late, and at times not at all or twice. All frames of the processes
+    in ``cut`` are lost."""
 
     def __init__(self, daemon: SimDaemon) -> None:
         self._daemon = daemon
         self._world = daemon.world
+        self.cut: set[str] = set()
 
-    def to_writer(self, life: Life, parts: list[bytes]) -> bool:
-        writer = self._daemon.life("writer")
-        if not isinstance(writer, WriterLife) or not writer.reachable:
+    def ask(self, peer: str, asker: Life, parts: list[bytes]) -> bool:
+        """False where nobody has bound the mailbox ``peer``."""
+        to = self._daemon.life(peer)
+        if to is None or not to.reachable or not asker.alive:
             return False
-        self._carry(lambda: writer.arrived(life.name, list(parts)), writer)
+        self._carry(lambda: to.arrived(asker.name, list(parts)), to, asker)
         return True
 
-    def from_writer(self, name: str, parts: list[bytes]) -> bool:
+    def answer(self, by: Life, name: str, parts: list[bytes]) -> bool:
+        """False where ``name`` does not live any more."""
         asker = self._daemon.life(name)
-        if not isinstance(asker, AskingLife):
+        if asker is None or not by.alive:
             return False
-        self._carry(lambda: asker.answered(list(parts)), asker)
+        self._carry(lambda: asker.answered(list(parts), by.name), asker, by)
         return True
 
-    def _carry(self, deliver: Callable[[], None], to: Life) -> None:
+    def _carry(self, deliver: Callable[[], None], to: Life, by: Life) -> None:
         weather, rng = self._daemon.weather, self._world.rng
         faulty = self._daemon.faulty
+        if not self.cut.isdisjoint((to.name, by.name)):
+            return
         if faulty and rng.random() < weather.lost:
             return
         to.after(rng.uniform(*weather.delay_s), deliver)
@@ -112,8 +118,20 @@ class SimControl(ControlSocket):
 class SimDaemon:
     """Starts with the world's time and is started again by its service manager when it gives up."""
 
-    def __init__(self, world: World, weather: Weather, workspace: Path, template: Path | None) -> None:
+    def __init__(
+        self,
+        world: World,
+        weather: Weather,
+        workspace: Path,
+        template: Path | None,
+        *,
+        tree: Sequence[ChildSpec] = TREE,
+        lives: Mapping[str, Callable[[SimDaemon, Boot], Life]] = LIVES,
+        config: Config | None = None,
+    ) -> None:
         self.world = world
+        self._tree = tree
+        self._lives = lives
         self.weather = weather
         self.faulty = True
         self.running: Life | None = None
@@ -124,7 +142,7 @@ class SimDaemon:
             shutil.copyfile(template, self.workspace.database)
         self.network = Network(self)
         self.control = SimControl(self)
-        self.config = Config()
+        self.config = config or Config()
         self.processes: dict[str, SimProcess] = {}
         self.spawned: dict[str, list[int]] = {}
         self.starts = 0
@@ -158,7 +176,7 @@ class SimDaemon:
     def life_of(self, boot: Boot) -> Life:
         self.spawned.setdefault(boot.name, []).append(self.world.now_ns)
         self.world.note("spawn", boot.name, boot.incarnation)
-        return LIVES[boot.role](self, boot)
+        return self._lives[boot.role](self, boot)
 
     def exited(self, life: Life, code: int) -> None:
         process = self.processes[life.name]
@@ -187,6 +205,13 @@ class SimDaemon:
         if fault.kind in {"point", "eio"}:
             self._armed.setdefault(fault.target, []).append((int(fault.amount), fault.kind))
             return
+        if fault.kind == "clock":
+            self.world.leap(int(fault.amount))
+            return
+        if fault.kind == "cut":
+            self.network.cut.add(fault.target)
+            self.world.later(float(fault.amount), lambda: self.network.cut.discard(fault.target))
+            return
         life = self.life(fault.target)
         if life is None:
             return
@@ -199,7 +224,8 @@ class SimDaemon:
     def passing(self, point: str) -> None:
         """The running process is at the sync point: perhaps its last."""
         waiting = self._armed.get(point)
-        if not waiting or not self.faulty:
+        running = self.running
+        if not waiting or not self.faulty or running is None or not running.alive:
             return
         self._armed[point] = left = [(count - 1, kind) for count, kind in waiting]
         for entry in left:
@@ -208,6 +234,7 @@ class SimDaemon:
                 self.world.note("point", point, entry[1])
                 if entry[1] == "eio":
                     raise OSError(5, f"sync point {point}")
+                running.struck()
                 raise Killed
 
     # the supervisor
@@ -223,7 +250,7 @@ class SimDaemon:
             return process
 
         self.supervisor = Supervisor(
-            TREE,
+            self._tree,
             self.config,
             boot,
             control=self.control,

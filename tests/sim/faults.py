@@ -23,7 +23,8 @@ SAFE_AFTER_S = 14.0
 @dataclass(frozen=True, order=True)
 class Fault:
     """``kind``: kill (process ``target``), stop (``target`` for ``amount`` s), point (die the ``amount``-th time that
-    the writer passes ``target``), eio (the same, but the disk fails)."""
+    ``target`` is passed), eio (the same, but the disk fails), cut (all frames of ``target`` are lost for ``amount`` s),
+    clock (the wall clock jumps by ``amount`` ms)."""
 
     at_s: float
     kind: str

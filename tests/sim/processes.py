@@ -77,6 +77,19 @@ class Life:
         if isinstance(body, Drain):
             self.exit(0)
 
+    @property
+    def reachable(self) -> bool:
+        """It has a mailbox, and that is bound."""
+        return False
+
+    def arrived(self, identity: str, parts: list[bytes]) -> None:
+        """A message for its mailbox is here."""
+        raise NotImplementedError
+
+    def answered(self, parts: list[bytes], by: str) -> None:
+        """The answer of ``by`` to one of its asks is here."""
+        raise NotImplementedError
+
     def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
         return self.world.later(delay_s, lambda: self.run(call))
 
@@ -115,6 +128,9 @@ class Life:
         self.world.note("exit", self.name, self.boot.incarnation, code)
         self.daemon.exited(self, code)
 
+    def struck(self) -> None:
+        """``Killed`` is about to be raised; a life of which something could catch it ends before that."""
+
     def forget(self) -> None:
         """What only this process knew is gone."""
 
@@ -149,7 +165,8 @@ class AskingLife(Life):
                     self.asks.peer_is(child.state, child.incarnation)
         super().told(body)
 
-    def answered(self, parts: list[bytes]) -> None:
+    def answered(self, parts: list[bytes], by: str) -> None:
+        assert by == "writer"
         header = self.speaker.read_header(parts[0])
         self.asks.answered(header.message_id, self._decode(parts[1]))
 
@@ -158,7 +175,7 @@ class AskingLife(Life):
         self.asks.close()
 
     def _send(self, parts: list[bytes]) -> bool:
-        return self.daemon.network.to_writer(self, parts)
+        return self.daemon.network.ask("writer", self, parts)
 
 
 class Reaper(AskingLife):
@@ -205,7 +222,6 @@ class WriterLife(Life):
 
     @property
     def reachable(self) -> bool:
-        """Its socket is bound."""
         return self.alive and self._open
 
     def arrived(self, identity: str, parts: list[bytes]) -> None:
@@ -220,7 +236,7 @@ class WriterLife(Life):
         return self._inbox.popleft()
 
     def send_multipart(self, parts: list[bytes], _flags: int) -> None:
-        if not self.daemon.network.from_writer(parts[0].decode(), parts[1:]):
+        if not self.daemon.network.answer(self, parts[0].decode(), parts[1:]):
             raise zmq.ZMQError(errno.EHOSTUNREACH)
 
     def _wake(self, delay_s: float) -> None:

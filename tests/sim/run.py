@@ -58,8 +58,8 @@ def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
     faults = faults_for(seed) if faults is None else faults
     run = Run(seed, faults)
     world = World(seed)
-    with _directory() as directory:
-        daemon = SimDaemon(world, weather_of(world.rng), directory, _template())
+    with private_directory() as directory:
+        daemon = SimDaemon(world, weather_of(world.rng), directory, empty_database())
         onlooker = open_reader(daemon.workspace.database)  # keeps the log alive when the writer dies
         watched(daemon)
         ledger = Ledger()
@@ -78,7 +78,7 @@ def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
             def settled() -> bool:
                 return world.running_scripts == workers and not daemon.not_up() and _jobs_left(onlooker) == 0
 
-            world.run_until(world.now_ns + int(LIVENESS_S * NS), _every_second(world, settled))
+            world.run_until(world.now_ns + int(LIVENESS_S * NS), every_second(world, settled))
             if not settled():
                 run.wrong.append(
                     f"it never came right: {world.running_scripts - workers} clients wait,"
@@ -174,7 +174,7 @@ def _jobs_left(connection: apsw.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _every_second(world: World, check: Callable[[], bool]) -> Callable[[], bool]:
+def every_second(world: World, check: Callable[[], bool]) -> Callable[[], bool]:
     """``check`` asked once in a virtual second, since it costs a query."""
     asked_ns = 0
 
@@ -189,7 +189,7 @@ def _every_second(world: World, check: Callable[[], bool]) -> Callable[[], bool]
 
 
 @cache
-def _template() -> Path:
+def empty_database() -> Path:
     """An empty, migrated database, made once in a process."""
     path = Path(tempfile.mkdtemp(prefix="signet-sim-")) / "memories.db"
     connection = open_writer(path, busy=lambda _: False)
@@ -199,7 +199,7 @@ def _template() -> Path:
 
 
 @contextmanager
-def _directory() -> Iterator[Path]:
+def private_directory() -> Iterator[Path]:
     """A directory in memory where there is one: syncing to a disk proves nothing here and takes time."""
     memory = Path("/dev/shm")
     directory = tempfile.mkdtemp(prefix="signet-sim-", dir=memory if memory.is_dir() else None)

@@ -31,7 +31,7 @@ from signet_actors.protocol.writer import (
     RenewLease,
 )
 from tests.sim.daemon import SimDaemon
-from tests.sim.processes import AskingLife
+from tests.sim.processes import AskingLife, Life
 from tests.sim.world import NS, Promise, Script
 
 PRINCIPAL = Principal(changed_by="sim")
@@ -69,7 +69,13 @@ class Grant:
     worker: str
     granted_ns: int
     expires_ns: int
+    life: Life
     over: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """It was given up, or whoever held it is dead."""
+        return self.over or not self.life.alive
 
 
 @dataclass
@@ -86,17 +92,18 @@ class Ledger:
     answers: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
-    def granted(self, worker: str, leased: JobsLeased) -> list[Grant]:
+    def granted(self, life: Life, leased: JobsLeased, lease_ms: int = LEASE_MS) -> list[Grant]:
         """Each of these jobs is in nobody else's hands."""
+        worker = life.name
         grants = []
         for job in leased.jobs:
-            granted_ns = leased.expires_ns - LEASE_MS * 1_000_000
+            granted_ns = leased.expires_ns - lease_ms * 1_000_000
             for other in self.grants.get(job.id, []):
-                if not other.over and other.job.lease_id != job.lease_id and other.expires_ns > granted_ns:
+                if not other.ended and other.job.lease_id != job.lease_id and other.expires_ns > granted_ns:
                     self.wrong.append(f"job {job.id} is leased twice: {other.worker} and {worker}")
             if job.attempt > job.max_attempts:
                 self.wrong.append(f"job {job.id} has attempt {job.attempt} of {job.max_attempts}")
-            grant = Grant(job, worker, granted_ns, leased.expires_ns)
+            grant = Grant(job, worker, granted_ns, leased.expires_ns, life)
             self.grants.setdefault(job.id, []).append(grant)
             grants.append(grant)
         return grants
@@ -222,7 +229,7 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random) -> 
             leased = yield from answer_of(daemon, name, LeaseJobs(KINDS, rng.randint(1, 6), LEASE_MS))
         except (Refused, Unknown):
             leased = None
-        if not isinstance(leased, JobsLeased) or not leased.jobs:
+        if life is None or not isinstance(leased, JobsLeased) or not leased.jobs:
             yield rng.uniform(0.3, 0.8)
             if rng.random() < 0.5:
                 try:
@@ -231,9 +238,9 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random) -> 
                 except (Refused, Unknown):
                     continue
             continue
-        for grant in ledger.granted(name, leased):
+        for grant in ledger.granted(life, leased):
             yield from _work(daemon, ledger, grant, rng)
-            if life is None or not life.alive:
+            if not life.alive:
                 break  # a new life knows nothing of the other jobs
 
 

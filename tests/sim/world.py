@@ -88,6 +88,11 @@ class World:
     def wall_ms(self) -> int:
         return BEGIN_WALL_MS + self.now_ns // 1_000_000 + self._wall_skew_ms
 
+    def leap(self, by_ms: int) -> None:
+        """The wall clock jumps; monotonic time does not."""
+        self._wall_skew_ms += by_ms
+        self.note("leap", by_ms)
+
     # the loop
 
     def call_later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> Timer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.jobs import JOB_KINDS, LONGEST_DELAY_MS
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
     HeldLease,
@@ -27,6 +29,7 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     WatchJobs,
 )
+from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
     CompleteJob,
     FailJob,
@@ -40,6 +43,7 @@ from signet_actors.protocol.writer import (
     Remember,
 )
 from signet_actors.runtime.clock import iso
+from signet_actors.searcher.recall import recall
 from signet_actors.writer.job_watches import MOST_PARKED, JobWatches
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, raw, remembering
@@ -334,6 +338,19 @@ def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
     assert (len(answer.requeued), answer.more) == (3, False)
 
 
+def embedded_by(model: str, dimensions: int = DIMENSIONS) -> Config:
+    embedding = EmbeddingConfig(provider="openai", model=model, dimensions=dimensions)
+    return msgspec.structs.replace(configured(), embedding=embedding)
+
+
+def embedding_jobs(room: PipelineRoom, memory_id: str) -> list[str]:
+    return [status for kind, status in jobs_of(room, memory_id) if kind == "embed"]
+
+
+def content_hash_of(room: PipelineRoom, memory_id: str) -> str:
+    return str(room.value("SELECT content_hash FROM memories WHERE id = ?", memory_id))
+
+
 def reconciled(room: PipelineRoom, limit: int = 2) -> int:
     enqueued, after = 0, 0
     while True:
@@ -364,13 +381,66 @@ def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surpr
     room.reconfigure(configured())
     done = room.remember("Its vector could not be made").id
     job = room.take("embed")
-    room.ask(CompleteJob(job.id, job.lease_id, "{}"))
+    nothing = struct.pack("<8f", *[0.0] * DIMENSIONS)
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, done), MODEL, DIMENSIONS), [nothing])
     extraction = room.take()
     room.ask(CompleteJob(extraction.id, extraction.lease_id, "{}"))
     gone = stored(room, "Gone")
     forgotten(room, gone)
     assert reconciled(room) == 0
     assert jobs_of(room, done) == [("extract", "completed"), ("embed", "completed")]
+    room.reconfigure(embedded_by("another-model"))
+    assert embedding_jobs(room, done) == ["completed"]
+    reconciled(room)
+    assert embedding_jobs(room, done) == ["completed", "pending"], "another model may be able to read it"
+
+
+def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its_former_vector_till_then(
+    room: PipelineRoom,
+) -> None:
+    first, second = stored(room, "The first"), stored(room, "The second")
+    assert reconciled(room) == 0
+    room.reconfigure(embedded_by("another-model"))
+    answer = room.ask(ReconcileJobs())
+    assert (answer.enqueued, answer.space) == (2, f"another-model:{DIMENSIONS}")
+    assert reconciled(room) == 0, "they wait already"
+    job = room.take("embed")
+    assert job.memory_id == first
+    vector = raw([0.0, 1.0])
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, first), "another-model", DIMENSIONS), [vector])
+    assert [row.id for row in room.recall("nothing", vector=[1.0, 2.0]).rows] == [second]
+    assert found_by_both(room) == ([first, second], ((MODEL, DIMENSIONS),))
+    sql = "SELECT model FROM embeddings WHERE source_id = ? ORDER BY seq"
+    assert room.connection.execute(sql, (first,)).fetchall() == [(MODEL,), ("another-model",)]
+    job = room.take("embed")
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, second), "another-model", DIMENSIONS), [vector])
+    assert reconciled(room) == 0, "a round later there is nothing left to do"
+    assert found_by_both(room) == ([second, first], ())
+
+
+def found_by_both(room: PipelineRoom) -> tuple[list[str], tuple[tuple[str, int], ...]]:
+    """What a query finds among new vectors and old, and which models are left behind."""
+    asked = Recall("nothing", ReadScope(), vector_model="another-model", former_model=MODEL)
+    with room.reader.view() as view:
+        found = recall(room.reader, view, asked, [raw([0.0, 1.0]), raw([1.0, 2.0, 0.5])])
+    assert found.method == "hybrid"
+    return [row.id for row in found.rows], found.stale_spaces
+
+
+def test_a_vector_of_another_width_is_a_vector_of_another_model(room: PipelineRoom) -> None:
+    stored(room, "Short")
+    room.reconfigure(embedded_by(MODEL, DIMENSIONS * 2))
+    assert reconciled(room) == 1
+
+
+def test_without_a_provider_no_vector_is_missed(room: PipelineRoom) -> None:
+    stored(room, "Embedded")
+    none = msgspec.structs.replace(configured(), embedding=EmbeddingConfig(provider="none"))
+    room.reconfigure(none)
+    bare = room.remember("Bare").id
+    answer = room.ask(ReconcileJobs())
+    assert (answer.enqueued, answer.space) == (0, "")
+    assert embedding_jobs(room, bare) == []
 
 
 def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineRoom) -> None:

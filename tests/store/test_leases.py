@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from signet_actors.errors import ErrorCode
@@ -19,6 +20,8 @@ from signet_actors.protocol.writer import (
     ReapLeases,
     RenewLease,
 )
+from signet_actors.writer.commands import leases
+from signet_actors.writer.session import QueueNews
 from tests.support.store_room import StoreRoom
 
 LEASE_MS = 60_000
@@ -129,3 +132,73 @@ def test_a_renewed_lease_is_not_taken_back(room: StoreRoom) -> None:
     room.clock.advance(LEASE_MS - 1)
     assert room.ask(ReapLeases()).requeued == 0
     assert state(room, job) == "leased"
+
+
+def asked_by(room: StoreRoom, command: Any, name: str, life: int) -> Any:
+    """The answer to a command that this life of this process sends."""
+    asked = room.asked(command)
+    asked.header = msgspec.structs.replace(asked.header, sender=name, incarnation=life)
+    room.group.commit([asked])
+    return asked.answer
+
+
+def taken_by(room: StoreRoom, name: str, life: int, limit: int = 8) -> list[LeasedJob]:
+    return asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS), name, life).jobs  # type: ignore[no-any-return]
+
+
+def test_a_worker_in_a_new_life_ends_what_its_former_lives_held_and_nobody_elses(room: StoreRoom) -> None:
+    for number in range(3):
+        room.remember(f"Memory number {number}")
+    (mine,) = taken_by(room, "extractor", 1, 1)
+    (of_another,) = taken_by(room, "extractor-2", 1, 1)
+    (of_my_namesake,) = taken_by(room, "extract", 9, 1)
+    (again,) = taken_by(room, "extractor", 2)
+    assert (again.id, again.attempt) == (mine.id, 2)
+    assert_lost(room.ask(CompleteJob(mine.id, mine.lease_id)))
+    for other in (of_another, of_my_namesake):
+        assert room.ask(CompleteJob(other.id, other.lease_id)).state == "completed"
+    assert room.ask(CompleteJob(again.id, again.lease_id)).state == "completed"
+
+
+def test_a_message_of_an_earlier_life_that_comes_late_holds_nothing_for_long(room: StoreRoom) -> None:
+    room.remember("A memory")
+    assert taken_by(room, "extractor", 2, 0) == []
+    (late,) = taken_by(room, "extractor", 1)
+    (again,) = taken_by(room, "extractor", 2)
+    assert again.id == late.id
+
+
+def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_beside_others(room: StoreRoom) -> None:
+    lost = [room.remember(f"Memory number {number}").id for number in range(3)]
+    assert len(taken_by(room, "extractor", 1)) == 3
+    fresh = room.remember("A memory that nobody has tried yet").id
+    first = taken_by(room, "extractor", 2)
+    assert [job.memory_id for job in first] == [lost[0], fresh]
+    assert taken_by(room, "extractor", 2) == []
+    assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ()
+    room.group.queue_news = QueueNews()
+    room.ask(CompleteJob(first[0].id, first[0].lease_id))
+    assert "extract" in room.group.queue_news.ready
+    assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ("extract",)
+    assert [job.memory_id for job in taken_by(room, "extractor", 2)] == [lost[1]]
+
+
+def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_it(room: StoreRoom) -> None:
+    poison = room.remember("A memory that kills whoever reads it").id
+    innocent = [room.remember(f"Memory number {number}").id for number in range(12)]
+    life = 1
+    for _ in range(40):
+        jobs = taken_by(room, "extractor", life, 4)
+        if not jobs:
+            break
+        if poison in {job.memory_id for job in jobs}:
+            life += 1
+            continue
+        for job in jobs:
+            room.ask(CompleteJob(job.id, job.lease_id))
+    rows = room.connection.execute("SELECT memory_id, status, attempts FROM memory_jobs WHERE job_type = 'extract'")
+    ends = {memory: (status, attempts) for memory, status, attempts in rows}
+    assert ends.pop(poison) == ("dead", 3)
+    assert set(ends) == set(innocent)
+    assert {status for status, _ in ends.values()} == {"completed"}
+    assert max(attempts for _, attempts in ends.values()) <= 3

@@ -142,11 +142,27 @@ class Client:
                 return rows
 
 
+LATE = ("decider", "extractor")
+WITHOUT_PIPELINE = """
+memory:
+  pipelineV2:
+    enabled: false
+    embeddingTracker: {enabled: false}
+"""
+"""Two processes less to be born; for tests whose subject is elsewhere."""
+
+
 class LiveDaemon:
     """One workspace and the daemon that runs on it, if any; several lives may follow each other."""
 
     def __init__(
-        self, root: Path, *, config: str = "", environ: Mapping[str, str] | None = None, name: str = "w"
+        self,
+        root: Path,
+        *,
+        config: str = "",
+        environ: Mapping[str, str] | None = None,
+        name: str = "w",
+        pipeline: bool = False,
     ) -> None:
         self.root = root
         self.workspace = root / name
@@ -155,6 +171,8 @@ class LiveDaemon:
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
         self.workspace.mkdir(mode=0o700, exist_ok=True)
+        if not pipeline and "memory:" not in config:
+            config += WITHOUT_PIPELINE
         if config:
             self.configure(config)
 
@@ -285,17 +303,21 @@ class LiveDaemon:
                 continue
         return found
 
-    def actors(self) -> dict[str, dict[str, Any]]:
+    def everybody(self) -> dict[str, dict[str, Any]]:
         """Each child by name, as ``/api/status`` tells it."""
         return {actor["name"]: actor for actor in self.api.get("/api/status").ok()["actors"]}
 
+    def actors(self) -> dict[str, dict[str, Any]]:
+        """The same without those that are started when the daemon has served for a moment."""
+        return {name: actor for name, actor in self.everybody().items() if name not in LATE}
+
     def children(self) -> dict[str, int]:
-        """The pid of each child by name."""
+        """The pid of each of ``actors`` by name."""
         return {name: actor["pid"] for name, actor in self.actors().items()}
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
         """The child has been sent ``number``; its pid."""
-        pid = self.children()[name]
+        pid: int = self.everybody()[name]["pid"]
         os.kill(pid, number)
         return pid
 
@@ -367,11 +389,11 @@ def private_root() -> Path:
 
 @contextlib.contextmanager
 def live_daemon(
-    *, config: str = "", environ: Mapping[str, str] | None = None, started: bool = True
+    *, config: str = "", environ: Mapping[str, str] | None = None, started: bool = True, pipeline: bool = False
 ) -> Iterator[LiveDaemon]:
     """A daemon for the length of a block; afterwards none of its processes and none of its files are left."""
     root = private_root()
-    daemon = LiveDaemon(root, config=config, environ=environ)
+    daemon = LiveDaemon(root, config=config, environ=environ, pipeline=pipeline)
     try:
         if started:
             daemon.start()

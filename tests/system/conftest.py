@@ -34,7 +34,7 @@ def pytest_runtest_makereport(
 @pytest.fixture(scope="session")
 def daemon() -> Iterator[LiveDaemon]:
     """One daemon for all tests that kill nothing; none of them may make it log a fault of its own."""
-    with live_daemon(config=SHARED) as daemon:
+    with live_daemon(config=SHARED, pipeline=True) as daemon:
         pids = daemon.children()
         yield daemon
         assert daemon.faults() == []

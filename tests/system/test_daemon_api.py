@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from signet_actors.gateway.routes import ROUTES
+from tests.support.bus_room import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -46,18 +47,15 @@ def test_health_names_every_process(daemon: LiveDaemon) -> None:
     assert health["agentsDir"] == str(daemon.workspace)
     assert health["uptime"] >= 0
     assert isinstance(health["version"], str)
-    assert {actor["name"]: actor["state"] for actor in health["actors"]} == {
-        "writer": "up",
-        "searcher-1": "up",
-        "retention": "up",
-        "gateway": "up",
-    }
+    assert set(daemon.everybody()) == {"writer", "searcher-1", "retention", "gateway", "decider", "extractor"}
+    eventually(lambda: {actor["state"] for actor in daemon.everybody().values()} == {"up"}, what="everybody up")
     assert daemon.api.get("/health/live").ok()["status"] == "live"
     assert daemon.api.get("/health/ready").ok()["ready"] is True
 
 
 def test_status_tells_everything_at_a_glance(daemon: LiveDaemon) -> None:
     daemon.agent("lone").remember("Counted by the status")
+    eventually(lambda: {actor["state"] for actor in daemon.everybody().values()} == {"up"}, what="everybody up")
     status = daemon.api.get("/api/status").ok()
     assert daemon.process is not None
     expected = {

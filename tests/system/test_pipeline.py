@@ -89,11 +89,6 @@ def job_row(daemon: LiveDaemon, kind: str = "extract") -> tuple[Any, ...]:
     return daemon.read(sql, kind)[0]
 
 
-def lane(daemon: LiveDaemon, kind: str = "extract") -> dict[str, float]:
-    counters = daemon.actors()["extractor"]["counters"]
-    return {name.removeprefix(f"{kind}_"): value for name, value in counters.items() if name.startswith(f"{kind}_")}
-
-
 def test_a_server_that_is_down_costs_no_attempt_and_work_goes_on_when_it_is_back() -> None:
     with pipeline(extraction="      breaker: {cooldownMs: 1000, maxCooldownMs: 1000}\n") as (daemon, provider):
         provider.stuck = "http_503"
@@ -162,7 +157,9 @@ def test_a_death_in_the_middle_of_a_job_ends_in_the_same_facts_once() -> None:
         live_daemon(config=config_for(provider, lease), environ={"SIGNET_SYNC_POINTS": points}) as daemon,
     ):
         daemon.api.remember(NOTE)
-        eventually(lambda: daemon.actors()["extractor"]["restarts"] == 1, within_s=30, what="the extractor's next life")
+        eventually(
+            lambda: daemon.everybody()["extractor"]["restarts"] == 1, within_s=30, what="the extractor's next life"
+        )
         eventually(lambda: job_row(daemon)[0] == "completed", within_s=90, what="the job done")
         assert derived(daemon) == SENTENCES
         assert daemon.stop() == 0

@@ -35,7 +35,9 @@ _SLOTS_A_CALL = 2
 """While one job asks the model, another has its facts decided on and written."""
 _DECISION_MS = 120_000
 """Longer than every call that the decider makes for one fact; its own deadlines end them."""
-_AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN})
+_AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
+"""The decider did not take the question up. One that took it up, life after life, and never answered, may have died of
+it: that is a failure of the job, so that it comes to an end (reliability.md R8)."""
 
 
 class Extract:
@@ -75,6 +77,9 @@ class Extract:
         sync_point("extractor.parsed")
         if not result.parsed:
             raise UnusableAnswer(result.warnings[0])
+        lost = result.repaired or result.dropped
+        if lost and not (result.facts or result.entities) and run.job.attempt < run.job.max_attempts:
+            raise UnusableAnswer("nothing in the answer could be used")
         facts = without_junk(result.facts, content)
         vectors = await shop.embed([fact.content for fact in facts.kept])
         sync_point("extractor.embed_done")
@@ -106,6 +111,8 @@ class Extract:
         except SignetError as error:
             if error.code in _AWAY:
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
+            if error.code is ErrorCode.OUTCOME_UNKNOWN:
+                raise UnusableAnswer("the decider took a fact up and never answered") from error
             raise
         if decided.failed and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer(decided.warnings[-1])

@@ -72,6 +72,11 @@ class VectorLeg:
         self._coded = self._centred = 0
         self._current: Mask = np.zeros(0, np.bool_)
 
+    @property
+    def in_use(self) -> bool:
+        """True while the newest vector of some memory is of this model, as far as can be told."""
+        return not self.complete or bool(self._current.any())
+
     def follow(self, view: Snapshot, columns: MemoryColumns, *, max_rows: int = FOLLOW_ROWS) -> None:
         """The matrix shows ``view``, or ``complete`` is False and ``trouble`` says what is wrong with the file.
 

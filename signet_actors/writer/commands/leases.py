@@ -3,10 +3,16 @@
 A lease is an id that is checked in the transaction of the report (a fencing token): the report of a worker whose lease
 expired and went to somebody else changes nothing. Expiry is on the monotonic clock of one supervisor life.
 
+A lease id begins with its holder: the name of a process, and which of its lives. A worker that asks for jobs in a new
+life is proof that its former ones are over: what they held is lost at once, without waiting for the leases to expire.
+
+A job whose worker went away may be what killed it. Of such suspects one at a time is handed out, whatever its kind, so
+that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts.
+
 Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
 came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 11-14; reliability.md sections 0 (8) and 3.3, R16.
+Source: memory-pipeline.txt "Worker Model"; decisions.md 11-14; reliability.md sections 0 (8) and 3.3, R8, R16.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from signet_actors.domain.jobs import (
+    JOB_KINDS,
     LONGEST_DELAY_MS,
     JobEvent,
     JobState,
@@ -47,8 +54,11 @@ GONE = '{"skipped":"memory_gone"}'
 MAX_REASON_CHARS = 500
 _MS = 1_000_000
 
-_WAITS = "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
-_ROW = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts"
+_WAITS = (
+    "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
+    " AND (:suspects OR j.error IS NOT :suspect)"
+)
+_ROW = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :suspect"
 _READY = f"""
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
                    WHERE {_WAITS} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
@@ -74,26 +84,33 @@ class Held(NamedTuple):
     memory_id: str | None
     leased_hash: str | None
     releases: int
+    suspect: bool
 
 
 def lease(session: Session, command: LeaseJobs) -> JobsLeased:
     """The jobs of these kinds that have been ready for longest are the asker's, one attempt each is spent."""
+    _end_former_lives(session)
+    name, life = session.asker
+    suspects = not _suspect_in_hands(session.tx.connection)
     limit = min(command.limit, MAX_LEASED_AT_ONCE)
     expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
     leased: list[LeasedJob] = []
     dropped = 0
     while len(leased) < limit and dropped < MAX_DROPPED_AT_ONCE:
-        rows = _ready_rows(session, command.kinds, limit - len(leased))
+        rows = _ready_rows(session, command.kinds, limit - len(leased), suspects=suspects)
         if not rows:
             break
         subjects = job_subjects(session.tx.connection, [row[4] for row in rows if row[4] is not None])
-        for kind, _, seq, job_id, memory_id, payload, attempts, max_attempts in rows:
+        for kind, _, seq, job_id, memory_id, payload, attempts, max_attempts, suspect in rows:
+            if suspect and not suspects:
+                continue
             subject = None if memory_id is None else subjects.get(memory_id)
             if memory_id is not None and subject is None:
                 _drop(session, seq)
                 dropped += 1
                 continue
-            lease_id = session.new_id()
+            suspects = suspects and not suspect
+            lease_id = f"{name}.{life}.{session.new_id()}"
             session.tx.execute(
                 "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
                 " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?"
@@ -141,6 +158,7 @@ def end(session: Session, job: Held, result: str | None) -> JobState:
         " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?",
         (state, result, session.now, session.now, job.seq),
     )
+    _call_next_suspect(session, job)
     jobs.follow(session, job.kind, job.memory_id, job.leased_hash, state)
     return state
 
@@ -189,9 +207,9 @@ def release(session: Session, command: ReleaseJobs) -> JobsReleased:
 def held(session: Session, job_id: str, lease_id: str) -> Held:
     """The job that this lease holds now; one past its time holds nothing, and raises ``lease_lost``."""
     row = session.tx.one(
-        "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases FROM memory_jobs"
+        "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, error IS ? FROM memory_jobs"
         " WHERE id = ? AND status = 'leased' AND lease_id = ? AND lease_boot = ? AND lease_expires_ns > ?",
-        (job_id, lease_id, session.boot_id, session.clock.monotonic_ns()),
+        (jobs.WORKER_LOST, job_id, lease_id, session.boot_id, session.clock.monotonic_ns()),
     )
     if row is None:
         raise SignetError("the lease is not held any more; nothing was applied", code=ErrorCode.LEASE_LOST)
@@ -206,7 +224,7 @@ def expect(job: Held, kind: str) -> None:
 
 def ready_kinds(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> tuple[str, ...]:
     """Those of ``kinds`` of which ``lease`` would hand out (or drop) a job now."""
-    bindings = _bounds(now_ms)
+    bindings = {**_bounds(now_ms), "suspects": not _suspect_in_hands(connection)}
     return tuple(
         kind
         for kind in kinds
@@ -227,9 +245,31 @@ def next_due(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> str
     return min((str(due) for due in dues if due is not None), default=None)
 
 
-def _ready_rows(session: Session, kinds: tuple[str, ...], limit: int) -> list[tuple[Any, ...]]:
+def _end_former_lives(session: Session) -> None:
+    """What an earlier life of the asker still holds is lost, as if its leases had expired."""
+    name, life = session.asker
+    held_by_it = session.tx.rows(
+        f"SELECT lease_id, {jobs.LOST_COLUMNS} FROM memory_jobs"
+        " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq",
+        (session.boot_id, len(name) + 1, f"{name}."),
+    )
+    jobs.lose(session, [lost for lease_id, *lost in held_by_it if int(lease_id.split(".")[1]) < life])
+
+
+def _suspect_in_hands(connection: Connection) -> bool:
+    sql = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
+    return connection.execute(sql, (jobs.WORKER_LOST,)).fetchone() is not None
+
+
+def _call_next_suspect(session: Session, job: Held) -> None:
+    """Whoever watches for jobs looks again: the next suspect, of whatever kind, has waited for this one."""
+    if job.suspect:
+        session.queue.ready.update(kind.name for kind in JOB_KINDS)
+
+
+def _ready_rows(session: Session, kinds: tuple[str, ...], limit: int, *, suspects: bool) -> list[tuple[Any, ...]]:
     """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first."""
-    bindings = {**_bounds(session.now_ms), "limit": limit}
+    bindings = {**_bounds(session.now_ms), "limit": limit, "suspects": suspects}
     rows = [
         (kind, *row) for kind in dict.fromkeys(kinds) for row in session.tx.rows(_READY, {**bindings, "kind": kind})
     ]
@@ -238,7 +278,7 @@ def _ready_rows(session: Session, kinds: tuple[str, ...], limit: int) -> list[tu
 
 
 def _bounds(now_ms: int) -> dict[str, str]:
-    return {"now": iso(now_ms), "never": iso(now_ms + LONGEST_DELAY_MS)}
+    return {"now": iso(now_ms), "never": iso(now_ms + LONGEST_DELAY_MS), "suspect": jobs.WORKER_LOST}
 
 
 def _drop(session: Session, seq: int) -> None:
@@ -268,5 +308,6 @@ def _give_back(
             job.seq,
         ),
     )
+    _call_next_suspect(session, job)
     if waits:
         session.queue.delayed.add(job.kind)

@@ -1,0 +1,145 @@
+"""The pipeline of a real daemon while its processes are killed in the middle of jobs: the queue drains, and each effect
+is there exactly once.
+
+``python -m tests.chaos.pipeline_deaths --kills 200 --seed 7`` is the long run.
+
+Source: reliability.md R6, R8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from signet_actors.store.connect import open_reader
+from tests.chaos.seeds import SEED
+from tests.sim.pipeline import sentences_of, wrong_rows
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_provider import ScriptedProvider
+
+CONFIG = """
+supervision:
+  settledMs: 0
+  budgets:
+    writer: {{restarts: 100, windowMs: 60000}}
+    decider: {{restarts: 100, windowMs: 60000}}
+    extractor: {{restarts: 100, windowMs: 60000}}
+memory:
+  pipelineV2:
+    worker: {{leaseTimeoutMs: 300000, maxRetries: 10}}
+    extraction:
+      provider: ollama
+      endpoint: {url}
+      concurrency: 4
+"""
+"""A lease lasts for longer than the whole test: what a dead worker held must come free without it."""
+VICTIMS = ("extractor", "decider", "writer")
+
+
+def note(number: int) -> str:
+    """Two facts that nobody else says, like enough to others to be decided on by the model."""
+    return f"The service {number} uses engine engine-{number}. Its owner is team number {number}."
+
+
+@contextmanager
+def pipeline(points: str = "") -> Iterator[tuple[LiveDaemon, ScriptedProvider]]:
+    """A daemon whose model answers at once; ``points`` are armed in all its processes."""
+    with (
+        ScriptedProvider(script=ScriptedModel()) as provider,
+        live_daemon(
+            config=CONFIG.format(url=provider.url), environ={"SIGNET_SYNC_POINTS": points} if points else {}
+        ) as daemon,
+    ):
+        yield daemon, provider
+
+
+def remember(daemon: LiveDaemon, numbers: range) -> None:
+    """Every note is stored; one that is refused or unanswered while somebody is dead is sent again."""
+    for number in numbers:
+
+        def stored(number: int = number) -> bool:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                key = f"note-{number}"
+                answer = daemon.api.post("/api/memory/remember", {"content": note(number)}, Idempotency_Key=key)
+                return answer.status == 200
+            return False
+
+        eventually(stored, within_s=60, what=f"note {number} is stored")
+
+
+def drained(daemon: LiveDaemon, count: int, *, within_s: float = 120) -> None:
+    """Every extract job has ended."""
+    sql = "SELECT count(*) FROM memory_jobs WHERE job_type = 'extract' AND status IN ('completed', 'dead')"
+    eventually(lambda: daemon.read(sql)[0][0] >= count, within_s=within_s, what="the queue is drained")
+
+
+def broken_promises(daemon: LiveDaemon, count: int) -> list[str]:
+    """What is wrong in the stopped daemon's store after ``count`` notes."""
+    connection = open_reader(daemon.database)
+    try:
+        wrong = list(wrong_rows(connection))
+        jobs = Counter(
+            dict(connection.execute("SELECT status, count(*) FROM memory_jobs WHERE job_type = 'extract' GROUP BY 1"))
+        )
+        if jobs != {"completed": count}:
+            wrong.append(f"of {count} extract jobs became {dict(jobs)}")
+        proposed = Counter(row[0] for row in connection.execute("SELECT fact_content FROM memory_proposals"))
+        wanted = Counter(fact for number in range(count) for fact in sentences_of(note(number)))
+        wrong += [f"proposed {proposed[fact]} times: {fact}" for fact in wanted if proposed[fact] != 1]
+        stored = Counter(row[0] for row in connection.execute("SELECT content FROM memories WHERE is_deleted = 0"))
+        wrong += [f"stored {stored[fact]} times: {fact}" for fact in wanted if stored[fact] != 1]
+    finally:
+        connection.close()
+    return wrong + daemon.broken_invariants()
+
+
+def run(kills: int, seed: int) -> list[str]:
+    """So many random kills while notes come in and jobs are worked on; what was wrong in the end."""
+    rng = random.Random(seed)
+    remembered = 0
+    with pipeline() as (daemon, provider):
+        done: Counter[str] = Counter()
+        while done.total() < kills:
+            remember(daemon, range(remembered, remembered + 6))
+            remembered += 6
+            asked = len(provider.asked)
+            with contextlib.suppress(AssertionError):
+                eventually(lambda asked=asked: len(provider.asked) > asked, within_s=2, what="somebody is at work")
+            time.sleep(rng.uniform(0.0, 0.2))  # the fault's own time, not a wait for a state
+            victim = rng.choice(VICTIMS)
+            with contextlib.suppress(OSError, http.client.HTTPException, AssertionError, KeyError, TypeError):
+                os.kill(daemon.children()[victim], signal.SIGKILL)
+                done[victim] += 1
+        drained(daemon, remembered, within_s=300)
+        daemon.wait_ready()
+        code = daemon.stop()
+        wrong = broken_promises(daemon, remembered)
+    return [*wrong, *([] if code == 0 else [f"stopped with {code}"])]
+
+
+def main() -> int:
+    """Exit code 1 when a promise was broken."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    began = time.monotonic()
+    wrong = run(options.kills, options.seed)
+    took = time.monotonic() - began
+    sys.stdout.write("\n".join([*wrong[:20], f"{options.kills} kills in {took:.0f} s, {len(wrong)} broken promises\n"]))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

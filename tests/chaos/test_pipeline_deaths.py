@@ -1,0 +1,89 @@
+"""The pipeline's processes die in the middle of jobs: the queue drains, and each effect is there exactly once.
+
+``SIGNET_CHAOS_FULL=1`` kills 200 of them at random moments, too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from tests.chaos.pipeline_deaths import broken_promises, drained, note, pipeline, remember, run
+from tests.chaos.seeds import FULL, SEED
+from tests.support.bus_room import eventually
+
+pytestmark = pytest.mark.system
+
+DEATHS = {
+    "extractor.leased": "extractor 1 4",
+    "extractor.prompt_sent": "extractor 2 3",
+    "extractor.parsed": "extractor 3 2",
+    "extractor.embed_done": "extractor 4 2",
+    "extractor.apply_sent": "extractor 5 2",
+    "decider.prompt_sent": "decider 1 3",
+    "writer.mid_batch": "writer 1 30",
+    "writer.after_commit": "writer 2 12",
+    "writer.after_first_reply": "writer 3 12",
+}
+"""For each point the process, its life, and the hit in that life on which it dies."""
+NOTES = 40
+
+
+def armed() -> str:
+    lives = {point: said.split() for point, said in DEATHS.items()}
+    return ";".join(f"{point}=kill@{hit}/{life}" for point, (_, life, hit) in lives.items())
+
+
+@pytest.mark.slow
+def test_a_death_at_every_point_of_a_job_ends_in_the_same_effects_once() -> None:
+    with pipeline(armed()) as (daemon, _):
+        remember(daemon, range(NOTES))
+        drained(daemon, NOTES)
+        daemon.wait_ready()
+        restarts = {name: actor["restarts"] for name, actor in daemon.actors().items()}
+        for child in ("extractor", "decider", "writer"):
+            assert restarts[child] == sum(said.split()[0] == child for said in DEATHS.values())
+        assert daemon.stop() == 0
+        assert broken_promises(daemon, NOTES) == []
+
+
+@pytest.mark.skipif(not FULL, reason="SIGNET_CHAOS_FULL=1 runs it")
+@pytest.mark.timeout(3600)
+def test_two_hundred_random_deaths_in_the_middle_of_jobs_double_and_lose_nothing() -> None:
+    assert run(200, SEED) == [], f"repeat with SIGNET_CHAOS_SEED={SEED}"
+
+
+@pytest.mark.skipif(not FULL, reason="SIGNET_CHAOS_FULL=1 runs it; the simulation does always")
+def test_a_note_that_kills_its_worker_is_dead_after_three_lives_and_takes_no_other_with_it() -> None:
+    killed: list[int] = []
+    with pipeline() as (daemon, provider):
+        daemon.stop()
+        daemon.configure((daemon.workspace / "agent.yaml").read_text().replace("maxRetries: 10", "maxRetries: 3"))
+        daemon.start()
+        model = provider.script
+        assert model is not None
+
+        def deadly(asked: Any) -> Any:
+            if "nightshade" in asked.prompt and asked.prompt.startswith("You turn a note"):
+                pid = daemon.children()["extractor"]
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+                return "hang"
+            return model(asked)
+
+        provider.script = deadly
+        poison = daemon.api.remember("The service nightshade kills whoever reads of it. It was grown for that.")["id"]
+        remember(daemon, range(12))
+        drained(daemon, 13)
+        ends = dict(daemon.read("SELECT memory_id, status FROM memory_jobs WHERE job_type = 'extract'"))
+        assert ends.pop(poison) == "dead"
+        assert set(ends.values()) == {"completed"}
+        assert len(set(killed)) == 3
+        eventually(lambda: daemon.actors()["extractor"]["state"] == "up", within_s=30, what="the extractor is up")
+        daemon.api.remember(note(12))
+        drained(daemon, 14)
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []

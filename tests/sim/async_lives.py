@@ -1,0 +1,331 @@
+"""Asyncio actors in virtual time: a loop for each life, whose callbacks are events of the world.
+
+The real ``Extractor`` and ``Decider`` run here, with their real tasks, asks, mailboxes, guards and breakers. Simulated
+are: the ways of their messages, the model behind the guard, and the thread that an embedder would run in. A callback
+of a dead life never runs where it could be seen; its tasks are cancelled and run to their ends beside the world, as
+the kernel would drop them, so that nothing is left of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import structlog
+import zmq
+
+from signet_actors.decider.actor import Decider
+from signet_actors.extractor.actor import Extractor
+from signet_actors.protocol.control import TreeChanged
+from signet_actors.protocol.searcher import FindCandidates
+from signet_actors.runtime.async_actor import AsyncActor, AsyncRole
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.searcher.queries import candidates
+from tests.sim.processes import Life
+from tests.sim.world import NS, Timer, World
+
+if TYPE_CHECKING:
+    from tests.sim.pipeline import PipelineDaemon
+
+_MOST_LAST_STEPS = 20_000
+_SEARCH_S = (0.001, 0.02)
+
+
+class _Handle:
+    """A callback to come."""
+
+    __slots__ = ("_call", "_loop", "due_ns", "number", "timer")
+
+    def __init__(self, loop: LifeLoop, due_ns: int, number: int, call: Callable[[], None]) -> None:
+        self._loop = loop
+        self._call = call
+        self.due_ns = due_ns
+        self.number = number
+        self.timer: Timer | None = None
+
+    def cancel(self) -> None:
+        if self._loop.handles.pop(self.number, None) is not None and self.timer is not None:
+            self.timer.cancel()
+
+    def __lt__(self, other: _Handle) -> bool:
+        return (self.due_ns, self.number) < (other.due_ns, other.number)
+
+    def __call__(self) -> None:
+        if self._loop.handles.pop(self.number, None) is not None:
+            self._call()
+
+
+class LifeLoop(asyncio.AbstractEventLoop):
+    """The part of an event loop that tasks, futures and timeouts need; time and order are the world's."""
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        self._world: World = life.world
+        self._numbers = 0
+        self._readers: dict[int, Callable[[], None]] = {}
+        self.handles: dict[int, _Handle] = {}
+        self.tasks: dict[asyncio.Task[Any], None] = {}
+        self._last: list[_Handle] | None = None
+        self._buried_ns = 0
+
+    def time(self) -> float:
+        return self._now_ns() / NS
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
+        return self._add(0, callback, args, context)
+
+    def call_later(self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
+        return self._add(max(0, round(delay * NS)), callback, args, context)
+
+    def call_at(self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
+        return self.call_later(when - self.time(), callback, *args, context=context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:  # type: ignore[override]
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
+        self.tasks[task] = None
+        task.add_done_callback(lambda done: self.tasks.pop(done, None))
+        return task
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """The work of a thread, done in a moment to come."""
+        future = self.create_future()
+
+        def work() -> None:
+            if not future.done():
+                try:
+                    future.set_result(func(*args))
+                except Exception as error:  # noqa: BLE001 - handed to whoever waits
+                    future.set_exception(error)
+
+        self.call_later(self._world.rng.uniform(0.001, 0.01), work)
+        return future
+
+    def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
+        self._readers[fd] = lambda: callback(*args)
+
+    def remove_reader(self, fd: Any) -> bool:
+        return self._readers.pop(fd, None) is not None
+
+    def readable(self, fd: int) -> None:
+        """There is something to read."""
+        reader = self._readers.get(fd)
+        if reader is not None:
+            self.call_soon(reader)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """What a task of a dead life ends with interests nobody; a living actor watches its tasks itself."""
+
+    def bury(self) -> None:
+        """Every task of the dead life has been cancelled and has ended, unseen."""
+        assert not self._life.alive
+        if self._last is not None:
+            return
+        self._last = list(self.handles.values())
+        heapq.heapify(self._last)
+        for task in list(self.tasks):
+            task.cancel()
+        for _ in range(_MOST_LAST_STEPS):
+            if not self.tasks or not self._last:
+                break
+            handle = heapq.heappop(self._last)
+            self._buried_ns = max(self._buried_ns, handle.due_ns)
+            self._enter(handle)
+        assert not self.tasks, f"tasks of {self._life.name} do not end: {list(self.tasks)[:3]}"
+        self.handles.clear()
+
+    def _now_ns(self) -> int:
+        """The dead have time of their own, in which their last words come to nothing."""
+        return max(self._world.now_ns, self._buried_ns)
+
+    def _add(self, delay_ns: int, callback: Any, args: Sequence[Any], context: contextvars.Context | None) -> _Handle:
+        context = context or contextvars.copy_context()
+        self._numbers += 1
+        handle = _Handle(self, self._now_ns() + delay_ns, self._numbers, lambda: context.run(callback, *args))
+        self.handles[handle.number] = handle
+        if self._last is not None:
+            heapq.heappush(self._last, handle)
+        elif self._life.alive:
+            handle.timer = self._life.after(delay_ns / NS, lambda: self._enter(handle))
+        return handle
+
+    def _enter(self, handle: _Handle) -> None:
+        asyncio._set_running_loop(self)
+        try:
+            handle()
+        finally:
+            asyncio._set_running_loop(None)
+
+
+class _MailboxSocket:
+    """What an ``AsyncMailbox`` wants of its ROUTER."""
+
+    descriptor = 3
+
+    def __init__(self, life: AsyncLife) -> None:
+        self._life = life
+        self.inbox: deque[list[bytes]] = deque()
+
+    def get(self, option: int) -> int:
+        if option == zmq.FD:
+            return self.descriptor
+        return int(zmq.POLLIN) if self.inbox else 0
+
+    def recv_multipart(self, _flags: int) -> list[bytes]:
+        if not self.inbox:
+            raise zmq.Again
+        return self.inbox.popleft()
+
+    def send_multipart(self, parts: list[bytes], _flags: int) -> None:
+        if not self._life.daemon.network.answer(self._life, parts[0].decode(), parts[1:]):
+            raise zmq.ZMQError(zmq.EHOSTUNREACH)
+
+
+class SimActor(AsyncActor):
+    """The real actor on simulated ways."""
+
+    def __init__(self, life: AsyncLife) -> None:
+        super().__init__(life.boot, life.world, life.log, random.Random(life.world.rng.random()))
+        self._life = life
+        self._loop = life.loop
+        self._speaker = life.speaker
+        self._decoders: dict[str, Callable[[bytes], Any]] = {}
+        self.crashed = life.loop.create_future()
+        self.crashed.add_done_callback(lambda crashed: life.crashed(crashed.result()))
+
+    def told(self, tree: TreeChanged) -> None:
+        self._tree_changed(tree)
+
+    def answered(self, parts: list[bytes], by: str) -> None:
+        if by not in self._decoders:
+            return  # an answer to a former life, before this one has connected
+        opened = self._open(parts, self._decoders[by], by)
+        if opened is not None:
+            header, body = opened
+            self._life.hears(header.message_id, body)
+            self._peers[by].answered(header.message_id, body)
+
+    def _connect(
+        self, peer: str, decode: Callable[[bytes], Any], *, max_items: int, max_bytes: int, resend: bool
+    ) -> tuple[PeerAsks, Any]:
+        life = self._life
+
+        def send(parts: list[bytes]) -> bool:
+            sent = life.daemon.network.ask(peer, life, parts)
+            if sent:
+                life.says(peer, parts)
+            return sent
+
+        self._decoders[peer] = decode
+        asks = self._peers[peer] = PeerAsks(
+            self._loop,
+            self.clock,
+            self._speaker,
+            send,
+            self.counters,
+            peer=peer,
+            max_items=max_items,
+            max_bytes=max_bytes,
+            resend=resend,
+        )
+        return asks, None
+
+    def _mailbox_socket(self, name: str) -> Any:
+        socket = self._life.socket = _MailboxSocket(self._life)
+        return socket
+
+    async def ask_searcher(self, request: Any, *, trace_id: str = "", timeout_ms: int, frames: Any = ()) -> Any:
+        """The real query on the real store, after a while; which searcher answers makes no difference."""
+        assert isinstance(request, FindCandidates)
+        await asyncio.sleep(self._life.world.rng.uniform(*_SEARCH_S))
+        reader = self._life.daemon.reader()
+        with reader.view() as view:
+            return candidates.find(reader, view, request, list(frames))
+
+
+class AsyncLife(Life):
+    """One life of an asyncio actor."""
+
+    daemon: PipelineDaemon
+    role: Callable[[AsyncActor], AsyncRole]
+
+    def __init__(self, daemon: PipelineDaemon, boot: Boot) -> None:
+        super().__init__(daemon, boot)
+        self.loop = LifeLoop(self)
+        self.socket: _MailboxSocket | None = None
+        self.log: Any = structlog.wrap_logger(None, processors=[self._logged])
+        self.actor = SimActor(self)
+
+    def ready(self) -> None:
+        self.loop.create_task(self._start())
+
+    @property
+    def reachable(self) -> bool:
+        return self.alive and self.socket is not None
+
+    def arrived(self, identity: str, parts: list[bytes]) -> None:
+        assert self.socket is not None
+        self.socket.inbox.append([identity.encode(), *parts])
+        self.loop.readable(self.socket.descriptor)
+
+    def answered(self, parts: list[bytes], by: str) -> None:
+        self.loop.call_soon(self.actor.answered, parts, by)
+
+    def told(self, body: Any) -> None:
+        if isinstance(body, TreeChanged):
+            self.loop.call_soon(self.actor.told, body)
+        super().told(body)
+
+    def says(self, peer: str, parts: list[bytes]) -> None:
+        """A message of ours is on its way."""
+
+    def hears(self, message_id: str, body: Any) -> None:
+        """An answer has come."""
+
+    def crashed(self, error: BaseException) -> None:
+        self.daemon.crashes.append(f"{self.name} crashed with {error!r}")
+        self.exit(1)
+
+    def struck(self) -> None:
+        self.exit(-9)
+
+    def forget(self) -> None:
+        self.daemon.graves.append(self.loop)
+        self.world.later(0, self.daemon.bury)
+
+    async def _start(self) -> None:
+        await type(self).role(self.actor).start()
+        Life.ready(self)
+
+    def _logged(self, _logger: Any, method: str, event: dict[str, Any]) -> Any:
+        if self.alive and method in {"exception", "critical", "error"}:
+            self.daemon.crashes.append(f"{self.name} says {event}"[:500])
+        raise structlog.DropEvent
+
+
+class DeciderLife(AsyncLife):
+    role = Decider
+
+
+class ExtractorLife(AsyncLife):
+    """A witness notes what it holds and what it gives up."""
+
+    role = Extractor
+
+    def says(self, peer: str, parts: list[bytes]) -> None:
+        if peer == "writer":
+            self.daemon.witness.said(self, parts)
+
+    def hears(self, message_id: str, body: Any) -> None:
+        self.daemon.witness.heard(self, message_id, body)

@@ -1,0 +1,630 @@
+"""The pipeline in virtual time: the real writer, leases, extractor, lanes, jobs, decider, guards and breakers, under a
+model that fails, ways that lose and double, processes that die and stop, and a wall clock that jumps.
+
+``python -m tests.sim.pipeline --seed 17`` replays a run; ``--seeds 10000`` tries so many, ``--first`` from another
+number on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+
+from signet_actors.config.schema import Config, ExtractionConfig
+from signet_actors.domain.providers import Selection
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.extractor.lane import Lane
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import ApplyProposals, ReleaseJobs, StoreHints
+from signet_actors.protocol.writer import (
+    FailJob,
+    JobsLeased,
+    LeasedJob,
+    LeaseRenewed,
+    NewMemory,
+    Remember,
+    Remembered,
+    RenewLease,
+    WriterCommand,
+)
+from signet_actors.providers.llm import chosen
+from signet_actors.providers.llm.provider import Availability, Generated
+from signet_actors.providers.llm.select import Selected
+from signet_actors.runtime.children import ChildSpec
+from signet_actors.searcher.reader import Reader
+from signet_actors.store.connect import open_reader, open_writer
+from tests.sim.async_lives import AsyncLife, DeciderLife, ExtractorLife, LifeLoop
+from tests.sim.daemon import SimDaemon, watched
+from tests.sim.faults import EIO_POINTS, POINTS, Fault, Weather, weather_of
+from tests.sim.processes import LIVES, Killed, Life, WriterLife
+from tests.sim.run import empty_database, every_second, private_directory
+from tests.sim.workload import Idempotency, Ledger, Refused, Unknown, insisting
+from tests.sim.world import NS, Script, World
+from tests.support.scripted_model import ScriptedModel, data_of, stage_of
+from tests.support.scripted_provider import Act, Asked
+from tests.support.store_room import broken_invariants
+
+TREE = (
+    ChildSpec("writer", "writer", core=True),
+    ChildSpec("retention", "retention", core=False),
+    ChildSpec("gateway", "gateway", core=True),
+    ChildSpec("decider", "decider", core=False),
+    ChildSpec("extractor", "extractor", core=False),
+)
+ROLES = tuple(spec.role for spec in TREE)
+PIPELINE_POINTS = (
+    "extractor.leased",
+    "extractor.prompt_sent",
+    "extractor.parsed",
+    "extractor.embed_done",
+    "extractor.apply_sent",
+    "extractor.fenced",
+    "decider.prompt_sent",
+)
+CLOCK_JUMPS_MS = (-5_000, 3_600_000, -3_600_000, 10 * 365 * 86_400_000, -10 * 365 * 86_400_000)
+LEASE_MS = 10_000
+CLIENTS = 2
+FAULTS_END_S = 10.0
+LIVENESS_S = 400.0
+POISON: Mapping[str, str] = {"nightshade": "extraction", "hemlock": "decision"}
+"""Whoever asks the model in this stage about a text with this word dies of it."""
+CALM = Weather(delay_s=(0.0001, 0.001), lost=0.0, doubled=0.0, work_s=(0.0002, 0.001))
+GARBAGE = ("", "I am sorry", '{"facts": [', "[1, 2]", '{"action": "destroy"}')
+"""Answers of which nothing can be used. A decision that can be read and is none is the fact's end, as documented."""
+_LIVES = {**LIVES, "extractor": ExtractorLife, "decider": DeciderLife}
+
+
+@dataclass(frozen=True)
+class Model:
+    """How the model behaves: seconds for an answer, shares of calls that go wrong, and when it is away.
+
+    ``away`` holds ``(from_s, until_s, how)``; how is ``refuses``, ``hangs`` or ``limits``.
+    """
+
+    takes_s: tuple[float, float] = (0.01, 0.2)
+    garbage: float = 0.0
+    errors: float = 0.0
+    hangs: float = 0.0
+    away: tuple[tuple[float, float, str], ...] = ()
+
+
+def model_of(rng: random.Random) -> Model:
+    """Each seed has its own; a third of them never fail."""
+    shares = (0.0, 0.0, 0.05, 0.25)
+    away = []
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        since = rng.uniform(1.0, FAULTS_END_S - 3)
+        away.append((since, since + rng.uniform(0.5, 6.0), rng.choice(("refuses", "hangs", "limits"))))
+    return Model(
+        takes_s=(0.01, rng.choice((0.1, 1.0, 4.0))),
+        garbage=rng.choice(shares),
+        errors=rng.choice(shares),
+        hangs=rng.choice(shares),
+        away=tuple(away),
+    )
+
+
+def config_of(rng: random.Random) -> Config:
+    """Short leases and pauses; hints, and changes of what is stored, in some seeds."""
+    config = msgspec.convert(
+        {
+            "embedding": {"provider": "none"},
+            "memory": {
+                "pipelineV2": {
+                    "extraction": {
+                        "provider": "ollama",
+                        "timeout": 5_000,
+                        "concurrency": rng.choice((1, 2, 4)),
+                        "breaker": {"cooldownMs": 1_000, "maxCooldownMs": 8_000},
+                    },
+                    "worker": {"leaseTimeoutMs": LEASE_MS},
+                    "hints": {"enabled": rng.random() < 0.3},
+                    "autonomous": {"allowUpdateDelete": rng.random() < 0.5},
+                }
+            },
+        },
+        Config,
+    )
+    assert isinstance(config, Config)
+    return config
+
+
+def faults_for(seed: int) -> list[Fault]:
+    """The faults of this seed: a random half of the kinds, up to ten of them."""
+    rng = random.Random(f"pipeline faults {seed}")
+    kinds = rng.sample(("kill", "stop", "point", "pipeline point", "eio", "cut", "clock"), rng.randint(1, 5))
+    faults = []
+    for _ in range(rng.randint(1, 10)):
+        at_s, kind = round(rng.uniform(1.0, FAULTS_END_S - 4), 4), rng.choice(kinds)
+        match kind:
+            case "kill":
+                faults.append(Fault(at_s, kind, rng.choice((*ROLES, "extractor", "extractor", "decider"))))
+            case "stop":
+                faults.append(Fault(at_s, kind, rng.choice(ROLES), round(rng.uniform(0.1, 4.0), 4)))
+            case "cut":
+                faults.append(Fault(at_s, kind, rng.choice(("extractor", "decider")), round(rng.uniform(1.0, 14.0), 4)))
+            case "clock":
+                faults.append(Fault(at_s, kind, "", rng.choice(CLOCK_JUMPS_MS)))
+            case "pipeline point":
+                faults.append(Fault(at_s, "point", rng.choice(PIPELINE_POINTS), rng.randint(1, 8)))
+            case _:
+                points = EIO_POINTS if kind == "eio" else POINTS
+                faults.append(Fault(at_s, kind, rng.choice(points), rng.randint(1, 30)))
+    return sorted(faults)
+
+
+class Witness:
+    """Knows from the extractor's own messages which leases it believes to hold."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._decode = msgspec.msgpack.Decoder(WriterCommand).decode
+        self._renewals: dict[str, str] = {}
+        self._grants: dict[str, Any] = {}
+
+    def said(self, life: Life, parts: list[bytes]) -> None:
+        command = self._decode(parts[1])
+        match command:
+            case RenewLease():
+                self._renewals[life.speaker.read_header(parts[0]).message_id] = command.lease_id
+            case FailJob() | ApplyProposals() | StoreHints():
+                self._over(command.lease_id)
+            case ReleaseJobs():
+                for held in command.leases:
+                    self._over(held.lease_id)
+            case _:
+                pass
+
+    def heard(self, life: Life, message_id: str, body: Any) -> None:
+        if isinstance(body, JobsLeased):
+            new = [job for job in body.jobs if job.lease_id not in self._grants]
+            for grant in self._ledger.granted(life, JobsLeased(new, body.expires_ns), LEASE_MS):
+                self._grants[grant.job.lease_id] = grant
+        elif isinstance(body, LeaseRenewed):
+            grant = self._grants.get(self._renewals.get(message_id, ""))
+            if grant is not None:
+                grant.expires_ns = max(grant.expires_ns, body.expires_ns)
+
+    def _over(self, lease_id: str) -> None:
+        if lease_id in self._grants:
+            self._grants[lease_id].over = True
+
+
+class PipelineDaemon(SimDaemon):
+    """The daemon with its extractor and its decider, and the model that they ask."""
+
+    def __init__(
+        self, world: World, weather: Weather, workspace: Path, model: Model, ledger: Ledger, config: Config
+    ) -> None:
+        self.model = model
+        self.crashes: list[str] = []
+        self.graves: list[LifeLoop] = []
+        self.witness = Witness(ledger)
+        self.prompts: Counter[str] = Counter()
+        self.mind = ScriptedModel(
+            {"Since then": {"action": "update", "targetId": 1, "confidence": 0.9, "reason": "new"}}
+        )
+        self._reader: Reader | None = None
+        super().__init__(world, weather, workspace, empty_database(), tree=TREE, lives=_LIVES, config=config)
+
+    def reader(self) -> Reader:
+        """A searcher's view of the store."""
+        if self._reader is None:
+            index = self.workspace.root / "index"
+            self._reader = Reader(self.workspace.database, index, self.world, read_timeout_ms=10_000)
+        return self._reader
+
+    def bury(self) -> None:
+        """The tasks of the dead have ended."""
+        former, self.running = self.running, None
+        try:
+            while self.graves:
+                self.graves.pop().bury()
+        finally:
+            self.running = former
+
+    def close(self) -> None:
+        super().close()
+        self.bury()
+        if self._reader is not None:
+            self._reader.close()
+
+    def away(self) -> str | None:
+        """How the model is away now, if it is."""
+        now_s = (self.world.now_ns - NS) / NS
+        return next((how for since, until, how in self.model.away if since <= now_s < until), None)
+
+
+class SimModel:
+    """The model behind the guard of one life."""
+
+    name = "ollama"
+    model = "qwen3:4b"
+    endpoint = "http://127.0.0.1:11434"
+
+    def __init__(self, daemon: PipelineDaemon, life: AsyncLife) -> None:
+        self._daemon = daemon
+        self._life = life
+
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        daemon, model, rng = self._daemon, self._daemon.model, self._daemon.world.rng
+        stage = stage_of(prompt)
+        daemon.prompts[stage] += 1
+        if any(stage == at and word in data_of(prompt)[0] for word, at in POISON.items()):
+            self._life.struck()
+            raise Killed
+        away = daemon.away()
+        if away is None and daemon.faulty and rng.random() < model.hangs:
+            away = "hangs"
+        if away == "hangs":
+            await asyncio.sleep(timeout_ms / 1000)
+            raise ProviderError(ProviderErrorKind.TIMEOUT, "no answer in time")
+        await asyncio.sleep(rng.uniform(*model.takes_s))
+        if away == "refuses":
+            raise ProviderError(ProviderErrorKind.UNAVAILABLE, "nobody listens")
+        if away == "limits":
+            raise ProviderError(ProviderErrorKind.RATE_LIMITED, "too many calls", retry_after_ms=2_000)
+        if daemon.faulty and rng.random() < model.errors:
+            raise ProviderError(ProviderErrorKind.HTTP, "status 500", status=500)
+        if daemon.faulty and rng.random() < model.garbage:
+            return Generated(rng.choice(GARBAGE if stage == "extraction" else GARBAGE[:2]), 10, 10)
+        act = daemon.mind(Asked("POST", "/api/generate", {}, None, prompt, (), 0))
+        assert isinstance(act, Act)
+        return Generated(act.text or "", 10, 10)
+
+    async def available(self) -> Availability:
+        return Availability(self._daemon.away() is None, "as it is")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Run:
+    """What came of a seed; ``wrong`` is empty when every promise was kept."""
+
+    seed: int
+    faults: list[Fault]
+    trace: str = ""
+    wrong: list[str] = field(default_factory=list)
+    seen: Counter[str] = field(default_factory=Counter)
+    virtual_s: float = 0.0
+    jobs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By the content of the memory: status, attempts, releases and error of its extract job."""
+    settled_s: float = 0.0
+
+
+def simulate(
+    seed: int,
+    faults: list[Fault] | None = None,
+    *,
+    model: Model | None = None,
+    config: Config | None = None,
+    weather: Weather | None = None,
+    notes: tuple[str, ...] = (),
+    until_s: float = FAULTS_END_S,
+    liveness_s: float = LIVENESS_S,
+) -> Run:
+    """The run of ``seed``, with its own faults, model, configuration and weather, or with those. ``notes`` are
+    remembered first. Faults end after ``until_s``; from then on everything must come right.
+    """
+    rng = random.Random(f"pipeline {seed}")
+    faults = faults_for(seed) if faults is None else faults
+    own_weather, own_model, own_config = weather_of(rng), model_of(rng), config_of(rng)
+    run, world, ledger = Run(seed, faults), World(seed), Ledger()
+    with private_directory() as directory, _writable_only_by_the_writer(run) as watching:
+        daemon = PipelineDaemon(
+            world, weather or own_weather, directory, model or own_model, ledger, config or own_config
+        )
+        watching.append(daemon)
+        onlooker = open_reader(daemon.workspace.database)
+        watched(daemon)
+        try:
+            with _model_of(daemon):
+                for fault in faults:
+                    world.later(fault.at_s, lambda fault=fault: daemon.suffer(fault))  # type: ignore[misc]
+                if notes:
+                    world.play(_reader_aloud(daemon, ledger, notes))
+                for number in range(CLIENTS if not notes else 0):
+                    world.play(_client(daemon, ledger, f"client-{number}", random.Random(f"{seed} {number}"), until_s))
+                world.run_until(NS + int(until_s * NS))
+                daemon.faulty = False
+
+                def settled() -> bool:
+                    return not world.running_scripts and not daemon.not_up() and not _waiting(onlooker)
+
+                world.run_until(world.now_ns + int(liveness_s * NS), every_second(world, settled))
+                run.settled_s = (world.now_ns - NS) / NS - until_s
+                if not settled():
+                    run.wrong.append(f"it never came right: {_waiting(onlooker)} wait, not up: {daemon.not_up()}")
+                run.wrong += ledger.wrong + daemon.crashes
+                run.wrong += _broken_promises(ledger, onlooker)
+                run.jobs = {
+                    content: tuple(job)
+                    for content, *job in onlooker.execute(
+                        "SELECT m.content, j.status, j.attempts, j.releases, j.error FROM memory_jobs j"
+                        " JOIN memories m ON m.id = j.memory_id WHERE j.job_type = 'extract'"
+                    )
+                }
+                run.seen = _seen(onlooker) + ledger.answers + daemon.prompts
+        finally:
+            watched(None)
+            daemon.close()
+            onlooker.close()
+        last = open_writer(daemon.workspace.database, busy=lambda _: False)
+        run.wrong += broken_invariants(last)
+        last.close()
+    world.note(sorted(run.seen.items()), sorted(run.jobs.items()))
+    run.trace = world.trace
+    run.virtual_s = world.now_ns / NS
+    return run
+
+
+def outage(seed: int, how: str) -> Run:
+    """The model is away for ten minutes, from the middle of the first jobs on: no job pays for it."""
+    model = Model(away=((1.3, 601.3, how),))
+    notes = tuple(f"The service outage {number} uses engine outage-{number}." for number in range(12))
+    calm_config = config_of(random.Random(f"outage {seed}"))
+    run = simulate(seed, [], model=model, config=calm_config, weather=CALM, notes=notes, until_s=602.0)
+    for note in notes:
+        status, attempts, *_ = run.jobs.get(note, ("lost", 0))
+        if (status, attempts) != ("completed", 1):
+            run.wrong.append(f"an outage cost an attempt: {note!r} is {run.jobs.get(note)}")
+    if not run.seen["given back"]:
+        run.wrong.append("no attempt was ever given back: there was no outage")
+    return run
+
+
+def overtaken(seed: int) -> Run:
+    """Nobody renews a lease, and the model often takes longer than one lasts: a worker that is still at a job finds it
+    in a new attempt's hands."""
+
+    async def never(_lane: Lane, _job: LeasedJob, _lease_ms: int) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    notes = tuple(f"The service slow {number} uses engine slow-{number}. Its port is {number}." for number in range(12))
+    config = config_of(random.Random(f"overtaken {seed}"))
+    pipeline = config.memory.pipeline_v2
+    extraction = msgspec.structs.replace(pipeline.extraction, timeout_ms=60_000, concurrency=8)
+    pipeline = msgspec.structs.replace(pipeline, extraction=extraction)
+    config = msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
+    real, Lane._keep = Lane._keep, never  # type: ignore[method-assign]
+    try:
+        run = simulate(seed, [], model=Model(takes_s=(1.0, 14.0)), config=config, weather=CALM, notes=notes)
+    finally:
+        Lane._keep = real  # type: ignore[method-assign]
+    if not run.seen["fenced"]:
+        run.wrong.append("nobody was ever fenced")
+    return run
+
+
+def poisoned(seed: int, word: str) -> Run:
+    """Two of the notes kill whoever asks the model about them: they end, and take nobody with them."""
+    innocent = [f"The service garden {number} uses engine garden-{number}." for number in range(16)]
+    deadly = [f"The service garden {number} uses engine {word}-{number}." for number in (3, 9)]
+    notes = (*innocent[:3], deadly[0], *innocent[3:9], deadly[1], *innocent[9:])
+    config = config_of(random.Random(f"poison {seed}"))
+    run = simulate(seed, [], model=Model(), config=config, weather=CALM, notes=notes, liveness_s=3_000.0)
+    for note in notes:
+        status, attempts, *_ = run.jobs.get(note, ("lost", 0))
+        if note in deadly and (status, attempts) != ("dead", 3):
+            run.wrong.append(f"poison is not dead: {note!r} is {run.jobs.get(note)}")
+        if note in innocent and status != "completed":
+            run.wrong.append(f"poison took another with it: {note!r} is {run.jobs.get(note)}")
+    return run
+
+
+def story(run: Run) -> str:
+    """What failed, and how to see it again."""
+    lines = [f"seed {run.seed}: {len(run.wrong)} broken promises", *(f"  {text[:400]}" for text in run.wrong[:8])]
+    lines += ["faults:", *(f"  {fault}" for fault in run.faults)]
+    return "\n".join([*lines, f"replay: python -m tests.sim.pipeline --seed {run.seed}"])
+
+
+def sentences_of(note: str) -> set[str]:
+    """The facts that the scripted model takes from a note."""
+    return {f"{part}." for part in note.rstrip(".").split(". ")}
+
+
+def _client(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, until_s: float) -> Script:
+    """Notes of one to three sentences that nobody else ever says."""
+    number = 0
+    while daemon.world.now_ns < NS + int(until_s * NS):
+        number += 1
+        said = []
+        for part in range(rng.randint(1, 3)):
+            opening = "Since then the" if rng.random() < 0.2 else "The"
+            said.append(f"{opening} service {name} number {number} uses engine {name}-{number}-{part}.")
+        yield from _remember(daemon, ledger, " ".join(said))
+        yield rng.uniform(0.2, 2.0)
+
+
+def _reader_aloud(daemon: SimDaemon, ledger: Ledger, notes: tuple[str, ...]) -> Script:
+    yield 1.0
+    for note in notes:
+        yield from _remember(daemon, ledger, note)
+
+
+def _remember(daemon: SimDaemon, ledger: Ledger, content: str) -> Script:
+    memory = NewMemory(content=content, type="fact", importance=0.5)
+    request = Remember(memory, Principal(changed_by="sim"), Idempotency(content, "digest"))
+    try:
+        answer = yield from insisting(daemon, ledger, request)
+    except (Refused, Unknown):
+        return
+    ledger.answers["remembered"] += 1
+    if not isinstance(answer, Remembered) or answer.deduped:
+        ledger.wrong.append(f"a new memory {content!r} was answered {answer}")
+        return
+    ledger.results[answer.id] = content
+
+
+def _broken_promises(ledger: Ledger, connection: apsw.Connection) -> Iterator[str]:
+    rows = dict(connection.execute("SELECT id, version FROM memories"))
+    contents = dict(connection.execute("SELECT id, content FROM memories"))
+    jobs: dict[str, list[tuple[Any, ...]]] = {}
+    sql = "SELECT memory_id, id, status, attempts, max_attempts FROM memory_jobs WHERE job_type = 'extract'"
+    for memory_id, *job in connection.execute(sql):
+        jobs.setdefault(memory_id, []).append(tuple(job))
+    facts: dict[str, set[str]] = {}
+    for job_id, text in connection.execute("SELECT job_id, fact_content FROM memory_proposals"):
+        facts.setdefault(job_id, set()).add(text)
+    for memory_id, content in ledger.results.items():
+        if memory_id not in rows:
+            yield f"answered and lost: {content}"
+        if rows.get(memory_id) != 1:
+            continue  # a proposal changed it; the scrub looks at its history
+        if contents[memory_id] != content:
+            yield f"answered {content!r}, stored {contents[memory_id]!r}"
+        if len(jobs.get(memory_id, [])) != 1:
+            yield f"{content!r} has {len(jobs.get(memory_id, []))} extract jobs"
+            continue
+        ((job_id, status, attempts, most),) = jobs[memory_id]
+        if status not in {"completed", "dead"}:
+            yield f"a stranded job: {content!r} is {status}"
+        elif status == "dead" and attempts != most:
+            yield f"{content!r} is dead after {attempts} of {most} attempts"
+        elif status == "completed":
+            found, expected = facts.get(job_id, set()), sentences_of(content)
+            if not found <= expected or (attempts < most and found != expected):
+                yield f"{content!r} came to {found} in attempt {attempts}"
+    yield from wrong_rows(connection)
+
+
+_WRONG = {
+    "a run with another number of proposals": (
+        "SELECT r.id, r.proposals, count(p.id) FROM pipeline_runs r LEFT JOIN memory_proposals p ON p.run_id = r.id"
+        " GROUP BY r.id HAVING r.proposals <> count(p.id) OR coalesce(max(p.ordinal) + 1, 0) <> r.proposals"
+    ),
+    "a completed job without a run": (
+        "SELECT j.id, j.result FROM memory_jobs j WHERE j.job_type = 'extract' AND j.status = 'completed'"
+        " AND j.result NOT LIKE '%memory_gone%' AND NOT EXISTS (SELECT 1 FROM pipeline_runs r WHERE r.job_id = j.id)"
+    ),
+    "a run of a job that is not completed": (
+        "SELECT r.job_id, j.status FROM pipeline_runs r JOIN memory_jobs j ON j.id = r.job_id"
+        " WHERE j.status <> 'completed'"
+    ),
+    "a proposal without its event": (
+        "SELECT p.job_id, p.ordinal FROM memory_proposals p LEFT JOIN memory_history h"
+        " ON h.id = p.history_id AND h.job_id = p.job_id WHERE h.id IS NULL"
+    ),
+    "an event without its proposal": (
+        "SELECT h.id, h.event FROM memory_history h LEFT JOIN memory_proposals p ON p.history_id = h.id"
+        " WHERE h.job_id IS NOT NULL AND p.id IS NULL"
+    ),
+    "an effect twice": (
+        "SELECT content_hash, count(*) FROM memories WHERE source_type = 'pipeline-v2' AND is_deleted = 0"
+        " GROUP BY content_hash HAVING count(*) > 1"
+    ),
+    "a fact that no proposal made": (
+        "SELECT m.id, m.content FROM memories m WHERE m.source_type = 'pipeline-v2' AND 1 <>"
+        " (SELECT count(*) FROM memory_proposals p WHERE p.result_memory_id = m.id AND p.outcome = 'created')"
+    ),
+    "a created fact that is not there": (
+        "SELECT p.job_id, p.ordinal FROM memory_proposals p WHERE p.outcome = 'created'"
+        " AND p.result_memory_id NOT IN (SELECT id FROM memories)"
+    ),
+}
+
+
+def wrong_rows(connection: apsw.Connection) -> Iterator[str]:
+    """What the pipeline must never leave in the store, in words."""
+    for what, sql in _WRONG.items():
+        for row in connection.execute(sql):
+            yield f"{what}: {row}"
+
+
+def _seen(connection: apsw.Connection) -> Counter[str]:
+    seen = Counter(dict(connection.execute("SELECT 'job ' || status, count(*) FROM memory_jobs GROUP BY 1")))
+    seen.update(dict(connection.execute("SELECT outcome, count(*) FROM memory_proposals GROUP BY 1")))
+    seen.update(
+        dict(connection.execute("SELECT name, sum(count) FROM pipeline_counters WHERE name = 'fenced' GROUP BY 1"))
+    )
+    seen["given back"] = connection.execute("SELECT sum(releases > 0) FROM memory_jobs").get or 0
+    seen["tried again"] = connection.execute("SELECT sum(attempts > 1) FROM memory_jobs").get or 0
+    return seen
+
+
+def _waiting(connection: apsw.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM memory_jobs WHERE status IN ('pending', 'leased')").get)
+
+
+@contextmanager
+def _model_of(daemon: PipelineDaemon) -> Iterator[None]:
+    """Whoever looks for a provider finds the daemon's model."""
+
+    async def select(config: ExtractionConfig, _environment: Mapping[str, str]) -> Selected:
+        life = daemon.running
+        assert isinstance(life, AsyncLife)
+        model = SimModel(daemon, life)
+        found = await model.available()
+        return Selected(
+            model,
+            Selection(config.provider, model.name, model.model, "by the simulation", found.ok, "", model.endpoint),
+        )
+
+    real = chosen.select_provider
+    chosen.select_provider = select
+    try:
+        yield
+    finally:
+        chosen.select_provider = real
+
+
+@contextmanager
+def _writable_only_by_the_writer(run: Run) -> Iterator[list[PipelineDaemon]]:
+    """Any other process that opens the database for writing is found out."""
+    watching: list[PipelineDaemon] = []
+
+    def opened(connection: apsw.Connection) -> None:
+        if watching and watching[0].running is not None and not connection.readonly("main"):
+            life = watching[0].running
+            if not isinstance(life, WriterLife):
+                run.wrong.append(f"{life.name} opened the database for writing")
+
+    apsw.connection_hooks.append(opened)
+    try:
+        yield watching
+    finally:
+        apsw.connection_hooks.remove(opened)
+
+
+def main() -> int:
+    """Exit code 1 when a seed fails."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--first", type=int, default=1)
+    options = parser.parse_args()
+    seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.seeds)
+    began, virtual_s = time.perf_counter(), 0.0
+    seen: Counter[str] = Counter()
+    for seed in seeds:
+        run = simulate(seed)
+        virtual_s += run.virtual_s
+        seen += run.seen
+        if run.wrong:
+            sys.stdout.write(story(run) + "\n")
+            return 1
+    took = time.perf_counter() - began
+    sys.stdout.write(
+        f"{len(seeds)} seeds kept every promise: {virtual_s:.0f} virtual seconds in {took:.1f} s,"
+        f" {len(seeds) / took:.1f} seeds/s, {dict(seen)}\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

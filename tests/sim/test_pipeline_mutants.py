@@ -1,0 +1,95 @@
+"""The simulation of the pipeline finds what it is for: each of these broken daemons is caught within a few seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from signet_actors.domain.jobs import JobEvent
+from signet_actors.writer.commands import jobs, leases
+from tests.sim.pipeline import Run, outage, overtaken, poisoned, simulate
+
+BUDGET = 9
+Patch = pytest.MonkeyPatch
+
+
+def no_fencing(patch: Patch) -> str:
+    """A report counts whatever lease it comes with."""
+
+    def held(session: Any, job_id: str, _lease_id: str) -> leases.Held:
+        row = session.tx.one(
+            "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, 0 FROM memory_jobs"
+            " WHERE id = ?",
+            (job_id,),
+        )
+        return leases.Held(*row)
+
+    patch.setattr(leases, "held", held)
+    return "a run of a job that is not completed"
+
+
+def reaper_without_end(patch: Patch) -> str:
+    """A lost attempt always leads to another, also the last."""
+    patch.setattr(jobs, "lost_attempt", lambda *_: JobEvent.RETRY)
+    return "limbo"
+
+
+def attempts_not_given_back(patch: Patch) -> str:
+    """A model that is away is the job's failure."""
+    give_back = leases._give_back
+
+    def spent(session: Any, job: leases.Held, state: Any, why: str, **how: Any) -> None:
+        give_back(session, job, state, why, **{**how, "attempts": job.attempts})
+
+    patch.setattr(leases, "_give_back", spent)
+    return "an outage cost an attempt"
+
+
+def fellows_of_poison(patch: Patch) -> str:
+    """Jobs that lost their worker together are handed out together again."""
+    patch.setattr(leases, "_suspect_in_hands", lambda _connection: False)
+    patch.setattr(leases, "_ROW", leases._ROW.replace("j.error IS :suspect", "0"))
+    patch.setattr(leases, "_READY", leases._READY.replace("j.error IS :suspect", "0"))
+    return "poison took another with it"
+
+
+def lease_of_the_dead(patch: Patch) -> str:
+    """A job is handed out while its lease lasts."""
+    ready = leases._READY.replace("j.status = 'pending'", "j.status IN ('pending', 'leased')")
+    patch.setattr(leases, "_READY", ready)
+    patch.setattr(leases, "advance", lambda state, event: jobs.advance(state, event) if event != "lease" else "leased")
+    return "is leased twice"
+
+
+def lost_event(patch: Patch) -> str:
+    """A proposal that changes nothing leaves no event."""
+    from signet_actors.writer.commands import proposals
+
+    patch.setattr(proposals.history, "record", lambda *_a, **_k: None)
+    return "a proposal without its event"
+
+
+MUTANTS: list[tuple[Callable[[Patch], str], Callable[[int], Run]]] = [
+    (no_fencing, overtaken),
+    (reaper_without_end, lambda seed: poisoned(seed, "nightshade")),
+    (attempts_not_given_back, lambda seed: outage(seed, "refuses")),
+    (fellows_of_poison, lambda seed: poisoned(seed, "nightshade")),
+    (lease_of_the_dead, simulate),
+    (lost_event, simulate),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mutant", "scenario"), MUTANTS, ids=[mutant.__name__ for mutant, _ in MUTANTS])
+def test_a_broken_pipeline_is_caught(
+    mutant: Callable[[Patch], str], scenario: Callable[[int], Run], monkeypatch: Patch
+) -> None:
+    symptom = mutant(monkeypatch)
+    seen: list[str] = []
+    for seed in range(1, BUDGET + 1):
+        seen = scenario(seed).wrong
+        if any(symptom in text for text in seen):
+            return
+    pytest.fail(f"{mutant.__name__} was not caught in {BUDGET} seeds; last seen: {seen[:3]}")
