@@ -174,6 +174,7 @@ PIPELINE: Final = tuple(
             ("kind", "end"),
             "Attempts by their end: done, failed (spent), returned (given back), fenced (the lease was lost)",
         ),
+        ("pipeline_decisions_total", ("action",), "Facts that the decider compared, by what it proposed"),
         ("pipeline_turned_away_total", ("reason",), "Texts that the extractor turned away as junk, by reason"),
         ("pipeline_facts_today", (), "Facts that became proposals on the present UTC day"),
         ("pipeline_turned_away_today", ("reason",), "What was turned away on the present UTC day, by reason"),
@@ -191,11 +192,24 @@ PIPELINE: Final = tuple(
     )
 )
 
+_ENDS: Final = ("done", "failed", "returned", "fenced")
+_DECISIONS: Final = ("add", "update", "delete", "none", "no_proposal")
+
+LABELLED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    **{
+        f"{kind.name}_{end}": ("signet_pipeline_attempts_total", (kind.name, end))
+        for kind in JOB_KINDS
+        for end in _ENDS
+    },
+    **{f"{kind.name}_running": ("signet_pipeline_lane_running", (kind.name,)) for kind in JOB_KINDS},
+    **{f"decided_{action}": ("signet_pipeline_decisions_total", (action,)) for action in _DECISIONS},
+}
+"""What extractor and decider send with their heartbeats, by the name it has there: a metric and its labels."""
+
 METRICS: Final = (*OWN, *PIPELINE, *HEARTBEAT.values())
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
 JOB_STATES: Final = tuple(state.value for state in JobState)
-_ENDS: Final = ("done", "failed", "returned", "fenced")
 
 
 def exposition(state: GatewayState) -> bytes:
@@ -243,6 +257,13 @@ class _Edge(Collector):
             told = [((name,), values[figure]) for name, values in figures if figure in values]
             if told:
                 yield _family(metric.name, told)
+        labelled: dict[str, list[tuple[tuple[str, ...], float]]] = {}
+        for _, values in figures:
+            for figure in values.keys() & LABELLED.keys():
+                metric_name, labels = LABELLED[figure]
+                labelled.setdefault(metric_name, []).append((labels, values[figure]))
+        for metric_name, counted in labelled.items():
+            yield _family(metric_name, sorted(counted))
 
     def _figures(self, child: ChildState) -> Mapping[str, float]:
         """As of its last heartbeat; of this process, what the bus has counted until now."""
@@ -337,12 +358,7 @@ class _Edge(Collector):
             return
         lanes = extractor.lanes
         yield _family("signet_pipeline_lane_slots", [((lane.kind,), lane.slots) for lane in lanes])
-        yield _family("signet_pipeline_lane_running", [((lane.kind,), lane.running) for lane in lanes])
         yield _family("signet_pipeline_lane_paused", [((lane.kind,), bool(lane.paused_because)) for lane in lanes])
-        yield _family(
-            "signet_pipeline_attempts_total",
-            [((lane.kind, end), getattr(lane, end)) for lane in lanes for end in _ENDS],
-        )
         yield _family("signet_pipeline_turned_away_total", _by_label(extractor.turned_away))
 
     def _models(self) -> Iterator[Metric]:

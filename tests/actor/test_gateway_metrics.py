@@ -111,7 +111,10 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 def with_pipeline(edge: RunningEdge) -> None:
     """Extractor and decider are there, and everybody answers."""
-    workers = [ChildState(name, name, UP, 1, 0, number) for number, name in enumerate(("decider", "extractor"), 21)]
+    workers = [
+        ChildState("decider", "decider", UP, 1, 0, 21, counters={"decided_update": 3}),
+        ChildState("extractor", "extractor", UP, 1, 0, 22, counters={"extract_failed": 2, "extract_running": 1}),
+    ]
     edge.bus.tree = TreeChanged([*EVERYBODY_UP, *workers])
     lanes = [LaneState("extract", 4, 1, "ollama is away", done=7, failed=2, returned=1)]
     edge.bus.answers |= {
@@ -153,7 +156,9 @@ def test_lanes_and_calls_are_told_as_the_process_that_makes_them_tells_them(edge
     who = {"actor": "extractor", "provider": "ollama"}
     assert value(samples, "signet_pipeline_lane_paused", kind="extract") == 1
     assert value(samples, "signet_pipeline_lane_slots", kind="extract") == 4
+    assert value(samples, "signet_pipeline_lane_running", kind="extract") == 1
     assert value(samples, "signet_pipeline_attempts_total", kind="extract", end="failed") == 2
+    assert value(samples, "signet_pipeline_decisions_total", action="update") == 3
     assert value(samples, "signet_pipeline_turned_away_total", reason="question") == 11
     assert value(samples, "signet_provider_circuit", **who, state="open") == 1
     assert value(samples, "signet_provider_circuit", **who, state="closed") == 0
@@ -170,7 +175,8 @@ def test_what_a_process_that_is_away_would_tell_is_left_out(edge: RunningEdge) -
     edge.bus.answers[GetExtractorStatus] = StorageFull()
     samples = scraped_twice(edge)
     assert value(samples, "signet_pipeline_reviews_pending") == 4
-    assert not [name for name, _ in samples if "_lane_" in name or name.startswith("signet_provider_circuit")]
+    asked_for = ("signet_pipeline_lane_slots", "signet_pipeline_lane_paused", "signet_provider_circuit")
+    assert not [name for name, _ in samples if name in asked_for]
 
 
 def test_every_sample_belongs_to_a_described_metric_and_has_its_labels(edge: RunningEdge) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
+from tests.support.bus_room import eventually
 from tests.support.live_daemon import Client, LiveDaemon, live_daemon, living
 
 ROOMS = 600
@@ -35,6 +36,7 @@ def pytest_runtest_makereport(
 def daemon() -> Iterator[LiveDaemon]:
     """One daemon for all tests that kill nothing; none of them may make it log a fault of its own."""
     with live_daemon(config=SHARED, pipeline=True) as daemon:
+        eventually(lambda: all(daemon.children().values()), what="those that start when others serve")
         pids = daemon.children()
         yield daemon
         assert daemon.faults() == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from signet_actors.gateway.metrics import HEARTBEAT, METRICS
+from signet_actors.gateway.metrics import HEARTBEAT, LABELLED, METRICS
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import Client, LiveDaemon
 
@@ -90,7 +90,9 @@ def test_every_figure_of_a_heartbeat_has_a_metric(daemon: LiveDaemon) -> None:
     eventually(lambda: all(child["counters"] for child in actors(daemon)), what="the first heartbeats")
     for actor in actors(daemon):
         own = OWN_FIGURES if actor["name"] == "gateway" else set()
-        assert set(actor["counters"]) <= set(HEARTBEAT) | own, f"{actor['name']} tells a figure that no metric shows"
+        assert set(actor["counters"]) <= set(HEARTBEAT) | set(LABELLED) | own, (
+            f"{actor['name']} tells a figure that no metric shows"
+        )
 
 
 def test_rows_are_counted_behind_the_back_of_a_scrape(daemon: LiveDaemon, room: Client) -> None:

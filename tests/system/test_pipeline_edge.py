@@ -14,6 +14,8 @@ from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.system.test_pipeline import MUTATING, NOTE, about, finished, pipeline
 
+pytestmark = pytest.mark.system
+
 OLD = "The nightly backup job is enabled on the server."
 NEW = "The nightly backup job is disabled on the server."
 MODEL = ScriptedModel({"nightly backup": about("update")})
@@ -149,6 +151,9 @@ def test_a_model_that_is_away_is_told_by_every_overview() -> None:
         provider.stuck = "http_503"
         daemon.api.remember(NOTE)
         eventually(lambda: circuit(daemon) == "open", within_s=30, what="an open circuit")
+        eventually(
+            lambda: daemon.api.get("/api/pipeline/status").ok()["waiting"], within_s=30, what="the attempt given back"
+        )
         said = daemon.api.get("/api/pipeline/status").ok()
         (lane,) = [lane for lane in said["lanes"] if lane["kind"] == "extract"]
         assert "ollama" in lane["pausedBecause"]
