@@ -2,10 +2,11 @@
 connections. ``python -m bench.overload``.
 
 For each workload the capacity is measured first, by closed loops that are just enough to saturate; then requests are
-sent at four times that pace whether or not the last ones are answered, as a crowd does. ``/health`` is asked
-by a process of its own, so that the load generator's own delays are not counted as the daemon's; refusals and accepted
-requests are timed from when they were written to the socket. At the end the daemon is stopped and every memory that
-was answered 200 is looked for in its database. Nothing is asserted; every figure stands beside its bound.
+sent at four times that pace whether or not the last ones are answered, as a crowd does (``bench/open_loop.py``).
+``/health`` is asked by a process of its own, so that the load generator's own delays are not counted as the daemon's;
+refusals and accepted requests are timed from when they were written to the socket. What the generator takes of the
+cores is told. At the end the daemon is stopped and every memory that was answered 200 is looked for in its database.
+Nothing is asserted; every figure stands beside its bound.
 
 Source: reliability.md R13; targets.md.
 """
@@ -32,9 +33,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.client import Connection, ProtocolError, encode_request
+from bench.cpu_usage import CpuUsage
 from bench.daemon import Daemon, DaemonFailed, leave_on_sigterm, throw_away_workspace
 from bench.figures import Spread, circumstances, spread, write_result
 from bench.health_probe import HealthProbe
+from bench.open_loop import OpenLoop
 from bench.texts import Texts
 from signet_actors.store.connect import open_reader
 
@@ -162,6 +165,7 @@ class Watched:
         self._ending = threading.Event()
         self.health_ms: list[float] = []
         self.health_failed: list[str] = []
+        self.probe_late_ms: list[float] = []
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -175,6 +179,7 @@ class Watched:
                 self._ending.set()
                 sampler.join()
         self.health_ms, self.health_failed = probe.found.latencies_ms, probe.found.failed
+        self.probe_late_ms = probe.found.late_ms
 
     def figures(self) -> dict[str, Any]:
         return {
@@ -185,6 +190,7 @@ class Watched:
             },
             "died": self._died,
             "health_ms": spread(self.health_ms),
+            "probe_late_ms": spread(self.probe_late_ms),
             "health_failed": self.health_failed[:5],
         }
 
@@ -214,7 +220,6 @@ class Crowd:
         self._port = port
         self._kept = kept
         self._free: list[Connection] = []
-        self._open = 0
 
     async def closed(self, requests: Iterator[bytes], clients: int, seconds: float) -> Outcome:
         """Each client sends its next request when the last is answered."""
@@ -234,25 +239,19 @@ class Crowd:
         self._leave()
         return outcome
 
-    async def open_loop(self, requests: Iterator[bytes], per_s: float, seconds: float) -> Outcome:
+    def open_loop(self, requests: Iterator[bytes], per_s: float, seconds: float) -> Outcome:
         """A request at each due time, whatever became of the earlier ones; ends when all are answered."""
         outcome = Outcome()
-        running: set[asyncio.Task[None]] = set()
-        began = time.perf_counter()
-        while (now := time.perf_counter()) < began + seconds:
-            for _ in range(int((now - began) * per_s) - outcome.offered):
-                outcome.offered += 1
-                if len(running) >= MAX_OPEN:
-                    outcome.unsent += 1
-                    continue
-                task = asyncio.create_task(self._one(next(requests), outcome))
-                running.add(task)
-                task.add_done_callback(running.discard)
-            await asyncio.sleep(0.002)
-        outcome.wall_s = time.perf_counter() - began
-        if running:
-            await asyncio.wait(running)
-        self._leave()
+
+        def answered(request: bytes, status: int, body: bytes, took_ms: float) -> bool:
+            return self._note(outcome, request, status, body, took_ms)
+
+        def failed(why: str) -> None:
+            outcome.others[why[:60]] += 1
+
+        loop = OpenLoop((self._host, self._port), MAX_OPEN, answered, failed)
+        outcome.wall_s = loop.run(requests, per_s, seconds)
+        outcome.offered, outcome.unsent = loop.offered, loop.unsent
         return outcome
 
     async def time_until_calm(self, requests: Iterator[bytes], bound_ms: float) -> float:
@@ -276,7 +275,13 @@ class Crowd:
             if connection is not None:
                 connection.close()
             return
-        took_ms = (time.perf_counter() - before) * 1000
+        if self._note(outcome, request, status, body, (time.perf_counter() - before) * 1000):
+            self._free.append(connection)
+        else:
+            connection.close()
+
+    def _note(self, outcome: Outcome, request: bytes, status: int, body: bytes, took_ms: float) -> bool:
+        """The answer is in the books; says whether its connection stays."""
         if status == OK:
             outcome.accepted_ms.append(took_ms)
             if request.startswith(b"POST /api/memory/remember"):
@@ -286,10 +291,7 @@ class Crowd:
             outcome.shed_ms.append(took_ms)
         else:
             outcome.others[f"{status}: {body[:60].decode(errors='replace')}"] += 1
-        if status == OK or (status == BUSY and len(request) < 64 * 1024):
-            self._free.append(connection)
-        else:
-            connection.close()
+        return status == OK or (status == BUSY and len(request) < 64 * 1024)
 
     def _leave(self) -> None:
         for connection in self._free:
@@ -332,8 +334,9 @@ class Overload:
         calm = self._do(crowd.closed(endless, 1, 2))
         peak = self._do(crowd.closed(endless, CLIENTS[name], self._options.capacity))
         watched = Watched(self._daemon, self._options.seconds)
-        with watched.running():
-            over = self._do(crowd.open_loop(endless, max(1.0, OVERLOAD * peak.goodput), self._options.seconds))
+        usage = CpuUsage(self._daemon.processes())
+        with watched.running(), usage.measured():
+            over = crowd.open_loop(endless, max(1.0, OVERLOAD * peak.goodput), self._options.seconds)
         bound_ms = 2 * spread(calm.accepted_ms).p99 + 20
         recovered_s = self._do(crowd.time_until_calm(endless, bound_ms))
         return {
@@ -343,6 +346,7 @@ class Overload:
             "goodput_share": round(over.goodput / max(peak.goodput, 1e-9), 2),
             "p99_factor": round(spread(over.accepted_ms).p99 / max(spread(peak.accepted_ms).p99, 1e-9), 2),
             "recovered_s": round(recovered_s, 2),
+            "cores": {name: round(spent / 1000 / usage.wall_s, 2) for name, spent in usage.spent_ms.items()},
             **watched.figures(),
         }
 
@@ -421,6 +425,9 @@ def show(console: Console, found: dict[str, Any]) -> None:
                 told, label, f"{value:.2f}", f"{'>=' if at_least else '<='} {bound:g}", "" if good else "MISSED"
             )
             told = ""
+        late: Spread = figures["probe_late_ms"]
+        table.add_row("", "floor: a timer of the probe is late by, p99 ms", f"{late.p99:.2f}", "", "")
+        table.add_row("", "cores used", ", ".join(f"{n} {c}" for n, c in figures["cores"].items() if c >= 0.01), "", "")
         if over["others"]:
             table.add_row("", "other answers", str(over["others"]), "", "")
     if "idle" in found:

@@ -29,6 +29,7 @@ from signet_actors.cli.connection import DaemonClient, noted_address
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import in_colour, one_line, print_json
+from signet_actors.cli.providers import HOW_TO_GET_A_MODEL, STATUS_PATH, answers, model_words
 from signet_actors.cli.running import lock_held, supervisor_pid
 from signet_actors.cli.upkeep import back_up
 from signet_actors.config.load import load_config
@@ -411,6 +412,36 @@ def provider_findings(patient: Patient) -> Iterator[Finding]:
         )
 
 
+def model_findings(patient: Patient) -> Iterator[Finding]:
+    """Which model turns memories into facts. That there is none is no fault: everything else works without."""
+    if patient.config is None:
+        return
+    pipeline = patient.config.memory.pipeline_v2
+    if not pipeline.enabled:
+        yield Finding("model", OK, "not needed: memory.pipelineV2.enabled is false")
+        return
+    if patient.client is None:
+        yield Finding("model", OK, f"{pipeline.extraction.provider} (asked only while the daemon runs)")
+        return
+    try:
+        said = patient.client.get(STATUS_PATH).body
+    except SignetError as error:
+        yield Finding("model", WARN, f"no answer: {error.detail}", "signet logs --actor extractor")
+        return
+    model: dict[str, Any] | None = (said.get("providers") or {}).get("extraction")
+    if model is None:
+        yield Finding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
+    elif model.get("name") == "none":
+        detail = f"none answers ({model.get('reason')}); memories are stored and found, jobs wait"
+        yield Finding("model", OK, detail, f"to have facts extracted: {HOW_TO_GET_A_MODEL}")
+    elif answers(model):
+        yield Finding("model", OK, str(model_words(model)))
+    else:
+        last = (model.get("calls") or {}).get("lastError") or model.get("detail")
+        remedy = f"`signet providers` says more; {HOW_TO_GET_A_MODEL}"
+        yield Finding("model", WARN, f"{model_words(model)}: {last}; jobs wait", remedy)
+
+
 CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     workspace_findings,
     daemon_findings,
@@ -421,4 +452,5 @@ CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
     database_findings,
     backup_findings,
     provider_findings,
+    model_findings,
 )

@@ -51,6 +51,10 @@ STATUS_REMEDIES: dict[str, str] = {
     "version_conflict": "It was changed meanwhile; look with `signet show ID`, then decide.",
     "already_deleted": "`signet recover ID` brings it back.",
     "deleted": "`signet recover ID` brings it back, then it can be changed.",
+    "not_reviewable": "`signet review list` shows what waits.",
+    "target_gone": "`signet review reject ID` puts the proposal aside.",
+    "content_gone": "`signet review reject ID` puts the proposal aside.",
+    "pinned": "Change it yourself with `signet edit ID`; `signet review reject ID` puts the proposal aside.",
     "duplicate_content_hash": "`signet list` or `signet recall` finds the other.",
 }
 """Advice by the ``status`` of a refused change, before the advice by code."""

@@ -16,7 +16,7 @@ from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_table, say
+from signet_actors.cli.presentation import agreed, on_terminal, one_line, print_answer, print_table, say
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _forget_one(
         pinned = ", pinned" if memory.get("pinned") else ""
         say(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
         if_version = if_version or memory.get("version")
-        if not _agreed("Forget it?"):
+        if not agreed("Forget it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     body = {"reason": reason, "force": force, "if_version": if_version, "agentId": agent}
     answer = client.send("DELETE", memory_path(memory_id), body)
@@ -163,7 +163,7 @@ def _forget_many(
     if not yes:
         _print_candidates(client, candidates, agent, to_stderr=invocation.as_json)
         count = f"these {len(found)} memories" if len(found) > 1 else "this memory"
-        if not _agreed(f"Delete {count} FOR GOOD, with no way back?" if force else f"Forget {count}?"):
+        if not agreed(f"Delete {count} FOR GOOD, with no way back?" if force else f"Forget {count}?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     executed = client.send(
         "POST",
@@ -225,12 +225,3 @@ def _print_candidates(
             click.echo("\t".join(one_line(cell) for cell in row), err=to_stderr)
     else:
         print_table(("id", "type", "", "memory"), rows, fold="memory")
-
-
-def _agreed(question: str) -> bool:
-    """The person said yes; without anybody to ask, the answer is no."""
-    try:
-        return click.confirm(question, default=False, err=True)
-    except click.Abort:
-        say("\nNobody answered; add --yes to go without asking.")
-        return False

@@ -64,6 +64,15 @@ def say(text: str) -> None:
     click.echo(text, err=True)
 
 
+def agreed(question: str) -> bool:
+    """The person said yes; without anybody to ask, the answer is no."""
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort:
+        say("\nNobody answered; add --yes to go without asking.")
+        return False
+
+
 def print_answer(answer: Answer) -> None:
     """The daemon's answer as JSON: indented for a person, as it came for a pipe."""
     if on_terminal() and answer.body is not None:

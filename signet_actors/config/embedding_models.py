@@ -9,7 +9,10 @@ Source: the models' own cards (nomic-embed-text, mxbai-embed-large, bge-*-en-v1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from signet_actors.config.schema import EMBEDDED_MODEL, EmbeddingConfig
 
 _ASKING: Final = "Represent this sentence for searching relevant passages: "
 
@@ -63,3 +66,28 @@ def known_width(provider: str, model: str, dimensions: int) -> int | None:
 def default_model(provider: str) -> str:
     """The model of a provider for which none is named; empty where one must be."""
     return {"ollama": DEFAULT_OLLAMA_MODEL, "fastembed": DEFAULT_FASTEMBED_MODEL}.get(provider, "")
+
+
+def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
+    """The model and the width of the vectors that ``config`` asks for, as they are stored; None where there are to be
+    none."""
+    if config.provider == "none":
+        return None
+    if config.provider in {"auto", "embedded"}:
+        return EMBEDDED_MODEL, config.dimensions
+    model = config.model or default_model(config.provider)
+    folder = Path(model).expanduser()
+    if config.provider == "fastembed" and folder.is_dir():
+        model = local_model_name(folder)
+    return model, config.dimensions
+
+
+def local_model_name(folder: Path) -> str:
+    """What vectors of the model in ``folder`` bear: the directory's name, which stays when the workspace moves."""
+    return f"local/{folder.resolve().name}"
+
+
+def space_name(config: EmbeddingConfig) -> str:
+    """``configured_space`` in one line, empty for None."""
+    space = configured_space(config)
+    return "" if space is None else f"{space[0]}:{space[1]}"

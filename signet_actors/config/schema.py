@@ -283,11 +283,11 @@ class GraphConfig(Struct, frozen=True, rename="camel"):
 class RerankerConfig(Struct, frozen=True, rename="camel"):
     """An optional last pass over the best results. Source: memory-pipeline.txt "Optional Reranking"."""
 
-    enabled: Annotated[bool, _says("The best results are put in order once more")] = False
-    model: Annotated[str, _text("Model of the reranker; empty is the stored vectors")] = ""
-    use_extraction_model: Annotated[bool, _says("The extraction model reranks and adds a summary card")] = False
+    enabled: Annotated[bool, _says("The best results are put in order once more by their vectors")] = False
+    model: Annotated[str, _text("Model of the reranker; empty is the stored vectors, and there is no other")] = ""
+    use_extraction_model: Annotated[bool, _says("A model sums up what a recall found, in a card before it")] = False
     top_n: Annotated[int, _within(1, 100, "Results that are reranked")] = 20
-    timeout_ms: Annotated[int, _within(100, 30 * _SECOND_MS, "Past this time the first order stays")] = 2000
+    timeout_ms: Annotated[int, _within(100, 30 * _SECOND_MS, "Past this time there is no summary card")] = 2000
 
 
 class AutonomousConfig(Struct, frozen=True, rename="camel"):
@@ -369,14 +369,16 @@ class EmbeddingTrackerConfig(Struct, frozen=True, rename="camel"):
     """The refresh of missing and stale vectors. Source: memory-pipeline.txt "Embedding Tracker"."""
 
     enabled: Annotated[bool, _says("Missing and stale vectors are made anew in the background")] = True
-    poll_ms: Annotated[int, _within(_SECOND_MS, _MINUTE_MS, "Time between two cycles")] = 5 * _SECOND_MS
-    batch_size: Annotated[int, _within(1, 20, "Vectors that one cycle makes")] = 8
+    poll_ms: Annotated[
+        int, _within(_SECOND_MS, _MINUTE_MS, "Time from a change of the embedding model to the first look for vectors")
+    ] = 5 * _SECOND_MS
+    batch_size: Annotated[int, _within(1, 20, "Texts that are embedded in one call")] = 8
 
 
 class HintsConfig(Struct, frozen=True, rename="camel"):
     """Questions that a memory may answer. Source: memory-pipeline.txt "Prospective Indexing (Hints)"."""
 
-    enabled: Annotated[bool, _says("Hints are generated for new memories")] = False
+    enabled: Annotated[bool, _says("Hints are generated for new memories, and searched beside their content")] = False
     max_count: Annotated[int, _within(1, 20, "Hints of one memory")] = field(name="max", default=5)
     timeout_ms: Annotated[int, _within(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one generation")] = field(
         name="timeout", default=45 * _SECOND_MS

@@ -85,7 +85,11 @@ class ProviderReport(msgspec.Struct, frozen=True):
 
 
 class ModelState(msgspec.Struct, frozen=True):
-    """Which provider was chosen and why, and how it has been doing; ``report`` is None while nobody answers prompts."""
+    """Which provider was chosen and why, how it has been doing, and the caps of its day.
+
+    ``report`` and ``limits`` are None while nobody answers prompts.
+    """
 
     selection: Selection
     report: ProviderReport | None
+    limits: DailyLimits | None = None

@@ -14,6 +14,7 @@ _ISO = re.compile(
     r" ?(?:([Zz])|([+-])(\d{2}):?(\d{2})?)?)?",
     re.ASCII,
 )
+_STORED = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d\.\d{3}Z", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,6 +43,12 @@ def normalize_timestamp(text: str) -> str | None:
     A time without an offset is UTC, a bare date its first moment in UTC. Digits beyond the millisecond are cut.
     None also for what does not exist (30 February) and what leaves the years 0001 to 9999 in UTC.
     """
+    if _STORED.fullmatch(text):  # as most come, and an export's all do: a sixth of the time of taking it apart
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        return text
     moment = _parse(text)
     if moment is None:
         return None

@@ -1,4 +1,5 @@
-"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why.
+"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why
+or wants a recall summed up.
 
 Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18; house.md section 2.
 """
@@ -6,15 +7,24 @@ Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18; house.md section
 from __future__ import annotations
 
 import asyncio
+from typing import assert_never
 
 import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.extractor.jobs import JOB_KINDS
+from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.lane import Lane
+from signet_actors.extractor.summaries import Summaries
 from signet_actors.extractor.workshop import Workshop
 from signet_actors.protocol.decider import DeciderReply
-from signet_actors.protocol.extractor import ExtractorRequest, ExtractorStatus
+from signet_actors.protocol.extractor import (
+    ExtractorRequest,
+    ExtractorStatus,
+    GetExtractorStatus,
+    Summarize,
+    Summarized,
+)
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.providers.llm.chosen import ChosenProvider
 from signet_actors.runtime.async_actor import AsyncActor
@@ -42,7 +52,10 @@ class Extractor:
         extraction = actor.config.memory.pipeline_v2.extraction
         model = ChosenProvider(extraction, actor.clock, actor.log, writer, changed=self._wake)
         self._shop = Workshop(actor, writer, decider, model)
-        self._lanes = [Lane(kind(self._shop), actor, writer) for kind in JOB_KINDS]
+        self._summaries = Summaries(self._shop)
+        kinds = [kind(self._shop) for kind in JOB_KINDS]
+        (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
+        self._lanes = [Lane(kind, actor, writer) for kind in kinds]
         actor.spawn(model.keep())
         for lane in self._lanes:
             lane.start()
@@ -55,10 +68,13 @@ class Extractor:
             state = lane.state()
             for name in ("running", "done", "failed", "returned", "fenced"):
                 figures[f"{state.kind}_{name}"] = getattr(state, name)
+        for name in ("made", "empty", "late"):
+            figures[f"summaries_{name}"] = getattr(self._summaries, name)
         return figures
 
     async def reload(self, config: Config) -> None:
         self._shop.reconfigure(config)
+        self._embed.reconfigured()
         self._wake()
 
     async def drain(self, grace_s: float) -> None:
@@ -70,10 +86,17 @@ class Extractor:
         for lane in self._lanes:
             lane.wake()
 
-    async def _answer(self, _incoming: Incoming[ExtractorRequest]) -> ExtractorStatus:
-        return ExtractorStatus(
-            mode=self._shop.mode,
-            model=self._shop.model.state(),
-            lanes=[lane.state() for lane in self._lanes],
-            turned_away=dict(self._shop.turned_away),
-        )
+    async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorStatus | Summarized:
+        match incoming.body:
+            case Summarize() as asked:
+                return await self._summaries.of(asked, incoming.header)
+            case GetExtractorStatus():
+                return ExtractorStatus(
+                    mode=self._shop.mode,
+                    model=self._shop.model.state(),
+                    lanes=[lane.state() for lane in self._lanes],
+                    turned_away=dict(self._shop.turned_away),
+                    tracker=self._embed.tracker(),
+                )
+            case _:
+                assert_never(incoming.body)

@@ -269,7 +269,6 @@ class Lane:
             work.result()
         except LeaseLost:
             self.fenced += 1
-            sync_point("extractor.fenced")
             log.warning("fenced", reason="the lease went to somebody else; nothing was applied")
         except asyncio.CancelledError:
             await self._stop(work)

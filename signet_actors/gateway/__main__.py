@@ -8,8 +8,8 @@ import sys
 
 import uvloop
 
-from signet_actors.gateway.actor import Gateway
-from signet_actors.runtime.boot import read_boot
+from signet_actors.gateway.actor import Gateway, rehearse
+from signet_actors.runtime.boot import read_boot_rehearsed
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logs import configure_logging
 
@@ -21,10 +21,10 @@ times in each request. Python's own 5 ms would be most of the time in which a re
 def main() -> int:
     """The exit code of the gateway."""
     sys.setswitchinterval(_SWITCH_S)
-    boot = read_boot()
+    boot, rehearsed = read_boot_rehearsed(rehearse)
     log = configure_logging(boot)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Gateway(boot, SystemClock(), log, random.Random()).run())
+        return runner.run(Gateway(boot, SystemClock(), log, random.Random(), rehearsed).run())
 
 
 if __name__ == "__main__":

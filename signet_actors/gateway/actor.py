@@ -13,12 +13,13 @@ import asyncio
 import gc
 import random
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from signet_actors.config.schema import Config, GatewayConfig
+from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.gateway.admission import WireLimits
@@ -29,10 +30,10 @@ from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import InProcessServer, ServerSettings
 from signet_actors.gateway.state import GatewayState
-from signet_actors.providers.remote_embedder import RemoteEmbedder
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.heap import trim_heap
 from signet_actors.runtime.logs import first_line
 
 if TYPE_CHECKING:
@@ -44,6 +45,32 @@ if TYPE_CHECKING:
 
 DRAIN_RESERVE_MS = 500
 """Part of the drain grace that is kept for closing the bus after the last request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What this process has loaded before it knew of its life: the ``embedder`` that ``embedding`` asks for."""
+
+    embedding: EmbeddingConfig
+    embedder: Embedder | None
+
+
+def rehearse(boot: Boot) -> Rehearsed | None:
+    """What costs a new life most of its time is in memory; None when it cannot be: the life itself will say why."""
+    try:
+        return Rehearsed(boot.config.embedding, load_embedder(boot.config.embedding))
+    except ConfigError:
+        return None
+    finally:
+        gc.collect()
+        gc.freeze()  # the collection before Ready need not look through all of it again
+
+
+def load_embedder(config: EmbeddingConfig) -> Embedder | None:
+    """The embedder, and nothing of what its loading left behind. Raises ConfigError."""
+    embedder = make_embedder(config)
+    trim_heap()
+    return embedder
 
 
 def wire_limits(gateway: GatewayConfig) -> WireLimits:
@@ -62,7 +89,14 @@ def wire_limits(gateway: GatewayConfig) -> WireLimits:
 class Gateway:
     """One life of the gateway."""
 
-    def __init__(self, boot: Boot, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
+    def __init__(
+        self,
+        boot: Boot,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        rng: random.Random,
+        rehearsed: Rehearsed | None = None,
+    ) -> None:
         self.boot = boot
         self.clock = clock
         self.log = log
@@ -72,6 +106,7 @@ class Gateway:
         self.server: InProcessServer | None = None
         self._changing: asyncio.Task[None] | None = None
         self._leaving_unborn = False
+        self._rehearsed = rehearsed
 
     async def run(self) -> int:
         """The exit code, once everything that was accepted is answered."""
@@ -87,10 +122,9 @@ class Gateway:
     async def _serve(self) -> int:
         self.bus.on_drain = self._drain
         listener = socket.socket(fileno=self.boot.listen_fds[0])
-        self.bus.starting("loading the embedding model")
+        embedding = self.boot.config.embedding
         try:
-            embedding = self.boot.config.embedding
-            embedder = await asyncio.to_thread(make_embedder, embedding)
+            embedder = await self._first_embedder(embedding)
         except ConfigError as error:
             listener.close()
             return self._leave(ExitCode.PROVIDER_CONFIG, error.detail)
@@ -125,6 +159,14 @@ class Gateway:
         await serving
         self.log.info("drained")
         return ExitCode.OK
+
+    async def _first_embedder(self, wanted: EmbeddingConfig) -> Embedder | None:
+        """The embedder that was loaded in the rehearsal, if that was for the same one. Raises ConfigError."""
+        rehearsed, self._rehearsed = self._rehearsed, None
+        if rehearsed is not None and rehearsed.embedding == wanted:
+            return rehearsed.embedder
+        self.bus.starting("loading the embedding model")
+        return await asyncio.to_thread(load_embedder, wanted)
 
     def _new_state(self, config: Config, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
         return GatewayState(
@@ -173,15 +215,14 @@ class Gateway:
         """The embedder is that of the newest configuration, or the former stays and the log says why."""
         while (wanted := self.bus.config.embedding) != state.config.embedding:
             try:
-                embedder = await asyncio.to_thread(make_embedder, wanted)
+                embedder = await asyncio.to_thread(load_embedder, wanted)
             except Exception as error:
                 self.log.warning("embedding_not_changed", exc_info=error)
                 if self.bus.config.embedding == wanted:
                     return
             else:
                 former, state.embedder = state.embedder, embedder
-                if isinstance(former, RemoteEmbedder):
-                    await former.close()
+                await state.former.keep(former, embedder)
                 state.reconfigure(msgspec.structs.replace(state.config, embedding=wanted))
                 self.log.info("embedding_changed", provider=wanted.provider, model=wanted.model)
 

@@ -36,6 +36,14 @@ _LEADING_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)")
 _LEADING_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE_INTEGER = re.compile(r"\s*\+?([0-9]{1,16})\s*")
 _TIME_FACETS = ("session", "source", "captured", "observed", "occurred", "valid")
+_MOMENTS = (
+    ("occurred", ("occurredAt", "occurred_at")),
+    ("observed", ("observedAt", "observed_at")),
+    ("source", ("sourceCreatedAt", "source_created_at")),
+)
+_VALID_FROM = ("validFrom", "valid_from")
+_VALID_UNTIL = ("validUntil", "valid_until")
+_EDGE_NAMES = (*(name for _, names in _MOMENTS for name in names), *_VALID_FROM, *_VALID_UNTIL)
 _TIME_MODES = ("auto", "timeline", "filter")
 
 
@@ -85,7 +93,7 @@ class Fields:
 
     def has(self, *names: str) -> bool:
         """Whether one of ``names`` is present at all, be it null."""
-        return any(name in source for source in self._sources for name in names)
+        return any(not source.keys().isdisjoint(names) for source in self._sources)
 
     def text(self, *names: str, max_chars: int = MAX_NAME_CHARS) -> str | None:
         """A string that SQLite can hold; None when absent or blank."""
@@ -246,17 +254,14 @@ class Fields:
 
     def temporal_edges(self) -> tuple[TemporalEdge, ...]:
         """The explicit times of a memory. Source: memory-api.txt "POST /api/memory/remember"."""
+        if not self.has(*_EDGE_NAMES):
+            return ()
         edges = []
-        for facet, names in (
-            ("occurred", ("occurredAt", "occurred_at")),
-            ("observed", ("observedAt", "observed_at")),
-            ("source", ("sourceCreatedAt", "source_created_at")),
-        ):
+        for facet, names in _MOMENTS:
             moment = self.timestamp(*names)
             if moment is not None:
                 edges.append(TemporalEdge(facet=facet, start=moment, end=moment))
-        start = self.timestamp("validFrom", "valid_from")
-        end = self.timestamp("validUntil", "valid_until")
+        start, end = self.timestamp(*_VALID_FROM), self.timestamp(*_VALID_UNTIL)
         if start is not None and end is not None and end <= start:
             raise InvalidRequest("validUntil must be after validFrom", field="validUntil")
         if start is not None or end is not None:

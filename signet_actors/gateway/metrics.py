@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import platform
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -30,8 +31,14 @@ from prometheus_client.registry import Collector
 
 import signet_actors
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ErrorCode
+from signet_actors.domain.extraction.gates import Outcome
+from signet_actors.domain.jobs import JOB_KINDS, JobState
+from signet_actors.domain.providers import CircuitState
+from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.errors import ErrorCode, ProviderErrorKind
+from signet_actors.gateway.pipeline_figures import junk, named
 from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.pipeline_queries import KindQueue
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
 
 if TYPE_CHECKING:
@@ -144,10 +151,44 @@ OWN: Final = tuple(
     )
 )
 
-METRICS: Final = (*OWN, *HEARTBEAT.values())
+_KIND: Final = ("kind",)
+_PROVIDER: Final = ("actor", "provider")
+
+PIPELINE: Final = tuple(
+    Described(f"signet_{name}", labels, meaning)
+    for name, labels, meaning in (
+        ("pipeline_jobs", ("kind", "state"), "Jobs by kind and state"),
+        ("pipeline_oldest_pending_age_seconds", _KIND, "Since when the oldest pending job of the kind waits"),
+        ("pipeline_lane_slots", _KIND, "Jobs of the kind that the extractor works on at once, at most"),
+        ("pipeline_lane_running", _KIND, "Jobs of the kind that it works on now"),
+        ("pipeline_lane_paused", _KIND, "1 while it takes no job of the kind; `signet pipeline` says why"),
+        (
+            "pipeline_attempts_total",
+            ("kind", "end"),
+            "Attempts by their end: done, failed (spent), returned (given back), fenced (the lease was lost)",
+        ),
+        ("pipeline_turned_away_total", ("reason",), "Texts that the extractor turned away as junk, by reason"),
+        ("pipeline_facts_today", (), "Facts that became proposals on the present UTC day"),
+        ("pipeline_turned_away_today", ("reason",), "What was turned away on the present UTC day, by reason"),
+        ("pipeline_proposals_today", ("outcome",), "Proposals of the present UTC day by what became of them"),
+        ("pipeline_reviews_pending", (), "Proposals that wait for a person"),
+        ("pipeline_figures_age_seconds", (), "How old the figures are that a searcher counted for these metrics"),
+        ("provider_circuit", ("actor", "provider", "state"), "1 for the state that the circuit is in, else 0"),
+        ("provider_in_flight", _PROVIDER, "Calls to the model that have not ended"),
+        ("provider_calls_total", _PROVIDER, "Calls to the model"),
+        ("provider_errors_total", ("actor", "provider", "kind"), "Calls that failed, by kind of error"),
+        ("provider_tokens_total", ("actor", "provider", "direction"), "Tokens of its calls, in and out"),
+        ("provider_cost_usd_total", _PROVIDER, "What the provider said that its calls cost; most say nothing"),
+        ("provider_calls_today", ("provider",), "Calls that count against the present UTC day's cap"),
+        ("provider_tokens_today", ("provider",), "Tokens that count against the present UTC day's cap"),
+    )
+)
+
+METRICS: Final = (*OWN, *PIPELINE, *HEARTBEAT.values())
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 
-JOB_STATES: Final = ("pending", "leased", "completed", "dead")
+JOB_STATES: Final = tuple(state.value for state in JobState)
+_ENDS: Final = ("done", "failed", "returned", "fenced")
 
 
 def exposition(state: GatewayState) -> bytes:
@@ -170,6 +211,9 @@ class _Edge(Collector):
         yield from self._http()
         yield from self._files()
         yield from self._store()
+        yield from self._queue()
+        yield from self._lanes()
+        yield from self._models()
 
     def _daemon(self) -> Iterator[Metric]:
         state = self._state
@@ -244,6 +288,82 @@ class _Edge(Collector):
         yield _family("signet_jobs", sorted(((name,), count) for name, count in jobs.items()))
         yield _family("signet_store_figures_age_seconds", _one(store.age_ms(self._state.clock) / 1000))
 
+    def _queue(self) -> Iterator[Metric]:
+        """What is in the store: jobs, what became of facts today, and what counts against the budgets."""
+        figures, clock = self._state.pipeline, self._state.clock
+        told = figures.store
+        if told is None:
+            return
+        now_ms = clock.wall_ms()
+        counted = {queue.kind: queue for queue in told.queues}
+        queues = [counted.get(kind.name, KindQueue(kind.name)) for kind in JOB_KINDS]
+        waits = ((queue.kind, None if (at := queue.oldest_pending_at) is None else epoch_ms(at)) for queue in queues)
+        today = told.today
+        turned_away = junk(today)
+        yield _family(
+            "signet_pipeline_jobs",
+            [((queue.kind, state), getattr(queue, state)) for queue in queues for state in JOB_STATES],
+        )
+        yield _family(
+            "signet_pipeline_oldest_pending_age_seconds",
+            [((kind,), 0 if since is None else max(0, now_ms - since) / 1000) for kind, since in waits],
+        )
+        yield _family("signet_pipeline_facts_today", _one(turned_away.facts))
+        yield _family("signet_pipeline_turned_away_today", _by_label(turned_away.by_reason))
+        yield _family(
+            "signet_pipeline_proposals_today",
+            _by_label({outcome.value: 0 for outcome in Outcome} | named(today, "outcome.")),
+        )
+        yield _family("signet_pipeline_reviews_pending", _one(told.reviews_pending))
+        yield _family("signet_pipeline_figures_age_seconds", _one(figures.age_ms(clock) / 1000))
+        calls: Counter[str] = Counter()
+        tokens: Counter[str] = Counter()
+        for row in told.usage_today:
+            calls[row.provider] += row.calls
+            tokens[row.provider] += row.tokens_in + row.tokens_out + row.tokens_reserved
+        yield _family("signet_provider_calls_today", _by_label(calls))
+        yield _family("signet_provider_tokens_today", _by_label(tokens))
+
+    def _lanes(self) -> Iterator[Metric]:
+        extractor = self._state.pipeline.extractor
+        if extractor is None:
+            return
+        lanes = extractor.lanes
+        yield _family("signet_pipeline_lane_slots", [((lane.kind,), lane.slots) for lane in lanes])
+        yield _family("signet_pipeline_lane_running", [((lane.kind,), lane.running) for lane in lanes])
+        yield _family("signet_pipeline_lane_paused", [((lane.kind,), bool(lane.paused_because)) for lane in lanes])
+        yield _family(
+            "signet_pipeline_attempts_total",
+            [((lane.kind, end), getattr(lane, end)) for lane in lanes for end in _ENDS],
+        )
+        yield _family("signet_pipeline_turned_away_total", _by_label(extractor.turned_away))
+
+    def _models(self) -> Iterator[Metric]:
+        """The calls of each process that asks a model, as it tells them itself."""
+        figures = self._state.pipeline
+        told = (("extractor", figures.extractor), ("decider", figures.decider))
+        reports = [(actor, said.model.report) for actor, said in told if said is not None]
+        asking = [((actor, report.name), report) for actor, report in reports if report is not None]
+        yield _family(
+            "signet_provider_circuit",
+            [((*who, state.value), report.circuit is state) for who, report in asking for state in CircuitState],
+        )
+        yield _family("signet_provider_in_flight", [(who, report.in_flight) for who, report in asking])
+        yield _family("signet_provider_calls_total", [(who, report.calls) for who, report in asking])
+        yield _family(
+            "signet_provider_errors_total",
+            [((*who, kind.value), report.errors.get(kind, 0)) for who, report in asking for kind in ProviderErrorKind],
+        )
+        yield _family(
+            "signet_provider_tokens_total",
+            [
+                ((*who, direction), count)
+                for who, report in asking
+                for direction, count in (("in", report.tokens_in), ("out", report.tokens_out))
+            ],
+        )
+        yield _family("signet_provider_cost_usd_total", [(who, report.cost_microusd / 1e6) for who, report in asking])
+
 
 def _one(value: float) -> Values:
     return [((), value)]
@@ -252,6 +372,10 @@ def _one(value: float) -> Values:
 def _by_code(refused: Mapping[ErrorCode, int]) -> Values:
     """Zeros too: the first increment of a series that was not there yet goes unseen by an alert."""
     return [((code.value,), refused.get(code, 0)) for code in ErrorCode]
+
+
+def _by_label(counts: Mapping[str, int]) -> Values:
+    return [((label,), count) for label, count in sorted(counts.items())]
 
 
 def _family(name: str, values: Values) -> Metric:

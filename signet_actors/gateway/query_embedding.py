@@ -19,7 +19,7 @@ from signet_actors.errors import SignetError
 from signet_actors.gateway.stored_text import INLINE_CHARS, raw_frame
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
-from signet_actors.providers.embedding import Vectors
+from signet_actors.providers.embedding import Embedder, Vectors
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 
 if TYPE_CHECKING:
@@ -104,11 +104,33 @@ class CommonWordsCache:
         return words
 
 
-async def query_vector(
+async def query_vectors(
     state: GatewayState, query: str, read: ReadScope, project: str | None, *, trace_id: str
+) -> tuple[QueryVector, QueryVector]:
+    """``query_vector``, and the same by the former model while memories still have its vectors."""
+    former = state.former.embedder
+    if former is None:
+        return await query_vector(state, query, read, project, trace_id=trace_id), _NO_VECTOR
+    return await asyncio.gather(
+        query_vector(state, query, read, project, trace_id=trace_id),
+        query_vector(state, query, read, project, trace_id=trace_id, embedder=former),
+    )
+
+
+async def query_vector(
+    state: GatewayState,
+    query: str,
+    read: ReadScope,
+    project: str | None,
+    *,
+    trace_id: str,
+    embedder: Embedder | None = None,
 ) -> QueryVector:
-    """The vector of ``query`` without its scope's common words; without a frame when there can be none in time."""
-    embedder = state.embedder
+    """The vector of ``query`` without its scope's common words; without a frame when there can be none in time.
+
+    ``embedder``: None is the one in use.
+    """
+    embedder = embedder or state.embedder
     if embedder is None:
         return _NO_VECTOR
     known = await state.common_words.known(state, read, project, trace_id=trace_id)

@@ -40,7 +40,7 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
     by now, and nobody restarts what dies.
     """
     others = [child for child in children if child.role != "gateway"]
-    down = [child for child in others if child.state != UP]
+    down = [child for child in others if child.state != UP and not _is_new(child)]
     missing = []
     if not any(child.role == "writer" and child.state == UP for child in others):
         missing.append("writer")
@@ -72,6 +72,11 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
         missing=tuple(missing),
         detail="; ".join(sentences),
     )
+
+
+def _is_new(child: ChildState) -> bool:
+    """An optional process in its first start is no loss: it begins when the others serve."""
+    return not child.core and child.state == STARTING and child.incarnation <= 1
 
 
 def _sentence(child: ChildState) -> str:

@@ -57,7 +57,8 @@ KNOWN_TEXTS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """``pattern`` is tried if one of ``marks`` occurs (in the lower-cased text if ``folded``).
+    """``pattern`` is tried if one of ``marks`` occurs (in the lower-cased text if ``folded``), and if one of ``names``
+    does, where there are any (in the lower-cased text).
 
     Its last group that took part is the secret (the whole match if it has none); ``accept`` may refuse it.
     ``whole_token`` widens the find to the end of the run of token characters, and refuses one that begins inside it.
@@ -71,6 +72,7 @@ class _Rule:
     folded: bool = False
     whole_token: bool = False
     reach: int = REACH
+    names: tuple[str, ...] = ()
 
 
 def _has_digit(text: str) -> bool:
@@ -140,11 +142,22 @@ def _is_jwt(token: str) -> bool:
 
 
 def _known(
-    kind: str, marks: tuple[str, ...], patterns: Iterable[re.Pattern[str]], *, folded: bool = False, token: bool = True
+    kind: str,
+    marks: tuple[str, ...],
+    patterns: Iterable[re.Pattern[str]],
+    *,
+    folded: bool = False,
+    token: bool = True,
+    names: tuple[str, ...] = (),
 ) -> tuple[_Rule, ...]:
     """Rules from a detect-secrets detector. Its groups do not always mark the secret, so groups count only where
     the pattern is an assignment (``token`` False)."""
-    return tuple(_Rule(kind, marks, _linear(p, token=token), None, folded, token) for p in patterns)
+    return tuple(_Rule(kind, marks, _linear(p, token=token), None, folded, token, names=names) for p in patterns)
+
+
+_KEY_NAMES = ("key", "pw", "pa", "token")
+"""One of these stands in each assignment that detect-secrets knows for a cloud's keys ("pa": to a pattern that ignores
+case a long s is an s, to lower-casing it is not)."""
 
 
 def _linear(pattern: re.Pattern[str], *, token: bool) -> re.Pattern[str]:
@@ -221,7 +234,7 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _Rule("artifactory-token", ("AKC",), re.compile(r"AKC[a-zA-Z0-9]{10,}"), _has_digit, whole_token=True),
     *_known("softlayer-key", ("softlayer",), SoftlayerDetector.denylist, folded=True, token=False),
-    *_known("cloudant-key", ("clou",), CloudantDetector.denylist[:2], folded=True, token=False),
+    *_known("cloudant-key", ("clou",), CloudantDetector.denylist[:2], folded=True, token=False, names=_KEY_NAMES),
     *(
         _Rule(rule.kind, rule.marks, rule.pattern, _has_digit, folded=True)
         for rule in _known("ibm-key", ("ibm",), IbmCloudIamDetector.denylist, token=False)
@@ -303,6 +316,30 @@ _RULES: tuple[_Rule, ...] = (
     ),
 )
 
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Marks that all hold ``gate``, so that none can occur without it; each once, with the rules that it calls for."""
+
+    gate: str
+    folded: bool
+    rules_of: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def _marks_by_gate() -> tuple[_Marks, ...]:
+    """All marks of the rules. The gates are characters that most texts do without; "" is that of the other marks."""
+    groups: dict[tuple[str, bool], dict[str, list[int]]] = {}
+    for at, rule in enumerate(_RULES):
+        for mark in rule.marks:
+            gate = next((char for char in "_-" if char in mark), "")
+            groups.setdefault((gate, rule.folded), {}).setdefault(mark, []).append(at)
+    return tuple(
+        _Marks(gate, folded, tuple((mark, tuple(rules)) for mark, rules in marks.items()))
+        for (gate, folded), marks in groups.items()
+    )
+
+
+_MARKS = _marks_by_gate()
 _KEYWORD_MARKS = ("pass", "pwd", "secret", "token", "key", "credential", "contrase")
 _TOKEN_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _PUNCTUATION = ".,:!?"
@@ -327,12 +364,8 @@ class Redactor:
         """
         folded = text.lower()
         found: list[tuple[int, int, str]] = []
-        for rule in _RULES:
-            haystack = folded if rule.folded else text
-            for mark in rule.marks:  # not any(...): ten microseconds more for each short field
-                if mark in haystack:
-                    _gather(found, rule.kind, _spans(rule, text, haystack))
-                    break
+        for rule in _called_for(text, folded):
+            _gather(found, rule.kind, _spans(rule, text, folded if rule.folded else text))
         if any(mark in folded for mark in _KEYWORD_MARKS):
             _gather(found, "credential", _assigned(text, folded))
         if not found:
@@ -362,8 +395,18 @@ class Redactor:
         then as it will be stored, because blanks and line breaks hide a secret from patterns that the next reader
         of the collapsed text sees. Only where that second look finds something is the collapsed form returned.
         """
+        clean, _, found = self._looked_through(text)
+        return clean, found
+
+    def stored(self, text: str) -> tuple[str, bool]:
+        """What ``cleaned`` returns, in storage form."""
+        _, stored, found = self._looked_through(text)
+        return stored, found
+
+    def _looked_through(self, text: str) -> tuple[str, str, bool]:
+        """``text`` without secrets, the same in storage form, and whether there were any."""
         if text in self._known_clean:
-            return text, False
+            return text, text, False
         clean, count = self.redact(text)
         collapsed = storage_content(clean)
         if collapsed == clean:
@@ -371,9 +414,24 @@ class Redactor:
                 if len(self._known_clean) >= KNOWN_TEXTS:
                     self._known_clean = set()
                 self._known_clean.add(text)
-            return clean, count > 0
+            return clean, clean, count > 0
         again, more = self.redact(collapsed)
-        return (again if more else clean), count + more > 0
+        if not more:
+            return clean, collapsed, count > 0
+        return again, storage_content(again), True
+
+
+def _called_for(text: str, folded: str) -> list[_Rule]:
+    """The rules that a mark calls for, in their order."""
+    called: set[int] = set()
+    for marks in _MARKS:
+        haystack = folded if marks.folded else text
+        if marks.gate in haystack:
+            for mark, at in marks.rules_of:
+                if mark in haystack:
+                    called.update(at)
+    rules = [_RULES[at] for at in sorted(called)]
+    return [rule for rule in rules if not rule.names or any(name in folded for name in rule.names)]
 
 
 def _gather(found: list[tuple[int, int, str]], kind: str, spans: Iterable[tuple[int, int]]) -> None:

@@ -9,8 +9,9 @@ once, input is thrown away for a moment, so that the client can read the answer 
 
 What is unanswered is bounded too, over all connections: a request beyond the bounds is refused with 503 as soon as its
 head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers. A short
-one keeps its connection then, because a new one would cost more than the answer. Where no connection is free, the one
-that has been idle longest makes room.
+one keeps its connection then, because a new one would cost more than the answer; an ordinary one is not even parsed.
+While a crowd stands its connections are read in turns. Where no place for a connection is free, the one that has been
+idle longest makes room; where none is idle, the newcomer may still ask for the health.
 
 Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
 """
@@ -37,7 +38,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
-from signet_actors.gateway.admission import LARGE_BODY_BYTES, Admission, Admitted, Turns, WireLimits
+from signet_actors.gateway.admission import LARGE_BODY_BYTES, Admission, Admitted, Readings, Turns, WireLimits
+from signet_actors.gateway.plain_request import MOST_BYTES, is_plain_request
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ EVICTION_LOOKS = 32
 MAX_HEADERS = 128
 MAX_PIPELINED = 8
 LINGER_S = 1.0
+BEYOND_MS = 1000
+"""So long a connection for which there is no place waits for one, and may ask for the health."""
 LINGER_BYTES = 64 * 1024 * 1024
 GONE = "signet.gone"
 """Under this key the scope has a function that says whether the client has gone."""
@@ -64,7 +68,46 @@ call here and wakes the client twice. Header names are lower-case, one of them i
 the application's own: nothing that a client sent may be in them.
 """
 
-_BUSY = "Too many requests are waiting; nothing of this one was applied"
+_KEEPS_S = 0.1
+"""A refusal gives its connection the time to keep alive anew, but not more often than this."""
+_HEALTH = b"GET /health"
+_TRACE = b"x-signet-trace-id"
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """Why a connection is being closed, as it will be told."""
+
+    status: int
+    code: ErrorCode
+    detail: str
+    retry_after_ms: int | None = None
+
+
+_BUSY = _Verdict(
+    503, ErrorCode.BUSY, "Too many requests are waiting; nothing of this one was applied", retry_after_ms=1000
+)
+
+_NO_PLACE = _Verdict(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000)
+
+
+def _refusal(verdict: _Verdict, trace_id: str) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Body and headers that tell of ``verdict``."""
+    body = msgspec.json.encode({"error": verdict.detail, "code": verdict.code})
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (_TRACE, trace_id.encode()),
+    ]
+    if verdict.retry_after_ms is not None:
+        headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
+    return body, headers
+
+
+def _lines(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(name + b": " + value + b"\r\n" for name, value in headers)
 
 
 class ServerSettings(uvicorn.Config):
@@ -90,16 +133,20 @@ class ServerSettings(uvicorn.Config):
         self.refusals: Counter[ErrorCode] = Counter()
         self.admission = Admission()
         self.turns = Turns()
+        self.readings = Readings()
+        self._busy_for: list[tuple[bytes, bytes]] | None = None
+        self._busy_answer = (b"", b"")
 
-
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """Why a connection is being closed, as it will be told."""
-
-    status: int
-    code: ErrorCode
-    detail: str
-    retry_after_ms: int | None = None
+    def busy_answer(self, default_headers: list[tuple[bytes, bytes]]) -> bytes:
+        """The answer to a request for which there is no room, on a connection that stays. All but the trace id is
+        written once for each ``default_headers``, which the server replaces with the time."""
+        if default_headers is not self._busy_for:
+            body, headers = _refusal(_BUSY, "")
+            headers.remove((_TRACE, b""))
+            before = STATUS_LINE[_BUSY.status] + _lines([*default_headers, *headers]) + _TRACE + b": "
+            self._busy_for, self._busy_answer = default_headers, (before, b"\r\n\r\n" + body)
+        before, after = self._busy_answer
+        return before + self.new_trace_id().encode() + after
 
 
 def _is_ours(error: httptools.HttpParserError) -> bool:
@@ -138,32 +185,59 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._serving: RequestResponseCycle | None = None  # whose handler runs
         self._counted = False  # among the admitted connections
         self._arriving: Admitted | None = None  # the part of the request whose body is arriving
-        self._grows = False  # whether its size was not declared
+        self._grows = False  # whether it is counted as it arrives: it is large, or its size was not declared
         self._waiting: dict[RequestResponseCycle, Admitted] = {}  # the parts of pipelined requests
         self._held: Admitted | None = None  # the part of the request whose handler runs
         self._unwanted: set[RequestResponseCycle] = set()  # pipelined requests that are not admitted
         self._admitted = True  # the request whose body is arriving, or arrived last
         self._turned_away: RequestResponseCycle | None = None  # what is not admitted, while its body is read past
+        self._kept_since = 0.0  # when the connection was last given the whole time to keep alive, by a refusal
+        self._unread: bytes | None = None  # what has arrived and waits for its turn in a crowd
 
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        admission = self.settings.admission
-        if admission.connections >= self.limits.connections and not self._another_makes_room():
-            self.settings.connections_refused += 1
-            if len(self.connections) > 2 * self.limits.connections:
-                self._closing = True
-                self.settings.refused += 1
-                transport.abort()  # even the refused, who linger to read why, are too many
-            else:
-                self._refuse(_Verdict(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000))
-            return
-        self._counted = True
-        admission.connections += 1
-        self._rest()
-        self._arm(self.limits.header_ms, self._head_late)
+        if self._has_place():
+            self._rest()
+            self._arm(self.limits.header_ms, self._head_late)
+        else:
+            self._go_beyond()
+            self._arm(min(self.limits.header_ms, BEYOND_MS), self._no_place)
         sync_point("gateway.accepted")
+
+    def _has_place(self) -> bool:
+        """Whether the connection is, or now could become, one of those that are served."""
+        admission = self.settings.admission
+        if not self._counted and (admission.connections < self.limits.connections or self._another_makes_room()):
+            admission.beyond.pop(self, None)
+            admission.connections += 1
+            self._counted = True
+        return self._counted
+
+    def _go_beyond(self) -> None:
+        """The connection is open beside those that are served, of which there are as many at most; the oldest go, so
+        that a newcomer can always ask for the health."""
+        beyond = self.settings.admission.beyond
+        beyond[self] = None
+        if len(beyond) > self.limits.connections:
+            oldest = next(iter(beyond))
+            del beyond[oldest]
+            if not oldest._closing:
+                self.settings.refused += 1
+                self.settings.connections_refused += 1
+                oldest._closing = True
+            oldest.transport.abort()
+
+    def _no_place(self) -> None:
+        """The connection has a place after all, or is refused."""
+        self._deadline = None
+        if self._has_place():
+            self._rest()
+            self._arm(self.limits.header_ms, self._head_late)
+            return
+        self.settings.connections_refused += 1
+        self._refuse(_NO_PLACE)
 
     def _another_makes_room(self) -> bool:
         """The connection that has been idle longest is closed; False when none is idle.
@@ -177,6 +251,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             longest._disarm()
             longest._unset_keepalive_if_required()
             longest._discount()
+            longest._go_beyond()
             longest._close_within(LINGER_S)
             return True
         return False
@@ -204,8 +279,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.settings.admission.idle[self] = None
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._unread = None
         self._disarm()
         self._discount()
+        self.settings.admission.beyond.pop(self, None)
         self._unset_keepalive_if_required()
         if self._write_deadline is not None:
             self._write_deadline.cancel()
@@ -215,6 +292,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._drop_pipeline()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """A drain begins: what has arrived is answered."""
+        self.read_now()
+        super().shutdown()
+
     def data_received(self, data: bytes) -> None:
         if self._closing:
             self._discarded += len(data)
@@ -222,6 +304,71 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.transport.abort()
             return
         self.settings.admission.idle.pop(self, None)
+        if self._unread is not None:
+            self.read_now()
+            if self._closing or self.transport.is_closing():
+                return
+        elif self._waits_for_its_turn(data):
+            self._unread = data
+            self.settings.readings.wait(self, self.loop)
+            return
+        self._receive(data)
+
+    def _waits_for_its_turn(self, data: bytes) -> bool:
+        """Whether a crowd stands, and this is the begin of a request like any of it, short and not for the health."""
+        settings = self.settings
+        return (
+            self._counted
+            and len(data) <= MOST_BYTES
+            and self._is_between_requests()
+            and not data.startswith(_HEALTH)
+            and (bool(settings.readings.waiting) or settings.admission.is_full(self.limits))
+        )
+
+    def _is_between_requests(self) -> bool:
+        """Everything that arrived was a request, and is answered."""
+        return (
+            self._in_head
+            and not self._head_begun
+            and not self._head_fed
+            and not self.pipeline
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.transport.is_closing()
+        )
+
+    def read_now(self) -> None:
+        """What arrived, and waited for its turn, has been read, or refused where all that matters is where it ends."""
+        data, self._unread = self._unread, None
+        if data is None or self._closing or self.transport.is_closing():
+            return
+        settings = self.settings
+        if not settings.admission.is_full(self.limits) or not is_plain_request(data):
+            self._receive(data)
+            return
+        if self._leaves_refusals_unread():
+            return
+        settings.admission.shed += 1
+        settings.refused += 1
+        settings.refusals[ErrorCode.BUSY] += 1
+        self.transport.write(settings.busy_answer(self.server_state.default_headers))
+        self._disarm()
+        now = self.loop.time()
+        if self.timeout_keep_alive_task is None or now > self._kept_since + _KEEPS_S:
+            self._unset_keepalive_if_required()
+            self._kept_since = now
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+        self._rest()
+
+    def _leaves_refusals_unread(self) -> bool:
+        """Whether the client does not read what it is told; then it is told no more, and its connection is gone."""
+        if self.flow.write_paused:
+            self.transport.abort()
+        return self.flow.write_paused
+
+    def _receive(self, data: bytes) -> None:
+        """The parser has seen ``data``, or the connection is closing."""
         self._unset_keepalive_if_required()
         step = self.limits.header_bytes
         for start in range(0, len(data), step):
@@ -295,6 +442,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._arriving.release()  # the target is none: no handler will begin
             raise
         self._reading = self.cycle
+        if not self._has_place():
+            self.cycle.keep_alive = False
         if not self._admitted and self.cycle is not self._serving:
             self._unwanted.add(self.cycle)
         if self._arriving is not None and self.cycle is not self._serving:
@@ -312,11 +461,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             and not self._arriving.grow(len(body), self.limits)
         ):
             self.settings.admission.shed += 1
-            self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+            self._stop(_BUSY)
         super().on_body(body)
         sync_point("gateway.body_half")
 
     def on_message_complete(self) -> None:
+        if self._arriving is not None and self._arriving.counted and not self._arriving.arrived(self.limits):
+            self.settings.admission.shed += 1
+            self._stop(_BUSY)
         self._disarm()
         self._in_head = True
         self._head_fed = 0
@@ -359,20 +511,24 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         path = self.url.partition(b"?")[0]
         if (path == b"/health" or path.startswith(b"/health/")) and not declared and not self._grows:
             return True
+        if not self._has_place():
+            self.settings.connections_refused += 1
+            self._stop(_NO_PLACE)
+        self._grows = self._grows or declared > LARGE_BODY_BYTES
         self._arriving = self.settings.admission.admit(declared, self.limits)
-        if self._arriving is None and (self._grows or declared > LARGE_BODY_BYTES):
-            self._stop(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+        if self._arriving is None and self._grows:
+            self._stop(_BUSY)
         return self._arriving is not None
 
     def _turn_away(self, cycle: RequestResponseCycle) -> None:
         """The request, which is not admitted and was short enough to be read past, is refused without a task of its
         own: under a flood there are thousands of them a second."""
         self._turned_away = None
-        if cycle.disconnected or cycle.response_complete:
+        if cycle.disconnected or cycle.response_complete or self._leaves_refusals_unread():
             return
         self.settings.refused += 1
         self.settings.refusals[ErrorCode.BUSY] += 1
-        body, headers = self._refusal(_Verdict(503, ErrorCode.BUSY, _BUSY, retry_after_ms=1000))
+        body, headers = _refusal(_BUSY, self.settings.new_trace_id())
         self._write(cycle, 503, headers, body)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -531,30 +687,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._linger()
 
     def _write_verdict(self, verdict: _Verdict) -> None:
-        body, headers = self._refusal(verdict)
-        headers = [*self.server_state.default_headers, *headers, (b"connection", b"close")]
-        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        body, headers = _refusal(verdict, self.settings.new_trace_id())
+        lines = _lines([*self.server_state.default_headers, *headers, (b"connection", b"close")])
         if self.parser.get_method() == b"HEAD":
             body = b""  # whoever asked for a head reads nothing behind it
         self.transport.write(STATUS_LINE[verdict.status] + lines + b"\r\n" + body)
 
-    def _refusal(self, verdict: _Verdict) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-        """Body and headers that tell of ``verdict``."""
-        body = msgspec.json.encode({"error": verdict.detail, "code": verdict.code})
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", str(len(body)).encode()),
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-            (b"x-signet-trace-id", self.settings.new_trace_id().encode()),
-        ]
-        if verdict.retry_after_ms is not None:
-            headers.append((b"retry-after", str(math.ceil(verdict.retry_after_ms / 1000)).encode()))
-        return body, headers
-
     def _linger(self) -> None:
         """Our side of the connection is ended; the other side has a moment to read and close."""
         self._discount()
+        self._go_beyond()
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()

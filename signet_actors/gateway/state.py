@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
+from signet_actors.gateway.former_embedding import FormerEmbedding
 from signet_actors.gateway.guard import GuardPolicy, guard_policy
+from signet_actors.gateway.pipeline_figures import PipelineFigures
+from signet_actors.gateway.rate_window import RateWindows
 from signet_actors.gateway.readiness import Readiness, readiness
 from signet_actors.gateway.request_figures import RequestFigures
 from signet_actors.gateway.store_figures import StoreFigures
@@ -76,6 +79,10 @@ class GatewayState:
     counters: EdgeCounters = field(default_factory=EdgeCounters)
     requests: RequestFigures = field(default_factory=RequestFigures)
     store: StoreFigures = field(default_factory=StoreFigures)
+    pipeline: PipelineFigures = field(default_factory=PipelineFigures)
+    former: FormerEmbedding = field(default_factory=FormerEmbedding)
+    rate_windows: RateWindows = field(default_factory=RateWindows)
+    summaries_waiting: int = 0
     wire: ServerSettings | None = None
 
     def __post_init__(self) -> None:

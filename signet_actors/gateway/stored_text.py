@@ -246,7 +246,7 @@ def raw_frame(row: Vectors) -> bytes:
 
 
 def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | None:
-    if not row.any():
+    if not row.dot(row):  # a unit vector, or none
         return None
     frames.append(raw_frame(row))
     return Vector(model=embedder.model, dimensions=embedder.dimensions, frame=len(frames) - 1)
@@ -255,8 +255,7 @@ def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | N
 def _stored_text(state: GatewayState, raw: str) -> StoredText:
     if not state.config.redaction.memories:
         return StoredText(storage_content(raw), redacted=False)
-    clean, redacted = state.redactor.cleaned(raw)
-    return StoredText(storage_content(clean), redacted)
+    return StoredText(*state.redactor.stored(raw))
 
 
 def _remembered_text(state: GatewayState, raw: str) -> RememberedText:

@@ -1,4 +1,4 @@
-"""The extractor's mailbox: what it works on, what it waits for, and why.
+"""The extractor's mailbox: what it works on, what it waits for, and why; and a question to its model.
 
 Source: memory-pipeline.txt "Worker Model"; decisions.md 14.
 """
@@ -28,6 +28,19 @@ class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
     fenced: int = 0
 
 
+class TrackerState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The making of missing and stale vectors, since this life began.
+
+    ``processed`` and ``failed`` count memories, ``skipped_cycles`` pauses because the provider was away.
+    """
+
+    running: bool = False
+    processed: int = 0
+    failed: int = 0
+    skipped_cycles: int = 0
+    last_cycle_at: str | None = None
+
+
 class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
     """``mode`` of the pipeline: off, shadow, frozen, controlled_write or full."""
 
@@ -35,11 +48,29 @@ class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
     model: ModelState
     lanes: list[LaneState]
     turned_away: dict[str, int]
+    tracker: TrackerState = TrackerState()
 
 
 class GetExtractorStatus(Request[ExtractorStatus], frozen=True, tag="extractor.get_status"):
     """Ask for the figures."""
 
 
-ExtractorRequest = GetExtractorStatus
-ExtractorReply = ExtractorStatus | Failure
+class Summarized(Message, frozen=True, tag="extractor.summarized"):
+    """A few sentences of ``model``; None where it had nothing to say, or nothing that could be read."""
+
+    summary: str | None
+    model: str
+
+
+class Summarize(Request[Summarized], frozen=True, tag="extractor.summarize"):
+    """Sum up ``texts``, best first, in answer to ``query``: what a recall found, and its caller may therefore read.
+
+    Nothing is stored. The answer comes before the message's deadline or is a ``Failure``.
+    """
+
+    query: str
+    texts: tuple[str, ...]
+
+
+ExtractorRequest = GetExtractorStatus | Summarize
+ExtractorReply = ExtractorStatus | Summarized | Failure

@@ -114,10 +114,11 @@ class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs")
 
 class JobsReconciled(Message, frozen=True, tag="writer.jobs_reconciled"):
     """``enqueued`` memories had no job that they should have; ``next`` is the ``after`` of the next step, None at the
-    end."""
+    end. ``space`` is the ``model:dimensions`` that vectors were held against, empty where there are to be none."""
 
     enqueued: int
     next: int | None
+    space: str = ""
 
 
 class ReconcileJobs(Request[JobsReconciled], frozen=True, tag="writer.reconcile_jobs"):

@@ -40,7 +40,7 @@ class GetCommonWords(Request[CommonWords], frozen=True, tag="searcher.get_common
 
 
 class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One ranked memory. ``source``: hybrid, keyword or vector."""
+    """One ranked memory. ``source``: hybrid, keyword, hint (only a question that it may answer matched) or vector."""
 
     id: str
     content: str
@@ -63,20 +63,27 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
     """Ranked rows. ``method``: hybrid when the vector leg ran, else keyword.
 
     ``common_words`` is set when the version differs from the request's, so that the caller's cache follows.
+    ``stale_spaces``: models and widths, other than those of ``vector_model``'s frame, of which some memories have their
+    newest vector, as far as the searcher knows.
     """
 
     rows: list[RecalledRow]
     method: str
     timings: list[StageTiming]
     common_words: CommonWords | None = None
+    stale_spaces: tuple[tuple[str, int], ...] = ()
 
 
 class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
-    """Hybrid recall. With ``vector_model`` the query vector is frame 0; without it, keyword only.
+    """Hybrid recall. With ``vector_model`` the query vector is a frame; without any model, keyword only.
 
+    ``former_model`` is one whose vectors a change of model has left behind: they are searched, too. The frames stand in
+    the order of the models that are named.
     ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped.
     ``pool``: candidates that each leg contributes (quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none.
+    ``hints``: the questions that memories may answer are searched beside their content. ``rerank_top``: so many of the
+    best are put in order once more by their cosine; 0 = none.
     """
 
     query: str
@@ -88,7 +95,10 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     min_score: float = 0.0
     pool: int = 200
     vector_model: str | None = None
+    former_model: str | None = None
     common_words_version: int = -1
+    hints: bool = False
+    rerank_top: int = 0
 
 
 class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):

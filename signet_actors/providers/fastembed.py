@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from signet_actors.config.embedding_models import DEFAULT_FASTEMBED_MODEL
+from signet_actors.config.embedding_models import DEFAULT_FASTEMBED_MODEL, local_model_name
 from signet_actors.errors import ConfigError, ProviderError
 from signet_actors.providers.embedding import Vectors, unit_vectors
 
@@ -49,7 +49,7 @@ class FastembedEmbedder:
         where: dict[str, Any] = {} if cache is None else {"cache_dir": str(cache)}
         try:
             if folder.is_dir():
-                self.model = _name_of(folder)
+                self.model = local_model_name(folder)
                 _make_known(package, self.model, folder, dimensions)
                 where["specific_model_path"] = str(folder)
             self._embedding = package.TextEmbedding(model_name=self.model, **where)
@@ -77,11 +77,6 @@ class FastembedEmbedder:
             rows = list(how(given, batch_size=_BATCH_TEXTS))
             vectors[places] = unit_vectors(rows, len(places), self.dimensions, f"the fastembed model {self.model}")
         return vectors
-
-
-def _name_of(folder: Path) -> str:
-    """What rows in the store bear: the directory's name, which stays the same when the workspace moves."""
-    return f"local/{folder.resolve().name}"
 
 
 def _make_known(package: Any, name: str, folder: Path, dimensions: int) -> None:

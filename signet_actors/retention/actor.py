@@ -22,6 +22,7 @@ from signet_actors.protocol.retention import (
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.periodic.lease_reaper import LeaseReaper
 from signet_actors.retention.periodic.purge import Purge
+from signet_actors.retention.periodic.reconciliation import Reconciliation
 from signet_actors.retention.writer_ref import WriterRef
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.mailbox import Incoming
@@ -42,6 +43,7 @@ class Retention:
         self._clock = clock
         self._log = log
         self._reaper = LeaseReaper(writer, clock, log)
+        self._reconciliation = Reconciliation(writer, clock, log, config)
         self._purge = Purge(writer, clock, log, config)
         self._backup = backup
         self._asked: list[Incoming[RetentionRequest]] = []
@@ -83,8 +85,11 @@ class Retention:
                 return 0.0
         if self._backup.due_ns <= self._clock.monotonic_ns():
             self._backup.step()
+        if self._reconciliation.due_ns <= self._clock.monotonic_ns():
+            self._reconciliation.step()
         self._answer_the_impatient()
-        wanted_ns = min(self._reaper.due_ns, self._purge.due_ns, self._backup.due_ns) - self._clock.monotonic_ns()
+        duties = (self._reaper, self._purge, self._backup, self._reconciliation)
+        wanted_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
         return max(0.0, wanted_ns / 1e9)
 
     def counters(self) -> dict[str, float]:
@@ -94,6 +99,7 @@ class Retention:
             "purged_rows": self._purge.rows,
             "leases_requeued": self._reaper.requeued,
             "jobs_dead": self._reaper.dead,
+            "jobs_reconciled": self._reconciliation.enqueued,
             "backups": self._backup.made,
             "scrub_findings": len(self._backup.findings),
             "purge_suspended": float(self._purge.suspended_reason is not None),
@@ -112,6 +118,7 @@ class Retention:
         """The new windows and interval hold."""
         self._purge.reload(config)
         self._backup.reload(config)
+        self._reconciliation.reload(config)
 
     def _begin_asked(self) -> None:
         """Leases are reaped and a sweep is begun, on behalf of all who asked."""

@@ -40,6 +40,8 @@ _ASK_BYTES = 8 * 1024 * 1024
 _UNEXPECTED_EXIT = 1
 DRAIN_RESERVE_S = 0.5
 """Part of the drain grace that is kept for the last words of whoever had to be cut off."""
+_FAREWELL_S = 0.05
+"""So long the last answers may take to be read: an asker forgets what it has not read when the peer goes."""
 _SEARCHES = 4
 """Unanswered queries at one searcher: its pool of users comes first."""
 
@@ -178,6 +180,7 @@ class AsyncActor(AsyncProcess):
             task.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks))
+            await asyncio.sleep(_FAREWELL_S)
         await super().close()
 
     async def run(self, role: AsyncRole) -> int:

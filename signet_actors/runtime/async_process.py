@@ -19,7 +19,6 @@ import zmq
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode, Unavailable
 from signet_actors.protocol.control import (
-    UP,
     Drain,
     GetTree,
     Heartbeat,
@@ -187,8 +186,8 @@ class AsyncProcess:
             resend=resend,
         )
         for child in self.tree.children:
-            if child.name == peer and child.state == UP:
-                asks.peer_is_up(child.incarnation)
+            if child.name == peer:
+                asks.peer_is(child.state, child.incarnation)
         return asks, wrapped
 
     def _receive_failed(self, error: Exception) -> None:
@@ -234,8 +233,8 @@ class AsyncProcess:
             if child.incarnation > before.get(child.name, child.incarnation):
                 self.counters["reconnects"] += 1
             peer = self._peers.get(child.name)
-            if peer is not None and child.state == UP:
-                peer.peer_is_up(child.incarnation)
+            if peer is not None:
+                peer.peer_is(child.state, child.incarnation)
         self._tree_seen(tree)
         for waiter in self._tree_waiters:
             if not waiter.done():

@@ -1,12 +1,16 @@
-"""What a child must know to live, handed over as one JSON document on its stdin.
+"""What a child must know to live, handed over as one line of JSON on its stdin.
 
-Nothing of it appears in the process list or the environment, and no file is left behind.
+An interpreter that stands by gets a rehearsal first: the same line as it would be now, of incarnation 0, so that it
+can load what a life with this configuration will need. Nothing of it appears in the process list or the environment,
+and no file is left behind.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
@@ -15,13 +19,15 @@ from signet_actors.errors import ExitCode
 from signet_actors.runtime.parent import tie_life_to_supervisor
 from signet_actors.runtime.sync_points import begin_life
 
+R = TypeVar("R")
+
 
 class Boot(msgspec.Struct, frozen=True):
     """A child's birth certificate.
 
-    ``incarnation`` counts the lives of this name within one life of the supervisor, from 1; ``boot_id`` names that
-    life of the supervisor; ``listen_fds`` are inherited listening TCP sockets; ``workspace`` and ``socket_dir`` are
-    absolute paths; ``started_at_ms`` is the wall time at which that life of the supervisor began.
+    ``incarnation`` counts the lives of this name within one life of the supervisor, from 1 (0 = a rehearsal, no life);
+    ``boot_id`` names that life of the supervisor; ``listen_fds`` are inherited listening TCP sockets; ``workspace`` and
+    ``socket_dir`` are absolute paths; ``started_at_ms`` is the wall time at which that life of the supervisor began.
     """
 
     name: str
@@ -38,8 +44,13 @@ class Boot(msgspec.Struct, frozen=True):
 
 
 def encode_boot(boot: Boot) -> bytes:
-    """The document that ``read_boot`` reads."""
-    return msgspec.json.encode(boot)
+    """The line that ``read_boot`` reads."""
+    return msgspec.json.encode(boot) + b"\n"
+
+
+def rehearsal_of(boot: Boot) -> bytes:
+    """The line with which an interpreter that stands by for such a life can prepare itself."""
+    return encode_boot(msgspec.structs.replace(boot, incarnation=0))
 
 
 def read_boot() -> Boot:
@@ -48,19 +59,34 @@ def read_boot() -> Boot:
     Leaves with exit code 78 when stdin holds something else (somebody started the child by hand), and without a word
     when it holds nothing (the supervisor died while this interpreter stood by).
     """
+    return read_boot_rehearsed(lambda _rehearsal: None)[0]
+
+
+def read_boot_rehearsed(rehearse: Callable[[Boot], R]) -> tuple[Boot, R | None]:
+    """Like ``read_boot``, and what ``rehearse`` made of the rehearsal, if there was one, before the wait for the life.
+
+    The boot data may differ from the rehearsal in everything.
+    """
     os.umask(0o077)
     if sys.stdin is None or sys.stdin.isatty():
         sys.stderr.write("This is a part of the Signet daemon; start the whole of it with `signet up`.\n")
         raise SystemExit(ExitCode.CONFIG)
-    document = sys.stdin.buffer.read()
-    if not document:
-        raise SystemExit(ExitCode.GIVE_UP)
-    try:
-        boot = msgspec.json.decode(document, type=Boot)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        sys.stderr.write(f"The boot data on stdin are not valid: {error}\n")
-        raise SystemExit(ExitCode.CONFIG) from error
+    boot, rehearsed = _next_line(sys.stdin.buffer), None
+    if boot.incarnation == 0:
+        rehearsed = rehearse(boot)
+        boot = _next_line(sys.stdin.buffer)
     if not tie_life_to_supervisor(boot.supervisor_pid):
         raise SystemExit(ExitCode.GIVE_UP)
     begin_life(boot.incarnation)
-    return boot
+    return boot, rehearsed
+
+
+def _next_line(stdin: BinaryIO) -> Boot:
+    document = stdin.readline()
+    if not document:
+        raise SystemExit(ExitCode.GIVE_UP)
+    try:
+        return msgspec.json.decode(document, type=Boot)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        sys.stderr.write(f"The boot data on stdin are not valid: {error}\n")
+        raise SystemExit(ExitCode.CONFIG) from error

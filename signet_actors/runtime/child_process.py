@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from signet_actors.runtime.signals import held_back
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 _PIPE_BYTES = 48 * 1024
-"""Less than an empty pipe takes at once."""
+"""Less than an empty pipe takes at once; a rehearsal and the boot data may lie in it together."""
 _UNKILLABLE_MS = 2_000
 _BIRTH = "signet_actors.runtime.birth"
 
@@ -29,16 +31,26 @@ _BIRTH = "signet_actors.runtime.birth"
 class ChildProcess:
     """The processes of the child ``name``, at most one life and one standby at a time.
 
-    ``inherited`` are the descriptors that every one of them is born with.
+    ``inherited`` are the descriptors that every one of them is born with, ``environ`` what its environment has beside
+    ours.
     """
 
-    def __init__(self, name: str, module: str, inherited: tuple[int, ...], log: FilteringBoundLogger) -> None:
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        inherited: tuple[int, ...],
+        log: FilteringBoundLogger,
+        environ: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.inherited = inherited
+        self._environ = environ
         self._name = name
         self._module = module
         self._log = log
         self._life: subprocess.Popen[bytes] | None = None
         self._standby: subprocess.Popen[bytes] | None = None
+        self._rehearsal_bytes = 0
 
     @property
     def exists(self) -> bool:
@@ -63,8 +75,9 @@ class ChildProcess:
                 file.seek(0)
                 self._life = self._interpreter(file.fileno())
 
-    def prepare(self) -> None:
-        """An interpreter has been started that imports the child's code and then waits for boot data on its stdin.
+    def prepare(self, rehearsal: bytes) -> None:
+        """An interpreter has been started that imports the child's code, prepares itself for a life like
+        ``rehearsal``, and then waits for boot data on its stdin.
 
         It is not yet a life of the child: it has no name, no socket and no heartbeat, and its death is nobody's.
         """
@@ -75,6 +88,10 @@ class ChildProcess:
         except OSError as error:  # no memory or no processes: the next life starts cold, if it can
             self._log.warning("standby failed", child=self._name, exc_info=error)
             return
+        self._rehearsal_bytes = 0
+        if len(rehearsal) <= _PIPE_BYTES // 2:
+            self._rehearsal_bytes = len(rehearsal)
+            self._hand_over(self._standby, rehearsal)
         self._log.info("standby prepared", child=self._name, pid=self._standby.pid)
 
     def dismiss(self) -> None:
@@ -84,7 +101,8 @@ class ChildProcess:
             return
         process.kill()
         if process.stdin is not None:
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # of a rehearsal that it did not live to read
+                process.stdin.close()
         try:
             process.wait(_UNKILLABLE_MS / 1000)
         except subprocess.TimeoutExpired:
@@ -125,14 +143,22 @@ class ChildProcess:
         process = self._standby
         if process is None:
             return None
-        if process.poll() is not None or len(document) > _PIPE_BYTES:
+        if process.poll() is not None or self._rehearsal_bytes + len(document) > _PIPE_BYTES:
             self.dismiss()
             return None
         self._standby = None
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-            pipe.write(document)
+        with contextlib.suppress(BrokenPipeError), process.stdin:
+            self._hand_over(process, document)
         return process
+
+    @staticmethod
+    def _hand_over(process: subprocess.Popen[bytes], document: bytes) -> None:
+        """The document is in the pipe, or nobody will read it: whoever was to has died, which ``reap`` finds."""
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(document)
+            process.stdin.flush()
 
     def _interpreter(self, stdin: int) -> subprocess.Popen[bytes]:
         """A fresh interpreter on the child's module, which never looks for it in the current directory."""
@@ -141,4 +167,5 @@ class ChildProcess:
                 [sys.executable, "-P", "-m", _BIRTH, str(os.getpid()), self._module],
                 stdin=stdin,
                 pass_fds=self.inherited,
+                env={**os.environ, **self._environ},
             )

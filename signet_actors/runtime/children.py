@@ -7,7 +7,7 @@ Source: reliability.md appendix A; Erlang/OTP, child specifications.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from signet_actors.config.schema import Config
@@ -32,6 +32,7 @@ class ChildSpec:
     ``listens`` the child inherits the listening TCP socket.
     ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
                long and whose absence is felt.
+    ``environ`` what its environment has beside the supervisor's own.
     """
 
     role: str
@@ -42,6 +43,7 @@ class ChildSpec:
     reads: bool = False
     listens: bool = False
     standby: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -52,8 +54,9 @@ class Child:
     ``heard_ns`` when it was last heard, or started; ``spoke`` whether this life has said anything yet;
     ``restart_at_ns`` when its next life is due, None = not known; ``killed_because`` is empty unless the supervisor
     killed this life; ``snapshots_asked`` and ``snapshots_ended`` the last request to end its snapshots that it was told
-    and that it has followed; ``on_probation`` one more early death of this optional child means waiting again. Times
-    are on the monotonic clock.
+    and that it has followed; ``on_probation`` one more early death of this optional child means waiting again;
+    ``standby_due`` this life has not yet had an interpreter start to stand by for the next. Times are on the monotonic
+    clock.
     """
 
     spec: ChildSpec
@@ -74,6 +77,7 @@ class Child:
     snapshots_asked: int = 0
     snapshots_ended: int = 0
     on_probation: bool = False
+    standby_due: bool = False
     counters: dict[str, float] = field(default_factory=dict)
 
     def begin_life(self, now_ns: int, config: Config) -> None:
@@ -84,6 +88,7 @@ class Child:
         self.spoke = False
         self.ready_ms = None
         self.restart_at_ns = None
+        self.standby_due = False
         self.last_words = None
         self.killed_because = ""
         self.snapshots_asked = self.snapshots_ended = 0

@@ -5,9 +5,13 @@ The outcomes of an ask, and what each promises about its effect:
 =====================  =====================================================================================
 answered               whatever the answer says
 ``Busy``               never sent: this side's credits were used up; or refused by the mailbox; not applied
-``Unavailable``        never sent: nobody was there for a second; not applied
+``Unavailable``        never sent: nobody was there, and nobody came in time; not applied
 ``OutcomeUnknown``     sent, and no answer by the deadline; the same id may be sent again
 =====================  =====================================================================================
+
+A peer that is being restarted is waited for: whoever asks meanwhile notices nothing but a delay, until ``PATIENCE_MS``
+after the absence began at most. From then on, and while no next life is to be expected, a refusal is prompt. Who waits
+holds its credit, so that no absence makes more wait than the credits allow.
 
 A peer that was restarted gets every unanswered ask again under the same message id (at most three sendings): what
 was in flight to the dead one is lost, and a twin of what it had already done is recognised by its id.
@@ -23,12 +27,16 @@ from collections.abc import Callable
 from typing import Any
 
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.protocol.control import FAILED, STOPPING, UP
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import Speaker
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_ATTEMPTS = 3
-_UNSENT_MS = 1000
+PATIENCE_MS = 2000
+"""Twice the time in which a dead writer is replaced at the latest (targets.md "Reliability")."""
+_PROMPT_MS = 50
+"""What a peer that has been away for longer is given to be there again."""
 _RETRY_S = 0.01
 
 
@@ -98,6 +106,8 @@ class PeerAsks:
         self._asks: dict[str, Ask] = {}
         self._bytes = 0
         self._incarnation = 0
+        self._away_since_ns: int | None = None
+        self._given_up = False
         self._unsent: deque[Ask] = deque()
         self._retry: asyncio.TimerHandle | None = None
 
@@ -124,7 +134,7 @@ class PeerAsks:
         if self._unsent or not self._try(ask):
             ask.queued = True
             self._unsent.append(ask)
-            ask.timer = self._loop.call_later(min(timeout_ms, _UNSENT_MS) / 1000, self._deadline, ask)
+            ask.timer = self._loop.call_later(min(timeout_ms, self._patience_ms(now)) / 1000, self._deadline, ask)
             self._retry_soon()
         return ask.future
 
@@ -138,11 +148,20 @@ class PeerAsks:
         if not ask.future.done():
             ask.future.set_result(answer)
 
+    def peer_is(self, state: str, incarnation: int) -> None:
+        """What the tree says of the peer has been acted upon."""
+        if state == UP:
+            self.peer_is_up(incarnation)
+        elif state in {FAILED, STOPPING}:
+            self.peer_is_given_up()
+
     def peer_is_up(self, incarnation: int) -> None:
         """A new life of the peer is ready: what the old one left unanswered is sent again."""
+        self._given_up = False
         if incarnation <= self._incarnation:
             return
         self._incarnation = incarnation
+        self._away_since_ns = None
         if not self._resend:
             return
         again = [
@@ -155,6 +174,16 @@ class PeerAsks:
         self._unsent.extendleft(reversed(again))
         self._flush()
 
+    def peer_is_given_up(self) -> None:
+        """No other life of the peer is to be expected for now: what is unsent has waited long enough."""
+        if self._given_up:
+            return
+        self._given_up = True
+        for ask in list(self._unsent):
+            if ask.attempt == 0 and ask.timer is not None:
+                ask.timer.cancel()
+                ask.timer = self._loop.call_later(_PROMPT_MS / 1000, self._deadline, ask)
+
     def close(self) -> None:
         """Nobody waits any more."""
         if self._retry is not None:
@@ -165,7 +194,10 @@ class PeerAsks:
     def _try(self, ask: Ask) -> bool:
         header = self._speaker.header(ask.message_id, ask.trace_id, ask.deadline_ns, ask.attempt + 1)
         if not self._send([header, *ask.parts]):
+            if self._away_since_ns is None:
+                self._away_since_ns = self._clock.monotonic_ns()
             return False
+        self._away_since_ns = None
         ask.attempt += 1
         ask.sent_to = self._incarnation
         if ask.attempt == 1:
@@ -189,6 +221,13 @@ class PeerAsks:
             ask.queued = False
             if ask.attempt == 0:
                 self._forget(ask)  # cancelled before it was ever sent
+
+    def _patience_ms(self, now_ns: int) -> int:
+        """How long an ask may now wait for a peer that is away."""
+        if self._given_up:
+            return _PROMPT_MS
+        away_ns = 0 if self._away_since_ns is None else now_ns - self._away_since_ns
+        return max(_PROMPT_MS, PATIENCE_MS - away_ns // 1_000_000)
 
     def _retry_soon(self) -> None:
         if self._retry is None:

@@ -36,7 +36,7 @@ from signet_actors.protocol.control import (
     Starting,
     TreeChanged,
 )
-from signet_actors.runtime.boot import Boot, encode_boot
+from signet_actors.runtime.boot import Boot, encode_boot, rehearsal_of
 from signet_actors.runtime.child_process import ChildProcess
 from signet_actors.runtime.children import Child, Children, ChildSpec
 from signet_actors.runtime.clock import Clock
@@ -59,6 +59,8 @@ RETRY_FAILED_MS = 600_000
 _MS = 1_000_000
 _FATAL_FOR_ALL = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
 _ROTATE_MS = 10_000
+LATE_START_MS = 1000
+"""So long the daemon serves before what it can serve without is started."""
 _LAST_WORDS_MS = 30
 """The reason of an exit travels by another way than the exit itself, and may come a moment later."""
 
@@ -99,11 +101,13 @@ class Supervisor:
         self._retry_failed_ns = retry_failed_ms * _MS
 
         def real_process(spec: ChildSpec, name: str) -> ChildProcess:
-            return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log)
+            return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log, spec.environ)
 
         self._children = Children(tree, config, process_of or real_process)
         self._started_groups = 0
+        self._last_core_group = max((child.group for child in self._children if child.spec.core), default=0)
         self._serving = False
+        self._late_start_ns = 0
         self._changed = False
         self._last_turn = 0
         self._next_rotation = 0
@@ -149,6 +153,7 @@ class Supervisor:
             self._start_groups()
             self._restart_due()
             self._check_serving()
+            self._prepare_standbys()
         elif self._drain.step():
             self._changed = True
         self._last_turn = now
@@ -166,6 +171,8 @@ class Supervisor:
         for child in self._children:
             if child.restart_at_ns is not None:
                 until = min(until, child.restart_at_ns)
+        if self._serving and self._started_groups < self._children.group_count:
+            until = min(until, self._late_start_ns)
         if self._drain is not None:
             until = min(until, self._drain.due_ns, now + 50 * _MS)
         return max(0, -(-(until - now) // _MS))
@@ -187,30 +194,43 @@ class Supervisor:
     def _start_groups(self) -> None:
         """Each group starts when the one before it is ready; an optional child holds nobody up.
 
-        The interpreters of all groups that serving waits for import their code while the first one starts.
+        The interpreters of all groups that serving waits for import their code while the first one starts. Those behind
+        the last core group start when the daemon has served for a moment: the first requests have the cores.
         """
         while self._started_groups < self._children.group_count:
             if self._started_groups and not self._children.group_is_ready(self._started_groups - 1):
+                return
+            late = self._started_groups > self._last_core_group
+            if late and (not self._serving or self._clock.monotonic_ns() < self._late_start_ns):
                 return
             for child in self._children.group(self._started_groups):
                 self._launch(child)
             self._started_groups += 1
             if self._started_groups == 1:
-                last = max((child.group for child in self._children if child.spec.core), default=0)
                 for child in self._children:
-                    if child.group <= last and not child.process.exists:
-                        child.process.prepare()
+                    if child.group <= self._last_core_group and not child.process.exists:
+                        self._stand_by(child)
 
     def _check_serving(self) -> None:
         """Once: everything that is needed is up, and systemd and the person at the terminal are told."""
-        if self._serving or self._started_groups < self._children.group_count:
+        if self._serving or self._started_groups <= self._last_core_group:
             return
         if self._children.all_ready():
             self._serving = True
+            self._late_start_ns = self._clock.monotonic_ns() + LATE_START_MS * _MS
             self._log.info("serving")
             self._notifier.notify("READY=1")
             if self.on_serving is not None:
                 self.on_serving()
+
+    def _prepare_standbys(self) -> None:
+        """Once in each life, and not while anybody waits for another birth, which would be slowed down by it."""
+        if not self._serving or not self._children.all_ready():
+            return
+        for child in self._children:
+            if child.standby_due and child.state == UP:
+                child.standby_due = False
+                self._stand_by(child)
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
@@ -394,8 +414,11 @@ class Supervisor:
         child.detail = detail
         self._changed = True
         self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
-        if child.spec.standby and self._drain is None:
-            child.process.prepare()
+        child.standby_due = child.spec.standby
+
+    def _stand_by(self, child: Child) -> None:
+        """An interpreter prepares itself for the next life of ``child``, as it would be now."""
+        child.process.prepare(rehearsal_of(self._boot_of(child)))
 
     def _relieve_log(self, pressure: LogPressure) -> None:
         """Readers have been asked to end their snapshots; if it is severe, those that did not when asked are dead.

@@ -62,7 +62,6 @@ NAMES = (
     "extractor.parsed",
     "extractor.embed_done",
     "extractor.apply_sent",
-    "extractor.fenced",
     "decider.prompt_sent",
     "maintenance.between_steps",
     "maintenance.mid_step",

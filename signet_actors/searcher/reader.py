@@ -15,6 +15,7 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.searcher.admitted import AdmittedRows
 from signet_actors.searcher.columns import Mask, MemoryColumns
 from signet_actors.searcher.common_words import CommonWordsOfScopes
+from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
@@ -48,6 +49,7 @@ class Reader:
         self.columns = MemoryColumns()
         self.postings = Postings(self.columns)
         self.keyword = KeywordLeg(self.columns, self.postings)
+        self.hints = HintsLeg(self.columns)
         self.common_words = CommonWordsOfScopes()
         self._admitted = AdmittedRows(self.columns)
         self._index_dir = index_dir

@@ -1,4 +1,4 @@
-"""Recall: candidates of two legs, authorised, fused, fetched. The whole recipe on one screen.
+"""Recall: candidates of the legs, authorised, fused, fetched. The whole recipe on one screen.
 
 Source: memory-api.txt "recall"; quality.md rules 1-4 and 7; decisions.md 6-9, 35.
 """
@@ -6,19 +6,21 @@ Source: memory-api.txt "recall"; quality.md rules 1-4 and 7; decisions.md 6-9, 3
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from time import perf_counter
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from signet_actors.domain.ranking import fusion
+from signet_actors.domain.ranking import fusion, rerank
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, Recall, Recalled, RecalledRow, StageTiming
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.searcher.columns import Mask
 from signet_actors.searcher.legs.keyword import KeywordHits
-from signet_actors.searcher.legs.vector import VectorHits
+from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader, seq_list
 from signet_actors.store.read_policy import both, matching, readable
 from signet_actors.store.rows import decode_tags
@@ -30,6 +32,7 @@ _MAX_IDENTIFIERS = 64
 
 Seqs = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float32]
 
 
 class _Stopwatch:
@@ -58,35 +61,47 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     keyword_hits = reader.keyword.search(view, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
     sync_point("searcher.fts_done")
+    if command.hints and reader.hints.follow(view):
+        keyword_hits = reader.hints.merged(view, command.query, allowed, keyword_hits, pool=max(pool, 1))
+        watch.lap("hint_fts")
 
-    query = _query_vector(command, frames)
-    leg = None if query is None else reader.leg(view, command.vector_model or "", len(query))
-    if leg is None or query is None:
+    spaces = _spaces(reader, view, command, frames)
+    if not spaces:
         method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
         cosine = np.full(len(seqs), np.nan)
         scores = fusion.scaled(bm25)
     else:
         method = "hybrid"
-        dense = leg.search(view, reader.columns, query, allowed, pool=max(pool, 1))
+        # A row's newest vector is of one model, so no row is found twice.
+        found = [leg.search(view, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in spaces]
         watch.lap("vector_knn")
         sync_point("searcher.vec_done")
-        seqs, bm25, cosine = _union(keyword_hits, dense)
-        missing = np.isnan(cosine)
-        cosine[missing] = leg.cosines(view, query, seqs[missing])
+        seqs, bm25, cosine = _union(keyword_hits, found)
+        for leg, query in spaces:
+            missing = np.isnan(cosine)
+            cosine[missing] = leg.cosines(view, query, seqs[missing])
         if command.fusion == "rrf":
             scores = fusion.rrf(bm25, cosine)
         else:
             scores = fusion.convex(bm25, cosine, alpha=command.alpha)
         watch.lap("fusion")
 
+    scores = rerank.by_cosine(scores, cosine, top=command.rerank_top)
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _exact_first(view, command, keyword_hits, seqs, scores)
     # Ties go to the newer memory.
     order = np.lexsort((-seqs, -scores))[: command.limit]
-    rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order])
+    by_hint = np.isin(seqs[order], keyword_hits.hinted)
+    rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
     watch.lap("final_rank")
-    return Recalled(rows=rows, method=method, timings=watch.stages, common_words=words)
+    return Recalled(
+        rows=rows,
+        method=method,
+        timings=watch.stages,
+        common_words=words,
+        stale_spaces=_stale_spaces(reader, command, frames),
+    )
 
 
 def probe(reader: Reader, view: Snapshot) -> None:
@@ -95,7 +110,8 @@ def probe(reader: Reader, view: Snapshot) -> None:
         model, frames = None, []
         if leg is not None:
             model, frames = leg.matrix.model, [np.ones(leg.matrix.dimensions, np.float32).tobytes()]
-        recall(reader, view, Recall(query="are both legs ready?", read=ReadScope(), vector_model=model), frames)
+        query = "are both legs ready?"
+        recall(reader, view, Recall(query=query, read=ReadScope(), vector_model=model, hints=True), frames)
 
 
 def common_words(reader: Reader, view: Snapshot, command: GetCommonWords) -> CommonWords:
@@ -118,17 +134,32 @@ def _common_words(reader: Reader, view: Snapshot, command: Recall) -> CommonWord
     return words if words.version != command.common_words_version else None
 
 
-def _query_vector(command: Recall, frames: list[bytes]) -> npt.NDArray[np.float32] | None:
-    if command.vector_model is None or not frames:
-        return None
-    if len(frames[0]) % 4:
-        raise InvalidRequest("the query vector is not float32")
-    return np.frombuffer(frames[0], np.float32)
+def _spaces(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes]) -> list[tuple[VectorLeg, Floats]]:
+    """Where to look for the query's neighbours, and the query as it is there; nothing for keywords alone."""
+    models = [model for model in (command.vector_model, command.former_model) if model is not None]
+    spaces = []
+    for model, frame in zip(models, frames, strict=False):
+        if len(frame) % 4:
+            raise InvalidRequest("the query vector is not float32")
+        query = np.frombuffer(frame, np.float32)
+        leg = reader.leg(view, model, len(query))
+        if leg is not None:
+            spaces.append((leg, query))
+    return spaces
 
 
-def _union(words: KeywordHits, dense: VectorHits) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple[tuple[str, int], ...]:
+    """The other spaces in which the newest vectors of some memories are, as far as is known here."""
+    current = None if command.vector_model is None or not frames else (command.vector_model, len(frames[0]) // 4)
+    spaces = (((leg.matrix.model, leg.matrix.dimensions), leg) for leg in reader.legs())
+    return tuple(space for space, leg in spaces if space != current and leg.in_use)
+
+
+def _union(
+    words: KeywordHits, dense: Sequence[VectorHits]
+) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
-    seqs = np.concatenate((words.seqs, dense.seqs))
+    seqs = np.concatenate((words.seqs, *(hits.seqs for hits in dense)))
     order = np.argsort(seqs, kind="stable")
     seqs = seqs[order]
     first = np.ones(len(seqs), np.bool_)
@@ -138,7 +169,7 @@ def _union(words: KeywordHits, dense: VectorHits) -> tuple[Seqs, npt.NDArray[np.
     seqs = seqs[first]
     bm25, cosine = np.zeros(len(seqs)), np.full(len(seqs), np.nan)
     bm25[slot[: len(words.seqs)]] = words.strengths
-    cosine[slot[len(words.seqs) :]] = dense.cosines
+    cosine[slot[len(words.seqs) :]] = np.concatenate([hits.cosines for hits in dense])
     return seqs, bm25, cosine
 
 
@@ -180,6 +211,7 @@ def _fetch(
     scores: npt.NDArray[np.float64],
     bm25: npt.NDArray[np.float64],
     cosine: npt.NDArray[np.float64],
+    by_hint: Mask,
 ) -> list[RecalledRow]:
     """The rows, authorised and filtered once more in SQL before their content is read, in the order of ``seqs``."""
     predicate, bindings = both(readable(view.connection, command.read), matching(command.filters))
@@ -194,14 +226,15 @@ def _fetch(
         )
     }
     rows = []
-    for seq, score, strength, similarity in zip(
-        seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), strict=True
+    for seq, score, strength, similarity, hinted in zip(
+        seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), by_hint.tolist(), strict=True
     ):
         row = found.get(seq)
         if row is None:
             continue
         in_dense = similarity == similarity and similarity > 0  # noqa: PLR0124 - NaN is unequal to itself
-        source = "hybrid" if strength > 0 and in_dense else "keyword" if strength > 0 else "vector"
+        by_words = "hint" if hinted else "keyword"
+        source = "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector"
         rows.append(
             RecalledRow(
                 id=row[1],

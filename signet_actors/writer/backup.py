@@ -16,7 +16,6 @@ from typing import Final
 
 import msgspec
 
-from signet_actors.config.load import workspace_from
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import BackupName, parse_backup_name
 from signet_actors.errors import ExitCode, ForeignDatabase, InvalidRequest
@@ -130,6 +129,8 @@ def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
     if not tie_life_to_supervisor(boot_pid):
         return ExitCode.GIVE_UP
     os.nice(_NICENESS)
+    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser
+
     workspace = Workspace(workspace_from(os.environ))
     parsed = parse_backup_name(name)
     if parsed is None:

@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from signet_actors.config.load import workspace_from
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.workspace_lock import WorkspaceLock
@@ -44,6 +43,8 @@ class Checked(NamedTuple):
 
 def check_command(*, deep: bool, repair: bool) -> int:
     """Checks (and with ``repair`` mends) the database of ``SIGNET_WORKSPACE`` and prints the verdict."""
+    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser
+
     workspace = Workspace(workspace_from(os.environ))
     if not workspace.daemon_dir.is_dir():
         return _say(Checked([Finding(STRUCTURE, f"{workspace.root} holds no workspace yet")], 0), ExitCode.OK)

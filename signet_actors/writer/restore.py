@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import msgspec
 
-from signet_actors.config.load import workspace_from
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
@@ -57,6 +56,8 @@ def restore_command(source: str) -> int:
     Exit code 0; 73 when a daemon runs; 74 when the backup is damaged or the disk failed; 78 when there is no such
     backup, or it is of a newer schema. After anything but 0 the database is the one it was.
     """
+    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser
+
     workspace = Workspace(workspace_from(os.environ))
     try:
         workspace.ensure()

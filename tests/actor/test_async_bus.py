@@ -68,8 +68,8 @@ def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
         async with bus_in(room) as bus:
             before = time.monotonic()
             with pytest.raises(Unavailable):
-                await bus.ask_writer(command("x"), trace_id="t", timeout_ms=5000)
-            assert 0.9 < time.monotonic() - before < 2
+                await bus.ask_writer(command("x"), trace_id="t", timeout_ms=60_000)
+            assert time.monotonic() - before < 30
             assert not bus.tell_writer(TouchMemories(ids=("a",)), trace_id="t")
             assert bus.counters["unroutable"] == 1
 
@@ -77,7 +77,7 @@ def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
 
 
 def test_a_writer_that_comes_while_it_is_waited_for_gets_what_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signet_actors.runtime.peer_asks._UNSENT_MS", 30_000)  # an interpreter may start slowly here
+    monkeypatch.setattr("signet_actors.runtime.peer_asks.PATIENCE_MS", 30_000)  # an interpreter may start slowly here
 
     async def test(room: BusRoom) -> None:
         room.start("writer", "writer", order="boot_sleep:300")

@@ -21,13 +21,13 @@ import msgspec
 import pytest
 import structlog
 
-from signet_actors.config.schema import Config, SupervisionConfig
+from signet_actors.config.schema import Config, EmbeddingConfig, SupervisionConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ExitCode
 from signet_actors.gateway import actor as gateway_actor
 from signet_actors.gateway.actor import Gateway
 from signet_actors.protocol.control import ChildState, Drain, Heartbeat, Ready, Reload
-from signet_actors.runtime.boot import encode_boot
+from signet_actors.runtime.boot import encode_boot, rehearsal_of
 from signet_actors.runtime.clock import SystemClock
 from tests.support.async_room import soon
 from tests.support.bus_room import BusRoom, bus_room, child_environment, eventually
@@ -69,12 +69,16 @@ def listener() -> Iterator[Listener]:
     made.socket.close()
 
 
-def start(room: BusRoom, listener: Listener, incarnation: int = 1) -> subprocess.Popen[bytes]:
-    """A gateway process on the listener's port."""
+def start(
+    room: BusRoom, listener: Listener, incarnation: int = 1, *, rehearsal: Config | None = None
+) -> subprocess.Popen[bytes]:
+    """A gateway process on the listener's port, perhaps one that has stood by for a life with another configuration."""
     descriptor = listener.socket.fileno()
     boot = msgspec.structs.replace(room.boot("gateway", "gateway", incarnation), listen_fds=(descriptor,))
     room.said["gateway"] = []
     with tempfile.TemporaryFile() as stdin:
+        if rehearsal is not None:
+            stdin.write(rehearsal_of(msgspec.structs.replace(boot, config=rehearsal)))
         stdin.write(encode_boot(boot))
         stdin.seek(0)
         process = subprocess.Popen(
@@ -115,6 +119,38 @@ def test_connections_wait_in_the_backlog_while_the_gateway_restarts(room: BusRoo
         waiting.sendall(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         start(room, listener, incarnation=2)
         assert waiting.recv(15) == b"HTTP/1.1 200 OK"
+
+
+def loaded_in_its_life(room: BusRoom) -> bool:
+    return any(line.get("detail") == "loading the embedding model" for line in log_lines(room))
+
+
+def has_its_model(listener: Listener) -> bool:
+    status, body = listener.get("/api/status")
+    embedding = body["embedding"]
+    assert isinstance(embedding, dict)
+    return status == 200 and embedding["available"] is True
+
+
+def test_a_gateway_that_stood_by_has_its_model_before_its_life_begins(room: BusRoom, listener: Listener) -> None:
+    start(room, listener, rehearsal=room.config)
+    wait_ready(room)
+    assert has_its_model(listener)
+    assert not loaded_in_its_life(room)
+
+
+@pytest.mark.parametrize(
+    "rehearsed",
+    [EmbeddingConfig(provider="none"), EmbeddingConfig(provider="openai")],
+    ids=["another provider", "one that cannot be served"],
+)
+def test_a_gateway_whose_configuration_has_changed_since_it_stood_by_follows_the_new_one(
+    room: BusRoom, listener: Listener, rehearsed: EmbeddingConfig
+) -> None:
+    start(room, listener, rehearsal=Config(embedding=rehearsed))
+    wait_ready(room)
+    assert has_its_model(listener)
+    assert loaded_in_its_life(room)
 
 
 def test_a_drain_ends_with_exit_code_0(room: BusRoom, listener: Listener) -> None:

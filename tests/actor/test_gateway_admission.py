@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from signet_actors.gateway.admission import LARGE_BODY_BYTES, Admission, Admitted, WireLimits
+from signet_actors.gateway.admission import (
+    LARGE_BODY_BYTES,
+    READINGS_PER_TURN,
+    Admission,
+    Admitted,
+    Readings,
+    WireLimits,
+)
+from signet_actors.gateway.plain_request import is_plain_request
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.server import ACCEPTS_PER_TURN
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
@@ -176,23 +186,86 @@ def test_the_request_of_a_client_that_has_gone_is_not_worked_off(tmp_path: Path)
         assert_nothing_held(edge)
 
 
-def test_refused_connections_do_not_count_and_many_are_reset(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
-        admission = edge.server.settings.admission
-        held = [edge.connect() for _ in range(2)]
+def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp_path: Path) -> None:
+    with (
+        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=4)) as edge,
+        contextlib.ExitStack() as connections,
+    ):
+        settings = edge.server.settings
+        held = [connections.enter_context(edge.connect()) for _ in range(4)]
         for connection in held:
             connection.sendall(b"GET /echo")
-        poll_until(lambda: admission.connections == 2)
-        lingering = [edge.connect() for _ in range(2)]
-        for connection in lingering:
-            assert_busy(connection.recv(65536))
-        assert edge.raw(b"") == b""  # beyond twice the limit nobody is even told why
+        poll_until(lambda: settings.admission.connections == 4 and not settings.admission.idle)
+        for path in ("/health", "/health/live") * 3:
+            raw = edge.raw(post_head(edge, target=f"GET {path}"))
+            answer = parse_answer(raw)
+            assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert_busy(edge.raw(post_head(edge, target="GET /echo")))
+        assert_busy(edge.raw(post_head(edge, "Content-Length: 2") + b"{}"))
+        assert_busy(edge.raw(post_head(edge, f"Content-Length: {LARGE}")))
+        assert_busy(edge.raw(b"GET /health"))
+        assert settings.connections_refused == 4
+        waiting = connections.enter_context(edge.connect())
         held[0].close()
-        poll_until(lambda: admission.connections == 1)
+        poll_until(lambda: settings.admission.connections == 3)
+        waiting.sendall(post_head(edge, target="GET /echo"))
+        assert parse_answer(waiting.recv(65536)).status == 200
+        assert settings.admission.connections == 4
+
+
+def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
+    with (
+        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge,
+        contextlib.ExitStack() as connections,
+    ):
+        admission = edge.server.settings.admission
+        held = [connections.enter_context(edge.connect()) for _ in range(2)]
+        for connection in held:
+            connection.sendall(b"GET /echo")
+        poll_until(lambda: admission.connections == 2 and not admission.idle)
+        silent = [connections.enter_context(edge.connect()) for _ in range(30)]
+        assert edge.request("GET", "/health").status == 200
+        assert read_to_end(silent[0]) == b"", "beyond as many again, the oldest are not even told why"
+        assert len(admission.beyond) <= 2
+        held[0].close()
+        poll_until(lambda: admission.connections < 2)
         assert edge.request("GET", "/echo").status == 200
-        for connection in (*held, *lingering):
+        connections.close()
+        poll_until(lambda: (admission.connections, len(admission.beyond)) == (0, 0))
+
+
+def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) -> None:
+    limits = WireLimits(unanswered_large=2, unanswered_bytes=8 * LARGE)
+    with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
+        admission = edge.server.settings.admission
+        slow = [connections.enter_context(edge.connect()) for _ in range(5)]
+        for connection in slow:
+            connection.sendall(post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * 100)
+        poll_until(lambda: admission.body_bytes == 500)
+        assert edge.request("POST", "/echo", b"y" * LARGE).status == 200
+        for connection in slow:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(b"x" * (LARGE - 101))
+        poll_until(lambda: admission.body_bytes >= 3 * (LARGE - 1))
+        assert edge.request("POST", "/echo", b"y" * 60_000).status == 200
+        for connection in slow:
             connection.close()
-        poll_until(lambda: admission.connections == 0)
+        assert_nothing_held(edge)
+
+
+def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=1)) as edge, edge.connect() as late:
+        late.sendall(post_head(edge, f"Content-Length: {LARGE}") + b"x" * (LARGE - 1))
+        poll_until(lambda: edge.server.settings.admission.requests == 1)
+        held = Held(edge, gate, 1, b"x" * LARGE)
+        late.sendall(b"x")
+        assert_busy(read_to_end(late))
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200]
+        assert_nothing_held(edge)
+        assert edge.state.counters.requests == 2
+        assert not gate.entered.acquire(blocking=False), "the refused one was not begun"
 
 
 def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path: Path) -> None:
@@ -268,13 +341,35 @@ def test_a_crowd_that_passes_is_let_in_whole() -> None:
         assert queue.admission.requests == 0
 
 
-@pytest.mark.parametrize(("pace", "room"), [(1000, 100), (2000, 200), (100, 20)])
-def test_a_crowd_that_stands_is_held_to_what_is_answered_in_time(pace: int, room: int) -> None:
+@pytest.mark.parametrize(("pace", "crowd"), [(1000, 90), (2000, 180), (100, 20)])
+def test_clients_who_wait_for_their_answers_are_all_served_where_it_comes_in_time(pace: int, crowd: int) -> None:
     queue = Queue(WireLimits(unanswered=500, unanswered_least=20, wait_ms=100))
+    queue.offer(crowd)
+    for _ in range(500):
+        queue.wait(0.01, pace=pace, offered=0)
+        queue.offer(crowd - queue.admission.requests)
+    assert queue.admission.requests == crowd
+    assert queue.admission.shed == 0
+
+
+@pytest.mark.parametrize(("pace", "crowd", "room"), [(1000, 110, 100), (100, 23, 20)])
+def test_the_few_beyond_what_is_answered_in_time_are_refused(pace: int, crowd: int, room: int) -> None:
+    queue = Queue(WireLimits(unanswered=500, unanswered_least=20, wait_ms=100, flood_wait_ms=100, flood_least=20))
+    for _ in range(500):
+        queue.offer(crowd - queue.admission.requests)
+        queue.wait(0.01, pace=pace, offered=0)
+    queue.offer(crowd)
+    assert room * 0.9 <= queue.admission.requests <= room * 1.1
+
+
+@pytest.mark.parametrize(("pace", "room"), [(1000, 25), (2000, 50), (100, 16)])
+def test_in_a_flood_nobody_who_is_let_in_waits_behind_many(pace: int, room: int) -> None:
+    queue = Queue(WireLimits(unanswered=500, unanswered_least=64))
     queue.wait(10, pace=pace, offered=4 * pace)
+    queue.offer(4 * pace // 100)
     assert room * 0.9 <= queue.admission.requests <= room * 1.1
     queue.wait(5, pace=pace, offered=0)
-    assert queue.offer(500) == 500, "the crowd is gone, and so is its bound"
+    assert queue.offer(500) == 500, "the flood is gone, and so is its bound"
 
 
 @pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])
@@ -283,6 +378,8 @@ def test_what_is_released_is_what_was_admitted(sizes: tuple[int, ...]) -> None:
     admitted = admission.admit(sizes[0], limits)
     assert admitted is not None
     assert all(admitted.grow(size, limits) for size in sizes[1:])
+    assert admission.large == 0, "nobody holds a place by sending slowly"
+    assert admitted.arrived(limits)
     assert (admission.requests, admission.body_bytes) == (1, sum(sizes))
     assert admission.large == (sum(sizes) > LARGE_BODY_BYTES)
     admitted.release()
@@ -296,6 +393,63 @@ def test_a_single_body_is_admitted_however_small_the_bound() -> None:
     assert admission.admit(1000, limits) is not None
     assert admission.admit(1, limits) is None
     assert admission.admit(0, limits) is not None
+
+
+PLAIN = b"POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        PLAIN,
+        PLAIN.replace(b"Content-Length", b"content-LENGTH").replace(b": 2", b":2\t "),
+        PLAIN.replace(b"Host", b"Connection: Keep-Alive\r\nX-Word: \xe2\x82\xac\r\nHost"),
+        b"GET /a?b=c HTTP/1.1\r\nHost: a\r\n\r\n",
+        PLAIN.replace(b": 2", b": 9000") + b"x" * 8998,
+    ],
+)
+def test_an_ordinary_request_is_known_by_its_bytes(data: bytes) -> None:
+    assert is_plain_request(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        PLAIN[:-1],
+        PLAIN + b"{",
+        PLAIN + PLAIN,
+        PLAIN[:30],
+        b"\r\n" + PLAIN,
+        PLAIN.replace(b"1.1", b"1.0"),
+        PLAIN.replace(b"POST", b"HEAD"),
+        PLAIN.replace(b"POST", b"CONNECT"),
+        PLAIN.replace(b"/wait", b"http://a/"),
+        PLAIN.replace(b"/wait", b"/w\xff"),
+        PLAIN.replace(b"\r\n", b"\n"),
+        PLAIN.replace(b": 2", b": +2"),
+        PLAIN.replace(b": 2", b": 0x2"),
+        PLAIN.replace(b": 2", b": \xb2"),
+        PLAIN.replace(b": 2", b": 00000002"),
+        PLAIN.replace(b": 2", b": 2, 2"),
+        PLAIN.replace(b": 2", b": 2\r\nContent-Length: 2"),
+        PLAIN.replace(b"Length:", b"Length :"),
+        PLAIN.replace(b"Host", b"Transfer-Encoding: chunked\r\nHost"),
+        PLAIN.replace(b"Host", b"TRANSFER-encoding: identity\r\nHost"),
+        PLAIN.replace(b"Host", b"Expect: 100-continue\r\nHost"),
+        PLAIN.replace(b"Host", b"Connection: close\r\nHost"),
+        PLAIN.replace(b"Host", b"Connection: keep-alive, close\r\nHost"),
+        PLAIN.replace(b"Host", b"Upgrade: websocket\r\nHost"),
+        PLAIN.replace(b"Host: a", b"Host: a\r\n folded"),
+        PLAIN.replace(b"Host: a", b"Host: a\x00"),
+        PLAIN.replace(b"Host: a", b": a"),
+        PLAIN.replace(b"Host: a", b"Bad Header: a"),
+        PLAIN.replace(b"Host: a\r\n", b"a:\r\n" * 200),
+        PLAIN.replace(b": 2", b": 90000") + b"x" * 89998,
+    ],
+)
+def test_whatever_is_unusual_is_left_to_the_parser(data: bytes) -> None:
+    assert not is_plain_request(data)
 
 
 class StoppedLoop:
@@ -317,6 +471,95 @@ class StoppedLoop:
 
     def __exit__(self, *_: object) -> None:
         self._go_on.set()
+
+
+def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path: Path) -> None:
+    gate = Gate()
+    crowd = 4 * READINGS_PER_TURN
+    limits = WireLimits(unanswered=1, connections=crowd + 8)
+    still_waiting: list[int] = []
+
+    async def healthy_in_a_crowd(call: Call) -> Reply:
+        still_waiting.append(len(settings.readings.waiting))
+        return await healthy(call)
+
+    health = Route("GET", "/health", healthy_in_a_crowd, None, "health", "test")
+    served = tuple(route for route in routes(gate) if route.path != "/health")
+    with RunningEdge((*served, health), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
+        settings = edge.server.settings
+        held = Held(edge, gate, 1, b"{}")
+        senders = [connections.enter_context(edge.connect()) for _ in range(crowd)]
+        asker = connections.enter_context(edge.connect())
+        poll_until(lambda: settings.admission.connections == crowd + 2)
+        with StoppedLoop(edge):
+            for sender in senders:
+                sender.sendall(post_head(edge, "Content-Length: 2") + b"{}")
+            asker.sendall(post_head(edge, target="GET /health"))
+        assert parse_answer(asker.recv(65536)).status == 200
+        for sender in senders:
+            answer = parse_answer(sender.recv(65536))
+            assert (answer.status, answer.body["code"], answer.headers["retry-after"]) == (503, "busy", "1")
+            assert len(answer.headers["x-signet-trace-id"]) > 20
+        assert still_waiting[0] > 0
+        assert settings.admission.shed == settings.refused == crowd
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200]
+        senders[0].sendall(post_head(edge, target="GET /echo"))
+        assert parse_answer(senders[0].recv(65536)).status == 200
+        assert_nothing_held(edge)
+
+
+@pytest.mark.parametrize("then", ["more", "drain", "leave"])
+def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, then: str) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
+        settings = edge.server.settings
+        held = Held(edge, gate, 1, b"{}")
+        with edge.connect() as connection:
+            poll_until(lambda: settings.admission.connections == 2)
+            (protocol,) = settings.admission.idle
+            request = post_head(edge, "Content-Length: 2") + b"{}"
+
+            def arrive() -> None:
+                protocol.data_received(request)
+                assert len(settings.readings.waiting) == 1
+                if then == "more":
+                    protocol.data_received(request[:20])
+                elif then == "drain":
+                    protocol.shutdown()
+                else:
+                    protocol.transport.abort()
+
+            edge.call_soon(arrive)
+            if then == "leave":
+                poll_until(lambda: settings.admission.connections == 1)
+                assert settings.refused == 0
+            else:
+                assert parse_answer(connection.recv(65536)).status == 503
+            if then == "more":
+                connection.sendall(request[20:])
+                assert parse_answer(connection.recv(65536)).status == 503
+            elif then == "drain":
+                assert connection.recv(1) == b""
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200]
+        assert_nothing_held(edge)
+        assert edge.request("POST", "/echo", {"small": True}).status == 200
+
+
+def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
+        settings = edge.server.settings
+        held = Held(edge, gate, 1, b"{}")
+        with edge.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.settimeout(PATIENCE_S)
+            for _ in range(1_000_000):
+                connection.sendall(post_head(edge, "Content-Length: 2") + b"{}")
+            raise AssertionError("the refusals are kept for a client that does not read them")
+        poll_until(lambda: settings.admission.connections == 1)
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200]
 
 
 def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_path: Path) -> None:
@@ -416,3 +659,31 @@ def test_two_who_ask_one_after_the_other_are_never_in_each_others_way(tmp_path: 
         for asker in askers:
             asker.join(60)
     assert refused == []
+
+
+def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> None:
+    class Connection:
+        def __init__(self, fault: Exception | None = None) -> None:
+            self.read = False
+            self._fault = fault
+
+        def read_now(self) -> None:
+            self.read = True
+            if self._fault is not None:
+                raise self._fault
+
+    faulty = Connection(OSError("the kernel says no"))
+    crowd = [faulty, *(Connection() for _ in range(3 * READINGS_PER_TURN))]
+    loop = asyncio.new_event_loop()
+    faults: list[object] = []
+    loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+    readings = Readings()
+    for connection in crowd:
+        readings.wait(cast("Any", connection), loop)
+    for _ in range(6):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    loop.close()
+    assert [type(fault) for fault in faults] == [OSError]
+    assert all(connection.read for connection in crowd)
+    assert not readings.waiting

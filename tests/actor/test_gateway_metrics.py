@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCounts, ProviderReport, Selection
 from signet_actors.errors import StorageFull
 from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.metrics import METRICS
@@ -18,9 +19,43 @@ from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.routes.metrics import MEDIA_TYPE
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
+from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus, ProviderUsage
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from tests.support.bus_room import eventually
-from tests.support.edge import RunningEdge, echo, read_to_end
+from tests.support.edge import EVERYBODY_UP, RunningEdge, echo, read_to_end
+
+PIPELINE = PipelineStatus(
+    queues=[KindQueue("extract", pending=3, dead=1, oldest_pending_at="2020-01-01T00:00:00.000Z")],
+    dead_causes=[],
+    runs=2,
+    runs_undone=0,
+    last_run_at=None,
+    reviews_pending=4,
+    today={"facts": 6, "turned_away.question": 2, "outcome.created": 5},
+    total={"facts": 60},
+    usage_today=[
+        ProviderUsage("2026-02-21", "ollama", "a", 3, 100, 10, 5, 0),
+        ProviderUsage("2026-02-21", "ollama", "b", 1, 1, 1, 1, 0),
+    ],
+)
+REPORT = ProviderReport(
+    name="ollama",
+    model="qwen3:4b",
+    circuit=CircuitState.OPEN,
+    waits_ms=9000,
+    waits_for="is tried again in 9 s",
+    recent=OutcomeCounts(5, 0, 2, 3),
+    calls=9,
+    in_flight=1,
+    tokens_in=900,
+    tokens_out=90,
+    cost_microusd=2_500_000,
+    errors={"timeout": 3},
+    last_error="no answer",
+)
+MODEL = ModelState(Selection("auto", "ollama", "qwen3:4b", "it answers", True, ""), REPORT)
 
 STATS = StoreStats(
     memories=7,
@@ -74,9 +109,73 @@ def value(samples: Samples, name: str, **labels: str) -> float:
     return samples[name, frozenset(labels.items())]
 
 
-def test_every_sample_belongs_to_a_described_metric_and_has_its_labels(edge: RunningEdge) -> None:
-    edge.bus.answers[GetStoreStats] = STATS
+def with_pipeline(edge: RunningEdge) -> None:
+    """Extractor and decider are there, and everybody answers."""
+    workers = [ChildState(name, name, UP, 1, 0, number) for number, name in enumerate(("decider", "extractor"), 21)]
+    edge.bus.tree = TreeChanged([*EVERYBODY_UP, *workers])
+    lanes = [LaneState("extract", 4, 1, "ollama is away", done=7, failed=2, returned=1)]
+    edge.bus.answers |= {
+        GetStoreStats: STATS,
+        GetPipelineStatus: PIPELINE,
+        GetExtractorStatus: ExtractorStatus("full", MODEL, lanes, {"question": 11}),
+        GetDeciderStatus: DeciderStatus(ModelState(MODEL.selection, None), {}),
+    }
+
+
+def scraped_twice(edge: RunningEdge) -> Samples:
+    """The page with the answers that the first scrape asked for."""
     scrape(edge)
+    eventually(lambda: edge.state.store.latest is not None, what="the counts")
+    eventually(lambda: edge.state.pipeline.store is not None, what="the pipeline's figures")
+    return scrape(edge)
+
+
+def test_jobs_junk_and_budgets_of_the_pipeline_are_told_by_kind_reason_and_provider(edge: RunningEdge) -> None:
+    with_pipeline(edge)
+    samples = scraped_twice(edge)
+    assert value(samples, "signet_pipeline_jobs", kind="extract", state="pending") == 3
+    assert value(samples, "signet_pipeline_jobs", kind="extract", state="dead") == 1
+    assert value(samples, "signet_pipeline_jobs", kind="embed", state="dead") == 0
+    assert value(samples, "signet_pipeline_oldest_pending_age_seconds", kind="extract") > 86_400
+    assert value(samples, "signet_pipeline_oldest_pending_age_seconds", kind="embed") == 0
+    assert value(samples, "signet_pipeline_facts_today") == 6
+    assert value(samples, "signet_pipeline_turned_away_today", reason="question") == 2
+    assert value(samples, "signet_pipeline_proposals_today", outcome="created") == 5
+    assert value(samples, "signet_pipeline_proposals_today", outcome="blocked") == 0
+    assert value(samples, "signet_pipeline_reviews_pending") == 4
+    assert value(samples, "signet_provider_calls_today", provider="ollama") == 4
+    assert value(samples, "signet_provider_tokens_today", provider="ollama") == 118
+
+
+def test_lanes_and_calls_are_told_as_the_process_that_makes_them_tells_them(edge: RunningEdge) -> None:
+    with_pipeline(edge)
+    samples = scraped_twice(edge)
+    who = {"actor": "extractor", "provider": "ollama"}
+    assert value(samples, "signet_pipeline_lane_paused", kind="extract") == 1
+    assert value(samples, "signet_pipeline_lane_slots", kind="extract") == 4
+    assert value(samples, "signet_pipeline_attempts_total", kind="extract", end="failed") == 2
+    assert value(samples, "signet_pipeline_turned_away_total", reason="question") == 11
+    assert value(samples, "signet_provider_circuit", **who, state="open") == 1
+    assert value(samples, "signet_provider_circuit", **who, state="closed") == 0
+    assert value(samples, "signet_provider_calls_total", **who) == 9
+    assert value(samples, "signet_provider_errors_total", **who, kind="timeout") == 3
+    assert value(samples, "signet_provider_errors_total", **who, kind="http") == 0
+    assert value(samples, "signet_provider_tokens_total", **who, direction="out") == 90
+    assert value(samples, "signet_provider_cost_usd_total", **who) == 2.5
+    assert not [name for name, labels in samples if ("actor", "decider") in labels and "provider" in name]
+
+
+def test_what_a_process_that_is_away_would_tell_is_left_out(edge: RunningEdge) -> None:
+    with_pipeline(edge)
+    edge.bus.answers[GetExtractorStatus] = StorageFull()
+    samples = scraped_twice(edge)
+    assert value(samples, "signet_pipeline_reviews_pending") == 4
+    assert not [name for name, _ in samples if "_lane_" in name or name.startswith("signet_provider_circuit")]
+
+
+def test_every_sample_belongs_to_a_described_metric_and_has_its_labels(edge: RunningEdge) -> None:
+    with_pipeline(edge)
+    scraped_twice(edge)
     described = {metric.name: metric for metric in METRICS}
     for name, labels in scrape(edge):
         stem = name
@@ -98,7 +197,8 @@ def test_a_scrape_waits_for_nobody_and_shows_rows_that_were_counted_behind_its_b
     assert value(second, "signet_jobs", state="pending") == 3
     assert value(second, "signet_jobs", state="dead") == 0
     assert value(second, "signet_store_figures_age_seconds") >= 0
-    assert edge.bus.asked == [GetStoreStats()], "two scrapes in a row ask once"
+    asked = [type(request) for request in edge.bus.asked]
+    assert asked == [GetStoreStats, GetPipelineStatus], "two scrapes in a row ask once"
 
 
 def test_a_scrape_is_answered_while_everybody_is_away(edge: RunningEdge) -> None:

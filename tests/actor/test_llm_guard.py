@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 
 from signet_actors.domain.providers import CircuitState
-from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.errors import ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.providers.llm.breaker import BreakerPolicy
 from signet_actors.providers.llm.guarded import Budget, GuardedProvider, GuardLimits
 from signet_actors.providers.llm.ollama import OllamaProvider
@@ -320,6 +320,38 @@ def test_what_was_reserved_is_settled_however_the_call_ends(
     ((reserved, spent),) = budget.settled
     assert reserved == 150
     assert (spent is not None) is (fault == "ok")
+
+
+class BrokenBudget(ScriptedBudget):
+    """Whoever keeps it restarts at the wrong moment."""
+
+    def __init__(self, *, at: str) -> None:
+        super().__init__()
+        self.at = at
+
+    async def reserve(self, *, calls: int, tokens: int) -> int | None:
+        if self.at == "reserve":
+            raise Unavailable("away")
+        return await super().reserve(calls=calls, tokens=tokens)
+
+    async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
+        raise Unavailable("away")
+
+
+def test_no_call_goes_out_while_nobody_counts(server: ScriptedProvider, clock: HandClock) -> None:
+    error = using(server, clock, failure, budget=BrokenBudget(at="reserve"))
+    assert (error.kind, error.costs_attempt, error.retry_after_ms) == (ProviderErrorKind.UNAVAILABLE, False, 1000)
+    assert server.asked == []
+
+
+def test_an_answer_is_not_lost_because_its_tokens_could_not_be_taken_down(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    async def work(guarded: GuardedProvider) -> None:
+        assert (await guarded.generate("p", timeout_ms=5000)).text
+        assert guarded.report().errors == {"unsettled": 1}
+
+    using(server, clock, work, budget=BrokenBudget(at="settle"))
 
 
 def test_a_refused_call_reserves_nothing(server: ScriptedProvider, clock: HandClock) -> None:

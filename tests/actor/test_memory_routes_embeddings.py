@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 from signet_actors.config.schema import Config, RedactionConfig
+from signet_actors.domain.providers import ModelState, Selection
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, TrackerState
 from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, KindQueue, PipelineStatus
 from signet_actors.protocol.searcher import (
     EmbeddingHealth,
     EmbeddingRow,
@@ -23,6 +26,7 @@ from signet_actors.protocol.searcher import (
 )
 from tests.support.memory_api import MemoryApi, memory
 
+NOBODY = Selection("none", "none", "", "nobody was asked", False, "")
 NOTE = "/api/memory/codex-native-note"
 AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
 
@@ -110,6 +114,23 @@ def test_the_status_of_a_provider_that_answers(api: MemoryApi) -> None:
             "lastCycleAt": None,
             "queueDepth": 0,
         },
+    }
+
+
+def test_the_status_tells_how_far_the_missing_vectors_are(api: MemoryApi) -> None:
+    tracker = TrackerState(
+        running=True, processed=5, failed=2, skipped_cycles=1, last_cycle_at="2026-02-21T09:00:00.000Z"
+    )
+    api.bus.script[GetExtractorStatus] = ExtractorStatus("full", ModelState(NOBODY, None), [], {}, tracker)
+    queues = [KindQueue("embed", pending=7, delayed=3, leased=4, dead=9), KindQueue("extract", pending=100)]
+    api.bus.script[GetPipelineStatus] = PipelineStatus(queues, [], 0, 0, None, 0, {}, {}, [])
+    assert api.request("GET", "/api/embeddings/status").json["tracker"] == {
+        "running": True,
+        "processed": 5,
+        "failed": 2,
+        "skippedCycles": 1,
+        "lastCycleAt": "2026-02-21T09:00:00.000Z",
+        "queueDepth": 11,
     }
 
 

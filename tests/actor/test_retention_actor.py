@@ -9,12 +9,14 @@ from typing import Any, TypeVar, cast
 import pytest
 import structlog
 
-from signet_actors.config.schema import BackupConfig, Config, RetentionConfig
+from signet_actors.config.embedding_models import space_name
+from signet_actors.config.schema import BackupConfig, Config, EmbeddingConfig, RetentionConfig
 from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure, Message, Request
+from signet_actors.protocol.pipeline import JobsReconciled, ReconcileJobs
 from signet_actors.protocol.retention import (
     BackUpNow,
     BackupState,
@@ -41,7 +43,7 @@ from signet_actors.protocol.writer import (
     WriterStatus,
 )
 from signet_actors.retention.actor import Retention
-from signet_actors.retention.periodic import backup, purge
+from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.verification import Verdict
 from signet_actors.runtime.clock import iso
@@ -86,6 +88,9 @@ class ScriptedWriter:
         self.leases = (0, 0)
         self.asked: list[Request[Any]] = []
         self.damage: str | None = None
+        self.more = 0
+        self.missing_at = 0
+        self.space = space_name(EmbeddingConfig())
         self.copies: list[str] = []
         self.copy_state = "copying"
         self.refuse: Callable[[Request[Any]], Failure | None] = lambda request: None
@@ -110,6 +115,10 @@ class ScriptedWriter:
                 if request.accept:
                     self.mark = request.now
                 return known
+            case ReconcileJobs():
+                looked = request.after + request.limit
+                found = request.after < self.missing_at <= looked
+                return JobsReconciled(int(found), looked if looked < self.more else None, self.space)
             case GetWriterStatus():
                 return WriterStatus(0, 0, 0, 0, False, 1, "3", self.damage)
             case AdvanceBackup():
@@ -462,6 +471,47 @@ def test_a_refused_reaping_is_tried_again_a_minute_later(room: Room) -> None:
     room.writer.leases = (1, 0)
     room.run_for(61_000)
     assert room.actor.counters()["leases_requeued"] == 1
+
+
+def test_all_memories_are_looked_at_for_missing_jobs_a_few_at_a_time(room: Room) -> None:
+    room.writer.more, room.writer.missing_at = 1_700, 1_200
+    room.run_for(reconciliation.FIRST_AFTER_MS + 2_000)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked == [0, 500, 1_000, 1_500]
+    assert room.actor.counters()["jobs_reconciled"] == 1
+    room.run_for(reconciliation.INTERVAL_MS)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked[4:] == [0, 500, 1_000, 1_500]
+
+
+def test_a_round_that_the_writer_interrupts_goes_on_where_it_was(room: Room) -> None:
+    room.writer.more = 1_700
+    room.writer.refuse = lambda request: (
+        Failure(ErrorCode.BUSY, "busy") if isinstance(request, ReconcileJobs) and request.after == 1_000 else None
+    )
+    room.run_for(reconciliation.FIRST_AFTER_MS + reconciliation.POSTPONED_MS)
+    room.writer.refuse = lambda request: None
+    room.run_for(reconciliation.POSTPONED_MS + 2_000)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked == [0, 500, 1_000, 1_000, 1_500]
+
+
+def test_a_change_of_the_embedding_model_begins_a_round_that_waits_for_the_writer_to_know_of_it(room: Room) -> None:
+    room.writer.more = 900
+    room.run_for(reconciliation.FIRST_AFTER_MS + 2_000)
+    room.writer.asked.clear()
+    room.actor.reload(Config(backup=NO_BACKUPS, retention=RetentionConfig(batch_limit=9)))
+    room.run_for(60_000)
+    assert not [request for request in room.writer.asked if isinstance(request, ReconcileJobs)], "it is the same model"
+    other = EmbeddingConfig(provider="ollama", dimensions=768)
+    room.actor.reload(Config(backup=NO_BACKUPS, embedding=other))
+    room.run_for(11_000)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked == [0, 0], "the writer still goes by the former model"
+    room.writer.space = space_name(other)
+    room.run_for(6_000)
+    looked = [request.after for request in room.writer.asked if isinstance(request, ReconcileJobs)]
+    assert looked[2:] == [0, 500]
 
 
 def test_a_shorter_interval_holds_at_once_and_new_windows_from_the_next_sweep(room: Room) -> None:

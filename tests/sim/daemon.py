@@ -146,6 +146,7 @@ class SimDaemon:
         self.processes: dict[str, SimProcess] = {}
         self.spawned: dict[str, list[int]] = {}
         self.starts = 0
+        self.resent = 0
         self._armed: dict[str, list[tuple[int, str]]] = {}
         self._signals, self._signals_in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._next_turn: Timer | None = None

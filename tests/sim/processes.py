@@ -18,7 +18,7 @@ import structlog
 import zmq
 
 from signet_actors.errors import ActorExit
-from signet_actors.protocol.control import UP, Drain, Heartbeat, Ready, Starting, TreeChanged
+from signet_actors.protocol.control import Drain, Heartbeat, Ready, Starting, TreeChanged
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.writer import ReapLeases, WriterCommand, WriterReply
 from signet_actors.runtime.actor_loop import ActorLoop
@@ -161,8 +161,8 @@ class AskingLife(Life):
     def told(self, body: Any) -> None:
         if isinstance(body, TreeChanged):
             for child in body.children:
-                if child.name == "writer" and child.state == UP:
-                    self.asks.peer_is_up(child.incarnation)
+                if child.name == "writer":
+                    self.asks.peer_is(child.state, child.incarnation)
         super().told(body)
 
     def answered(self, parts: list[bytes], by: str) -> None:
@@ -171,6 +171,7 @@ class AskingLife(Life):
         self.asks.answered(header.message_id, self._decode(parts[1]))
 
     def forget(self) -> None:
+        self.daemon.resent += self.counters["resent"]
         self.asks.close()
 
     def _send(self, parts: list[bytes]) -> bool:
@@ -307,7 +308,7 @@ class SimProcess(ChildProcess):
         self.life = self._daemon.life_of(boot)
         self.life.after(self._daemon.world.rng.uniform(0.01, 0.1), self.life.begin)
 
-    def prepare(self) -> None:
+    def prepare(self, rehearsal: bytes) -> None:
         """Interpreters that stand by are not simulated."""
 
     def dismiss(self) -> None:

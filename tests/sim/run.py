@@ -25,7 +25,7 @@ from signet_actors.store.connect import open_reader, open_writer
 from signet_actors.store.migrate import migrate
 from tests.sim.daemon import SPAWNS_A_MINUTE, SimDaemon, watched
 from tests.sim.faults import SAFE_AFTER_S, Fault, faults_of, weather_of
-from tests.sim.workload import Ledger, client, safe_until_ns, worker
+from tests.sim.workload import FACTS_OF_A_JOB, Ledger, client, safe_until_ns, worker
 from tests.sim.world import NS, World
 from tests.support.store_room import broken_invariants
 
@@ -45,6 +45,7 @@ class Run:
     answers: Counter[str] = field(default_factory=Counter)
     virtual_s: float = 0.0
     lives: int = 0
+    resent: int = 0
 
 
 def faults_for(seed: int) -> list[Fault]:
@@ -95,6 +96,7 @@ def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
         run.wrong += broken_invariants(last)
         last.close()
         run.answers = ledger.answers
+        run.resent = daemon.resent
         run.lives = sum(map(len, daemon.spawned.values()))
     world.note(sorted(ledger.answers.items()), sorted(ledger.completed.items()))
     run.trace = world.trace
@@ -125,6 +127,11 @@ def story(run: Run) -> str:
     return "\n".join([*lines, f"replay: python -m tests.sim.run --seed {run.seed}"])
 
 
+_RUNS = """
+    SELECT r.job_id, r.id, (SELECT count(*) FROM memory_proposals p WHERE p.run_id = r.id) FROM pipeline_runs r
+"""
+
+
 def _broken_promises(ledger: Ledger, connection: apsw.Connection) -> Iterator[str]:
     rows = {row[0]: row[1:] for row in connection.execute("SELECT id, content, version, is_deleted FROM memories")}
     stored = Counter(str(content).split(" [")[0] for content, _, _ in rows.values())
@@ -147,6 +154,14 @@ def _broken_promises(ledger: Ledger, connection: apsw.Connection) -> Iterator[st
     for job_id, result in ledger.results.items():
         if kept.get(job_id) != result:
             yield f"job {job_id} was completed with {result!r} and has {kept.get(job_id)!r}"
+    runs = {job_id: (run_id, proposals) for job_id, run_id, proposals in connection.execute(_RUNS)}
+    for job_id, run_id in ledger.runs.items():
+        if runs.get(job_id) != (run_id, FACTS_OF_A_JOB):
+            yield f"job {job_id} was applied by {run_id} and has {runs.get(job_id)}"
+    for job_id in runs:
+        facts = [stored[f"{job_id} came to fact {number}"] for number in range(FACTS_OF_A_JOB)]
+        if facts not in ([1] * FACTS_OF_A_JOB, [0] * FACTS_OF_A_JOB):
+            yield f"job {job_id} had its effect {facts} times"
     missing = connection.execute(
         "SELECT count(*) FROM memories WHERE id NOT IN (SELECT memory_id FROM memory_jobs WHERE memory_id IS NOT NULL)"
     ).fetchone()

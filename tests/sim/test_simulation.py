@@ -21,15 +21,27 @@ SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "200"))
 @pytest.mark.timeout(1800)
 def test_no_seed_breaks_a_promise() -> None:
     answers: Counter[str] = Counter()
-    lives = 0
+    lives = resent = 0
     for seed in range(FIRST, FIRST + SEEDS):
         run = simulate(seed)
         assert not run.wrong, story(run)
         answers += run.answers
         lives += run.lives
-    for kind in ("remembered", "ModifyMemory", "ForgetMemory", "RecoverMemory", "refused", "unknown", "fenced"):
+        resent += run.resent
+    for kind in (
+        "remembered",
+        "ModifyMemory",
+        "ForgetMemory",
+        "RecoverMemory",
+        "refused",
+        "unknown",
+        "fenced",
+        "applied",
+        "released",
+    ):
         assert answers[kind], f"no run ever saw {kind!r}: the simulation is too kind"
     assert lives > 5 * SEEDS, "hardly anything was ever killed"
+    assert resent > SEEDS, "hardly anything was ever in flight to a writer that died"
 
 
 @pytest.mark.parametrize("seed", [3, 11])

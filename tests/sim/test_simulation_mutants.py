@@ -10,6 +10,7 @@ import pytest
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime import supervision
+from signet_actors.runtime.peer_asks import Ask, PeerAsks
 from signet_actors.runtime.restart_policy import Record, Restart
 from signet_actors.writer import group_commit, idempotency
 from signet_actors.writer.commands import jobs, leases
@@ -24,11 +25,15 @@ Patch = pytest.MonkeyPatch
 def no_fencing(patch: Patch) -> str:
     """A report counts whatever lease it comes with."""
 
-    def held(session: Any, job_id: str, _lease_id: str) -> tuple[int, int, int]:
-        row = session.tx.one("SELECT seq, attempts, max_attempts FROM memory_jobs WHERE id = ?", (job_id,))
-        return int(row[0]), int(row[1]), int(row[2])
+    def held(session: Any, job_id: str, _lease_id: str) -> leases.Held:
+        row = session.tx.one(
+            "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, 0 FROM memory_jobs"
+            " WHERE id = ?",
+            (job_id,),
+        )
+        return leases.Held(*row)
 
-    patch.setattr(leases, "_held", held)
+    patch.setattr(leases, "held", held)
     return "was completed"
 
 
@@ -50,6 +55,21 @@ def answer_before_commit(patch: Patch) -> str:
 
     patch.setattr(GroupCommit, "_run", hasty)
     return "answered"
+
+
+def another_id_for_each_sending(patch: Patch) -> str:
+    """What was in flight to a writer that died is sent to the next one as if it were new."""
+    sent = PeerAsks._try
+
+    def renamed(self: PeerAsks, ask: Ask) -> bool:
+        if ask.attempt:
+            del self._asks[ask.message_id]
+            ask.message_id = self._speaker.next_id()
+            self._asks[ask.message_id] = ask
+        return sent(self, ask)
+
+    patch.setattr(PeerAsks, "_try", renamed)
+    return "a new memory was answered"
 
 
 def refusal_after_commit(patch: Patch) -> str:
@@ -87,6 +107,7 @@ MUTANTS: list[tuple[Callable[[Patch], str], list[Fault] | None]] = [
     (no_fencing, None),
     (no_kept_replies, None),
     (answer_before_commit, None),
+    (another_id_for_each_sending, None),
     (refusal_after_commit, [Fault(1.0 + number / 4, "eio", "writer.after_commit", 1) for number in range(20)]),
     (reaper_without_end, None),
     (no_backoff, STORM),

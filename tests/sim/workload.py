@@ -8,8 +8,11 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
+from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.protocol.message import Failure, Principal, Request
+from signet_actors.protocol.pipeline import ApplyProposals, HeldLease, JobsReleased, ReleaseJobs, WatchJobs
 from signet_actors.protocol.writer import (
     CompleteJob,
     FailJob,
@@ -34,6 +37,8 @@ from tests.sim.world import NS, Promise, Script
 PRINCIPAL = Principal(changed_by="sim")
 TRIES = 12
 LEASE_MS = 4_000
+KINDS = ("extract", "embed")
+FACTS_OF_A_JOB = 2
 REFUSED = frozenset({ErrorCode.BUSY, ErrorCode.NOT_APPLIED, ErrorCode.UNAVAILABLE, ErrorCode.STORAGE_FULL})
 
 
@@ -83,6 +88,7 @@ class Ledger:
     grants: dict[str, list[Grant]] = field(default_factory=dict)
     completed: Counter[str] = field(default_factory=Counter)
     results: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, str] = field(default_factory=dict)
     answers: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
@@ -220,11 +226,17 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random) -> 
     while True:
         life = daemon.life(name)
         try:
-            leased = yield from answer_of(daemon, name, LeaseJobs(("extract", "embed"), rng.randint(1, 6), LEASE_MS))
+            leased = yield from answer_of(daemon, name, LeaseJobs(KINDS, rng.randint(1, 6), LEASE_MS))
         except (Refused, Unknown):
             leased = None
         if life is None or not isinstance(leased, JobsLeased) or not leased.jobs:
             yield rng.uniform(0.3, 0.8)
+            if rng.random() < 0.5:
+                try:
+                    yield from answer_of(daemon, name, WatchJobs(KINDS, 2_000))
+                    ledger.answers["called"] += 1
+                except (Refused, Unknown):
+                    continue
             continue
         for grant in ledger.granted(life, leased):
             yield from _work(daemon, ledger, grant, rng)
@@ -246,11 +258,7 @@ def _work(daemon: SimDaemon, ledger: Ledger, grant: Grant, rng: random.Random) -
             renewed = None
         if isinstance(renewed, LeaseRenewed):
             grant.expires_ns = renewed.expires_ns
-    failing = rng.random() < 0.1
-    result = f"{grant.worker} {job.attempt} {job.lease_id}"
-    report: Request[Any] = (
-        FailJob(job.id, job.lease_id, "sim") if failing else CompleteJob(job.id, job.lease_id, result)
-    )
+    report = _report(grant, rng)
     grant.over = True
     try:
         answer = yield from answer_of(daemon, grant.worker, report)
@@ -260,9 +268,32 @@ def _work(daemon: SimDaemon, ledger: Ledger, grant: Grant, rng: random.Random) -
         if answer.code is not ErrorCode.LEASE_LOST:
             ledger.wrong.append(f"{report} was answered {answer}")
         ledger.answers["fenced"] += 1
-    elif not failing:
+    elif isinstance(answer, JobsReleased):
+        ledger.answers["released"] += answer.released
+    elif not isinstance(report, FailJob):
         ledger.completed[job.id] += 1
-        ledger.results[job.id] = result
+        if isinstance(report, ApplyProposals) and answer.run_id is not None:
+            ledger.runs[job.id] = report.run_id
+            ledger.answers["applied"] += 1
+        elif isinstance(report, CompleteJob):
+            ledger.results[job.id] = str(report.result)
+
+
+def _report(grant: Grant, rng: random.Random) -> Request[Any]:
+    """A worker's last word on a job: it failed, its provider is away, it is done, or it came to some facts."""
+    job = grant.job
+    chance = rng.random()
+    if chance < 0.1:
+        return FailJob(job.id, job.lease_id, "sim")
+    if chance < 0.2:
+        return ReleaseJobs((HeldLease(job.id, job.lease_id),), "sim")
+    if chance < 0.5 or job.kind != "extract":
+        return CompleteJob(job.id, job.lease_id, f"{grant.worker} {job.attempt} {job.lease_id}")
+    facts = tuple(
+        Proposal("add", Fact(f"{job.id} came to fact {number}", "fact", 0.9), 0.9, "sim")
+        for number in range(FACTS_OF_A_JOB)
+    )
+    return ApplyProposals(job.id, job.lease_id, f"run {job.lease_id}", "full", "sim", "sim", facts)
 
 
 def safe_until_ns(safe_s: float) -> int:

@@ -211,6 +211,7 @@ class TestFirstPass:
         monkeypatch.setattr(vector_leg, "_WHOLE_PRODUCT_BELOW", 0)
         monkeypatch.setattr(vector_leg, "_LIKELY_LEAST", 0)
         monkeypatch.setattr(vector_leg, "_LIKELY_PER_HIT", 6)
+        monkeypatch.setattr(vector_leg, "_LIKELY_ONE_IN", 10_000)
         rng = random.Random(3)
         for index in range(400):
             kind = "rule" if index % 10 == 0 else "fact"
@@ -289,6 +290,29 @@ class TestFirstPass:
         assert len(self.nearest(filled.reader, [1.0, 1.0], 5)) == 5
         assert max(compared) == 30
 
+    def test_a_file_that_grows_fourfold_gets_a_new_centre_and_forgets_no_vector(
+        self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(vector_leg, "_CENTRE_OF", 16)
+        rng = random.Random(6)
+        with filled.reader.view() as view:
+            filled.reader.follow(view)
+            leg = filled.reader.leg(view, MODEL, DIMENSIONS)
+        assert leg is not None
+        spans = set()
+        for index in range(700):
+            query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            filled.remember(f"more {index}", vector=query)
+            if index % 50 == 0:
+                assert self.nearest(filled.reader, query, 5)[0] == filled.value("SELECT max(seq) FROM memories")
+                spans.add(leg._centred)
+        assert spans == {256, 1024}
+        shares = []
+        for _ in range(20):
+            query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            shares.append(len(set(self.nearest(filled.reader, query, 20)) & set(self.truth(filled, query, 20))) / 20)
+        assert np.mean(shares) >= 0.85  # of 1,100 rows in eight bits
+
     def test_an_older_snapshot_keeps_the_vectors_that_were_current_in_it(self, filled: StoreRoom) -> None:
         memory = filled.remember("near", vector=[1.0, 1.0])
         assert self.nearest(filled.reader, [1.0, 1.0], 3)[0] == 401  # the shared file holds the first vector
@@ -312,10 +336,11 @@ class TestFirstPass:
         other = filled.open_reader()
         (path,) = filled.index_dir.glob("*.vectors") if list(filled.index_dir.glob("*.vectors")) else (None,)
         assert path is None or path.unlink() is None
+        rng = random.Random(5)
         for index in range(300):
-            filled.remember(f"more {index}", vector=[1.0, index / 100])
+            query = [rng.gauss(0, 1) for _ in range(DIMENSIONS)]
+            filled.remember(f"more {index}", vector=query)
             if index % 20 == 0:
-                query = [1.0, index / 100]
                 seq = filled.value("SELECT max(seq) FROM memories")
                 assert self.nearest(filled.reader, query, 5)[0] == seq
                 assert self.nearest(other, query, 5)[0] == seq

@@ -65,6 +65,12 @@ class ScriptedBus:
     async def ask_retention(self, request: Any, **_: Any) -> Any:
         return await self._answer(request)
 
+    async def ask_extractor(self, request: Any, **_: Any) -> Any:
+        return await self._answer(request)
+
+    async def ask_decider(self, request: Any, **_: Any) -> Any:
+        return await self._answer(request)
+
     async def ask_searcher(self, request: Any, **_: Any) -> tuple[Any, list[bytes]]:
         return await self._answer(request), []
 

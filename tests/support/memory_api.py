@@ -23,6 +23,7 @@ from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.state import GatewayState
+from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
@@ -30,6 +31,12 @@ from signet_actors.runtime.boot import Boot
 
 DIMENSIONS = 4
 NOW_MS = 1_771_668_000_000  # 2026-02-21T10:00:00Z
+
+
+EVERYBODY_UP = tuple(
+    ChildState(name, name.partition("-")[0], UP, 1, 0, 11 + number)
+    for number, name in enumerate(("writer", "searcher-1", "retention", "decider", "extractor", "gateway"))
+)
 
 
 class SetClock:
@@ -95,9 +102,26 @@ class RecordingBus:
     script: dict[type, Script] = field(default_factory=dict)
     asked: list[Sent] = field(default_factory=list)
     told: list[Any] = field(default_factory=list)
+    tree: TreeChanged = field(default_factory=lambda: TreeChanged(list(EVERYBODY_UP)))
+    counters: dict[str, int] = field(default_factory=dict)
+
+    async def ask_tree(self) -> TreeChanged:
+        return self.tree
+
+    async def ask_retention(self, request: Any, *, trace_id: str, timeout_ms: int = 0) -> Any:
+        return self._answer(request, ())
+
+    async def ask_decider(self, request: Any, *, trace_id: str, timeout_ms: int) -> Any:
+        return self._answer(request, ())
+
+    patience_ms: int | None = None
 
     async def ask_writer(self, request: Any, *, trace_id: str, timeout_ms: int | None = None, frames: Any = ()) -> Any:
         return self._answer(request, frames)
+
+    async def ask_extractor(self, request: Any, *, trace_id: str, timeout_ms: int) -> Any:
+        self.patience_ms = timeout_ms
+        return self._answer(request, ())
 
     async def ask_searcher(
         self, request: Any, *, trace_id: str, timeout_ms: int | None = None, frames: Any = ()

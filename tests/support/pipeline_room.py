@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from signet_actors.config.schema import Config
+from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.domain.extraction.facts import EntityTriple, Fact
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.protocol.message import Failure
@@ -19,6 +19,9 @@ from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 LEASE_MS = 60_000
 
 
+EMBEDDING = EmbeddingConfig(provider="openai", model=MODEL, dimensions=DIMENSIONS)
+
+
 def configured(
     *,
     enabled: bool = True,
@@ -27,7 +30,7 @@ def configured(
     allow_update_delete: bool = False,
     hints: bool = False,
 ) -> Config:
-    """The default configuration with these switches of the pipeline."""
+    """The default configuration with these switches of the pipeline, and the model of the room's vectors."""
     config = Config()
     pipeline = config.memory.pipeline_v2
     pipeline = msgspec.structs.replace(
@@ -38,12 +41,13 @@ def configured(
         autonomous=msgspec.structs.replace(pipeline.autonomous, allow_update_delete=allow_update_delete),
         hints=msgspec.structs.replace(pipeline.hints, enabled=hints),
     )
-    return msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
+    memory = msgspec.structs.replace(config.memory, pipeline_v2=pipeline)
+    return msgspec.structs.replace(config, memory=memory, embedding=EMBEDDING)
 
 
-def add(content: str, *, confidence: float = 0.9, type: str = "fact") -> Proposal:
+def add(content: str, *, confidence: float = 0.9, kind: str = "fact") -> Proposal:
     """A fact that is new."""
-    return Proposal("add", Fact(content, type, confidence), confidence, "nothing says so yet")
+    return Proposal("add", Fact(content, kind, confidence), confidence, "nothing says so yet")
 
 
 def change(
@@ -65,7 +69,7 @@ class PipelineRoom(StoreRoom):
     """``take`` leases one job, ``report`` tells what came of it."""
 
     def __init__(self, directory: Path, *, config: Config | None = None) -> None:
-        super().__init__(directory, config=config)
+        super().__init__(directory, config=config or configured())
         self.runs = 0
 
     def reconfigure(self, config: Config) -> None:

@@ -37,7 +37,7 @@ from tests.support.writer_life import Ledger, Life, Script
 DATABASE = "memories.db"
 JOBS_OF_MEMORIES = (
     "SELECT m.id FROM memories m WHERE m.extraction_status = 'pending'"
-    " AND (SELECT count(*) FROM memory_jobs j WHERE j.memory_id = m.id) <> 1"
+    " AND (SELECT count(*) FROM memory_jobs j WHERE j.memory_id = m.id AND j.job_type = 'extract') <> 1"
 )
 
 

@@ -21,8 +21,8 @@ _USES = re.compile(r"(?:The |the )?(\w[\w ]*?) uses (?:the )?(\w+)")
 
 @dataclass
 class ScriptedModel:
-    """A script for ``ScriptedProvider``. ``decisions`` maps a part of a fact to what is answered for it; a fact that has
-    no entry is added. ``fault`` is asked first, with the stage and the request."""
+    """A script for ``ScriptedProvider``. ``decisions`` maps a part of a fact to what is answered for it; a fact that
+    has no entry is added. ``fault`` is asked first, with the stage and the request."""
 
     decisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     contradicts: bool = False
@@ -46,6 +46,8 @@ class ScriptedModel:
             case "hints":
                 hints = [f"What is said about {word}?" for word in texts[-1].split()[:3]]
                 return Act("ok", json.dumps({"hints": hints}))
+            case "summary":
+                return Act("ok", json.dumps({"summary": f"{len(texts) - 1} found for {texts[0]}"}))
             case _:
                 return Act("ok", "I do not understand")
 
@@ -71,6 +73,7 @@ def stage_of(prompt: str) -> str:
         ("You turn a note into facts", "extraction"),
         ("You decide what a new fact means", "decision"),
         ("You judge whether two statements", "contradiction"),
+        ("You sum up what a search", "summary"),
     ):
         if prompt.startswith(opening):
             return stage

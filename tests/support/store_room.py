@@ -58,6 +58,10 @@ class Asked:
         self.answers.append(body)
 
     @property
+    def answered(self) -> bool:
+        return bool(self.answers)
+
+    @property
     def answer(self) -> Any:
         (only,) = self.answers
         return only

@@ -105,13 +105,15 @@ def test_features_and_identity_are_told(daemon: LiveDaemon) -> None:
 def test_a_sweep_on_demand_reports_its_steps(daemon: LiveDaemon) -> None:
     swept = daemon.api.post("/api/repair/retention-sweep").ok()
     assert (swept["action"], swept["success"], swept["affected"]) == ("retention_sweep", True, 0)
-    assert [step["step"] for step in swept["steps"]][:6] == [
+    assert [step["step"] for step in swept["steps"]][:8] == [
         "graph_links",
         "embeddings",
         "tombstones",
+        "pipeline_runs",
         "history",
         "completed_jobs",
         "dead_jobs",
+        "provider_usage",
     ]
     daemon.api.post("/api/repair/retention-sweep", {"confirmClock": "yes"}).refused(400, field="confirmClock")
 

@@ -13,17 +13,21 @@ import signal
 import socket
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from signet_actors.runtime.peer_asks import PATIENCE_MS
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
 from tests.support.load import UNKNOWN, load_on
+from tests.support.log_tail import LogTail, seconds
 
 pytestmark = pytest.mark.system
 
 TWO_SEARCHERS = "searcher:\n  processes: 2\n"
+TEXTS = {life: [f"number {n} for life {life}" for n in range(8)] for life in (2, 3, 4)}
 CHILDREN = ("writer", "searcher-1", "searcher-2", "retention", "gateway")
 
 
@@ -68,6 +72,38 @@ def test_a_killed_child_comes_back_and_nothing_answered_is_lost(fresh: LiveDaemo
         if name != "gateway":
             assert set(load.recalls) == {200}, "recall suffered from a death that is none of its business"
             assert UNKNOWN not in load.statuses
+
+
+def test_a_write_that_is_asked_while_the_writer_is_dead_waits_for_its_next_life(fresh: LiveDaemon) -> None:
+    """Also without an Idempotency-Key: nothing was sent to anybody, or it is sent again under the same id.
+
+    It is refused, as not applied, only when the writer stayed away for longer than anybody is made to wait.
+    """
+    tail = LogTail(fresh.workspace)
+    answered = []
+    for life in (2, 3, 4):
+        dead = fresh.kill("writer")
+        with ThreadPoolExecutor(max_workers=8) as clients:
+            asked = list(
+                clients.map(lambda text: fresh.api.post("/api/memory/remember", {"content": text}), TEXTS[life])
+            )
+        replaced(fresh, "writer", dead, incarnation=life)
+        (died,) = tail.events("child died", child="writer", child_incarnation=life - 1)
+        (up,) = tail.events("child is up", child="writer", child_incarnation=life)
+        away_s = seconds(up["timestamp"]) - seconds(died["timestamp"])
+        statuses = {answer.status for answer in asked}
+        assert statuses == {200} or (statuses <= {200, 503} and away_s > 0.9 * PATIENCE_MS / 1000), statuses
+        answered += [answer.json for answer in asked if answer.status == 200]
+    assert not any(answer["deduped"] for answer in answered), "one of them acted twice"
+    stored = fresh.read("SELECT id FROM memories")
+    assert sorted(row[0] for row in stored) == sorted(answer["id"] for answer in answered)
+
+
+def test_interpreters_stand_by_only_when_nobody_waits_for_a_birth(fresh: LiveDaemon) -> None:
+    tail = LogTail(fresh.workspace)
+    eventually(lambda: tail.events("standby prepared", child="writer"), within_s=60, what="a writer stands by")
+    supervisor = [(line["event"], line.get("child")) for line in tail.lines if line.get("actor") == "supervisor"]
+    assert supervisor.index(("serving", None)) < supervisor.index(("standby prepared", "writer"))
 
 
 def test_children_killed_one_after_the_other_lose_nothing(fresh: LiveDaemon) -> None:

@@ -61,6 +61,7 @@ class Crowd:
         self.problems: list[str] = []
         self.health: Counter[int] = Counter()
         self.pss: list[int] = []
+        self._pids = list(daemon.children().values())  # asked before the crowd comes, in which nobody has a privilege
         threads = [threading.Thread(target=self._send) for _ in range(clients)]
         self._threads = [*threads, threading.Thread(target=self._ask_health), threading.Thread(target=self._weigh)]
 
@@ -122,9 +123,8 @@ class Crowd:
             self._ending.wait(0.02)
 
     def _weigh(self) -> None:
-        pids = list(self._daemon.children().values())
         while not self._ending.wait(0.2):
-            self.pss.append(sum(map(pss_bytes, pids)))
+            self.pss.append(sum(map(pss_bytes, self._pids)))
 
     def _problem(self, text: str) -> None:
         with self._lock:

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import ScriptedProvider
+
+pytestmark = pytest.mark.system
 
 NOTE = (
     "The homelab uses Traefik for its certificates. Noor prefers four spaces for indentation."
@@ -97,7 +101,7 @@ def test_a_server_that_is_down_costs_no_attempt_and_work_goes_on_when_it_is_back
         eventually(lambda: job_row(daemon)[2] >= 2, within_s=30, what="the attempt given back twice")
         status, attempts, _, reason = job_row(daemon)
         assert (status, attempts) == ("pending", 0)
-        assert "ollama" in reason
+        assert "Ollama answered 503" in reason
         provider.stuck = None
         finished(daemon)
         assert job_row(daemon)[1] == 1

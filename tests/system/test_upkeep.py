@@ -85,7 +85,7 @@ def spoil(daemon: LiveDaemon, sql: str) -> None:
 def tear(path: Path) -> None:
     """Pages in the middle of the file are not what SQLite wrote; the first ones can still be read."""
     raw = bytearray(path.read_bytes())
-    (root,) = _root_pages(path, "idx_memory_jobs_fresh")
+    (root,) = _root_pages(path, "idx_memory_jobs_pending")
     raw[(root - 1) * 4096 : root * 4096] = b"\x5a" * 4096
     path.write_bytes(raw)
 

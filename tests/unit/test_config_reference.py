@@ -236,3 +236,17 @@ def test_the_embedded_model_of_the_schema_is_that_of_the_provider() -> None:
     from signet_actors.providers import embedded
 
     assert (EMBEDDED_MODEL, EMBEDDED_DIMENSIONS) == (embedded.MODEL, embedded.DIMENSIONS)
+    from signet_actors.config.embedding_models import configured_space
+    from signet_actors.config.schema import EmbeddingConfig
+    from signet_actors.providers.select import make_embedder
+
+    for config in (
+        EmbeddingConfig(),
+        EmbeddingConfig(provider="embedded", model=embedded.FAMILY),
+        EmbeddingConfig(provider="ollama", dimensions=768),
+        EmbeddingConfig(provider="openai", model="some/model", dimensions=10),
+    ):
+        made = make_embedder(config, {})
+        assert made is not None
+        assert configured_space(config) == (made.model, made.dimensions), "else all is embedded anew for ever"
+    assert configured_space(EmbeddingConfig(provider="none")) is None

@@ -39,8 +39,10 @@ def test_at_most_one_clean_note_in_a_hundred_is_turned_away() -> None:
 
 
 def test_no_clean_note_is_an_echo_of_another() -> None:
-    for index, note in enumerate(CLEAN):
-        assert Injected(CLEAN[:index] + CLEAN[index + 1 :]).echo_reason(note) is None, note
+    halves = (CLEAN[::2], CLEAN[1::2])
+    for half, others in (halves, halves[::-1]):
+        injected = Injected(others)
+        assert [note for note in half if injected.echo_reason(note)] == []
 
 
 @pytest.mark.parametrize(("reason", "text"), JUNK, ids=[text[:40] for _, text in JUNK])

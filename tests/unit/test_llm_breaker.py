@@ -108,6 +108,41 @@ def test_what_a_call_of_before_the_pause_has_to_say_counts_no_more() -> None:
     assert breaker.state(100) is CircuitState.CLOSED
 
 
+def test_slow_failures_of_before_the_pause_neither_lengthen_it_nor_end_the_probe() -> None:
+    breaker = CircuitBreaker(POLICY)
+    slow = [breaker.admit(0) for _ in range(2 * POLICY.failures)]
+    opened(breaker)
+    for permit in slow[: POLICY.failures]:
+        assert permit is not None
+        breaker.failed(permit, 50)
+    assert breaker.waits_ms(50) == 50
+    probe = breaker.admit(100)
+    for permit in slow[POLICY.failures :]:
+        assert permit is not None
+        breaker.failed(permit, 100)
+    assert breaker.probing
+    assert probe is not None
+    breaker.succeeded(probe)
+    assert breaker.state(100) is CircuitState.CLOSED
+
+
+def test_a_slow_success_of_before_the_pause_does_not_break_a_row_of_failures_after_it() -> None:
+    breaker = CircuitBreaker(POLICY)
+    slow = breaker.admit(0)
+    assert slow is not None
+    opened(breaker)
+    probe = breaker.admit(100)
+    assert probe is not None
+    breaker.succeeded(probe)
+    for failure in range(POLICY.failures):
+        if failure == POLICY.failures - 1:
+            breaker.succeeded(slow)
+        permit = breaker.admit(100)
+        assert permit is not None
+        breaker.failed(permit, 100)
+    assert breaker.state(100) is CircuitState.OPEN
+
+
 class BreakerLife(RuleBasedStateMachine):
     """Any order of calls, ends and waiting."""
 

@@ -82,6 +82,11 @@ def test_a_string_that_was_encoded_twice_counts_as_a_repair() -> None:
     assert read_json('"[\\"a\\"]"') == LlmOutput(["a"], True, 1, 0, ("double_encoding",))
 
 
+def test_an_answer_takes_nothing_from_the_draft_before_it() -> None:
+    answer = '{"action": "update", "targetId": 1, "reason": "a"} No: {"action": "delete", "reason": "b"}'
+    assert read_json(answer, KEYS).value == {"action": "delete", "reason": "b"}
+
+
 def test_bytes_that_are_no_text_are_read_as_far_as_they_go() -> None:
     assert read_json(b'\xff\xfe {"facts": ["caf\xe9"]}', KEYS).value == {"facts": ["caf\ufffd"]}
 
@@ -94,12 +99,13 @@ def test_what_is_nested_too_deep_is_dropped() -> None:
     assert output.dropped > 0
 
 
+short_texts = st.text(max_size=20)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=20,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | short_texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(short_texts, inner, max_size=3),
+    max_leaves=8,
 )
-documents = st.lists(json_values, max_size=4) | st.dictionaries(st.text(), json_values, max_size=4)
+documents = st.lists(json_values, max_size=3) | st.dictionaries(short_texts, json_values, max_size=3)
 signs = st.text(st.sampled_from("{}[]\",:'\\/*#.`<>-+eE0129truefalsnNaI \n\u201c\u201d\u00e9\ud800"), max_size=300)
 
 
@@ -109,7 +115,7 @@ def test_valid_json_comes_out_exactly(value: object, ascii_only: bool, indent: i
     assert output == LlmOutput(value, found=True)
 
 
-@given(st.dictionaries(st.text(), json_values, min_size=1, max_size=4))
+@given(st.dictionaries(short_texts, json_values, min_size=1, max_size=3))
 def test_valid_json_in_a_fence_comes_out_exactly(value: dict[str, object]) -> None:
     value["facts"] = []
     assert read_json(f"Well:\n```json\n{json.dumps(value)}\n```\n", KEYS) == LlmOutput(value, found=True)

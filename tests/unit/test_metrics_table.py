@@ -75,6 +75,12 @@ def test_every_alert_says_what_it_means_and_what_to_do() -> None:
         assert rule["labels"]["severity"] in {"warning", "critical"}
 
 
+def test_every_alert_has_a_section_in_the_runbook_and_every_such_section_an_alert() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
+    explained = [name for heading in headings for name in heading.split(", ") if name.startswith("Signet")]
+    assert explained == [rule["alert"] for rule in alerts()]
+
+
 @given(st.lists(st.integers(0, 20_000_000_000), max_size=50))
 def test_a_histogram_counts_each_duration_once_below_its_bound(durations_ns: list[int]) -> None:
     histogram = Histogram()

@@ -40,7 +40,7 @@ EXTRACTION = template("extractor", "extraction")
 HINTS = template("extractor", "hints")
 DECISION = template("decider", "decision")
 SEMANTIC = template("decider", "semantic_contradiction")
-SUMMARY = template("decider", "summary_card")
+SUMMARY = template("extractor", "summary_card")
 FACT = Fact("Noor moved to Leipzig", "fact", 0.9)
 
 attacks = st.sampled_from(

@@ -87,7 +87,7 @@ def test_a_target_is_read_in_each_spelling(key: str) -> None:
         "0",
         "4",
         "01x",
-        "١",
+        "\u0661",
         "1e0",
         FOREIGN,
         CANDIDATES[0].id[:8],

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import struct
 import subprocess
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
 from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.errors import ConfigError
+from signet_actors.providers import embedded
 from signet_actors.providers.embedded import DIMENSIONS, MAX_TEXT_CHARS, MODEL, EmbeddedEmbedder
+from signet_actors.providers.embedding import Vectors
 from signet_actors.providers.select import make_embedder
 
 TEXTS = [
@@ -61,6 +70,106 @@ def test_no_text_gives_no_rows(embedder: EmbeddedEmbedder) -> None:
 def test_a_very_long_text_is_embedded_by_its_beginning(embedder: EmbeddedEmbedder) -> None:
     long = "word " * MAX_TEXT_CHARS
     assert np.array_equal(embedder.embed_query(long), embedder.embed_query(long[:MAX_TEXT_CHARS]))
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    """The model's own, used on whole texts."""
+    return Tokenizer.from_file(str(embedded._package_folder() / embedded._TOKENIZER))
+
+
+def mean_of_tokens(embedder: EmbeddedEmbedder, tokenizer: Tokenizer, text: str) -> Vectors:
+    """The definition of a text's vector, in double precision."""
+    ids = tokenizer.encode(text[:MAX_TEXT_CHARS], add_special_tokens=False).ids
+    total = embedder._table.view(np.float16)[ids].astype(np.float64).sum(axis=0)
+    return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
+
+
+PIECES = [
+    "a",
+    "Deploy",
+    "deploy.",
+    "caf\u00e9",
+    "\u6570\u636e\u5e93",
+    "\U0001f642",
+    "KA-6",
+    "src/app.py:42",
+    "x" * 70,
+    "\u2581",
+    "<s>",
+]
+ODDITIES = ["</s>", "<unk>", "foo<s>bar", "\u00a0", "\t", "\n", "", "``", "0", "\u0130", "w" * 64, "w" * 65]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES) | st.sampled_from(ODDITIES) | st.text(max_size=12), min_size=1, max_size=20),
+    st.sampled_from([" ", "  ", ""]),
+)
+def test_a_text_has_the_vector_of_its_tokens_however_it_is_put_together(
+    embedder: EmbeddedEmbedder, tokenizer: Tokenizer, pieces: list[str], between: str
+) -> None:
+    text = between.join(pieces)
+    if not text.strip():
+        return
+    found = embedder.embed_query(text)
+    assert np.allclose(found, mean_of_tokens(embedder, tokenizer, text), atol=1e-6)
+    assert np.array_equal(found, embedder.embed_query(text))
+
+
+def numbered(first: int, words: int = 8) -> str:
+    return " ".join(f"word{number}" for number in range(first, first + words))
+
+
+def test_words_are_remembered_within_a_bound_and_forgetting_them_changes_no_bit(
+    embedder: EmbeddedEmbedder,
+) -> None:
+    forgetful = EmbeddedEmbedder(max_words=32)
+    for first in (*range(100), *range(0, 100, 7)):
+        assert np.array_equal(forgetful.embed_query(numbered(first)), embedder.embed_query(numbered(first)))
+        assert len(forgetful._known.rows) <= 32
+
+
+def test_a_word_that_is_used_more_is_remembered_longer() -> None:
+    embedder = EmbeddedEmbedder(max_words=32)
+    for number in range(100):
+        embedder.embed_query(f"the cat word{number}")
+    assert {"the", "cat"} <= set(embedder._known.rows)
+
+
+def test_threads_that_learn_at_once_get_the_same_vectors_as_one(
+    embedder: EmbeddedEmbedder,
+) -> None:
+    shared = EmbeddedEmbedder(max_words=256)
+    texts = [numbered(first) for first in range(400)]
+    expected = embedder.embed(texts)
+
+    def work(order: Sequence[int]) -> bool:
+        return all(np.array_equal(shared.embed_query(texts[at]), expected[at]) for at in order)
+
+    with ThreadPoolExecutor(4) as threads:
+        orders = [range(400), range(399, -1, -1), [*range(0, 400, 2), *range(1, 400, 2)], range(400)]
+        assert all(threads.map(work, orders))
+
+
+def test_the_longest_text_of_short_words_has_room(embedder: EmbeddedEmbedder, tokenizer: Tokenizer) -> None:
+    for shift in (0, 8192):
+        text = " ".join(chr(0x4E00 + (shift + number) % 20_000) for number in range(MAX_TEXT_CHARS // 2))
+        # Thirty thousand tokens add up to more rounding than thirty.
+        assert np.allclose(embedder.embed_query(text), mean_of_tokens(embedder, tokenizer, text), atol=1e-5)
+
+
+def test_weights_with_fewer_words_than_the_tokenizer_are_a_configuration_error(tmp_path: Path) -> None:
+    genuine = embedded._package_folder()
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "tokenizers").mkdir()
+    (tmp_path / embedded._TOKENIZER).write_bytes((genuine / embedded._TOKENIZER).read_bytes())
+    shape = [10, DIMENSIONS]
+    tensor = {"dtype": "F16", "shape": shape, "data_offsets": [0, 2 * 10 * DIMENSIONS]}
+    header = json.dumps({embedded._TENSOR: tensor}).encode()
+    (tmp_path / embedded._WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + bytes(2 * 10 * DIMENSIONS))
+    with pytest.raises(ConfigError, match="words that its weights do not have"):
+        EmbeddedEmbedder(tmp_path)
 
 
 def test_the_vectors_equal_the_packages_own_in_a_process_of_their_own() -> None:

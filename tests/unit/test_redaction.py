@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from signet_actors.domain import text_windows
 from signet_actors.domain.normalization import storage_content
 from signet_actors.errors import ErrorCode, InvalidRequest
-from signet_actors.gateway.redaction import KNOWN_TEXTS, MAX_FINDS, Redactor
+from signet_actors.gateway.redaction import _RULES, KNOWN_TEXTS, MAX_FINDS, Redactor, _called_for, _spans
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALNUM = LOWER + UPPER + DIGITS
@@ -245,6 +245,56 @@ def test_all_secrets_in_one_text_are_found(redactor: Redactor) -> None:
     assert not any(secret in redacted for _, secret in SECRETS)
 
 
+def finds_of_every_rule(text: str) -> set[int]:
+    """The rules that find something, each tried wherever one of its marks occurs, and those called for among them."""
+    folded = text.lower()
+    called = {_RULES.index(rule) for rule in _called_for(text, folded)}
+    finds = set()
+    for at, rule in enumerate(_RULES):
+        haystack = folded if rule.folded else text
+        if any(mark in haystack for mark in rule.marks):
+            finds |= {at} if any(_spans(rule, text, haystack)) else set()
+        else:
+            assert at not in called
+    assert finds <= called
+    return finds
+
+
+@pytest.mark.parametrize(("sentence", "secret"), SECRETS, ids=range(len(SECRETS)))
+def test_no_rule_that_would_find_a_known_secret_is_left_out(sentence: str, secret: str) -> None:
+    for text in (sentence % secret, (sentence % secret).upper(), (sentence % secret).lower()):
+        finds_of_every_rule(text)
+
+
+CLOUD_KEYS = [
+    f"{name}{key}={value}"
+    for name in ("cloudant_", "clou-", "CLOUDANT")
+    for key in ("apikey", "pwd", "pw", "password", "pass", "pa\u017f\u017f", "token", "TO\u212aEN")
+    for value in (made(64, HEX), made(24, LOWER))
+]
+
+
+@pytest.mark.parametrize("text", CLOUD_KEYS)
+def test_a_rule_that_asks_for_the_name_of_a_key_finds_it_under_each_name(text: str) -> None:
+    kinds = {_RULES[at].kind for at in finds_of_every_rule(text)}
+    assert kinds == {"cloudant-key"}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(sorted({mark for rule in _RULES for mark in rule.marks}))
+        | st.sampled_from([secret for _, secret in SECRETS])
+        | st.sampled_from(["key", "pwd", "pass", "token", "_", "-", ".", "=", ":", " ", '"', "\u0130", "\u212a"])
+        | st.text(max_size=10),
+        max_size=12,
+    ),
+    st.sampled_from(["", " ", "="]),
+)
+def test_no_rule_that_would_find_something_is_left_out(pieces: list[str], between: str) -> None:
+    finds_of_every_rule(between.join(pieces))
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_breaks_it(text: str) -> None:
@@ -383,6 +433,18 @@ def test_what_is_cleaned_stays_clean_once_white_space_is_collapsed(
 def test_prose_in_many_lines_is_returned_as_it_came(redactor: Redactor, sentence: str) -> None:
     text = sentence.replace(" ", "  ")
     assert redactor.cleaned(text) == (text, False)
+
+
+TEXTS = [*CLEAN, *(sentence % secret for sentence, secret in SECRETS), "", "  two  blanks ", "a\u00a0b", "\ufeff"]
+
+
+@pytest.mark.parametrize("blank", [" ", "  ", " \n", "\u00a0"])
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_what_is_stored_is_what_was_cleaned_in_storage_form(redactor: Redactor, text: str, blank: str) -> None:
+    text = text.replace(" ", blank)
+    for _ in range(2):
+        clean, found = redactor.cleaned(text)
+        assert redactor.stored(text) == (storage_content(clean), found)
 
 
 def test_a_text_that_was_clean_is_known_and_one_with_a_secret_never_is() -> None:

@@ -28,9 +28,11 @@ def test_the_steps_stand_in_the_mandatory_order() -> None:
         "graph_links",
         "embeddings",
         "tombstones",
+        "pipeline_runs",
         "history",
         "completed_jobs",
         "dead_jobs",
+        "provider_usage",
     ]
 
 

@@ -69,6 +69,17 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     assert epoch_ms(text) is None
 
 
+@pytest.mark.parametrize("end", ["Z", "+00:00"])
+@pytest.mark.parametrize(
+    "day", ["2026-02-28", "2026-02-29", "2024-02-29", "2026-00-10", "2026-04-31", "0000-01-01", "0001-01-01"]
+)
+@pytest.mark.parametrize("hour", ["00:00:00.000", "23:59:59.999", "24:00:00.000", "12:60:00.000", "12:00:60.000"])
+def test_a_time_in_the_stored_form_is_judged_like_every_other(day: str, hour: str, end: str) -> None:
+    other = normalize_timestamp(f"{day} {hour} +00:00")
+    assert normalize_timestamp(f"{day}T{hour}{end}") == other
+    assert other in {None, f"{day}T{hour}Z"}
+
+
 @given(st.text())
 def test_no_text_breaks_it(text: str) -> None:
     stored = normalize_timestamp(text)

@@ -89,6 +89,18 @@ def flags_of(switches: PipelineSwitches) -> PipelineFlags:
     )
 
 
+def held_to(flags: PipelineFlags, mode: PipelineMode) -> PipelineFlags:
+    """``flags``, made stricter where ``mode``, under which a run began, was stricter; never more permissive."""
+    return PipelineFlags(
+        enabled=flags.enabled and mode is not PipelineMode.OFF,
+        shadow_mode=flags.shadow_mode or mode is PipelineMode.SHADOW,
+        mutations_frozen=flags.mutations_frozen or mode is PipelineMode.FROZEN,
+        allow_update_delete=flags.allow_update_delete and mode is not PipelineMode.CONTROLLED_WRITE,
+        autonomous_enabled=flags.autonomous_enabled,
+        autonomous_frozen=flags.autonomous_frozen,
+    )
+
+
 class Outcome(StrEnum):
     """What became of a proposal. The first eight come from ``gate``, the last three from a person."""
 

@@ -63,8 +63,8 @@ def read_json(answer: str | bytes, keys: tuple[str, ...] = ()) -> LlmOutput:
     """The object or array that ``answer`` means, out of thoughts, code fences and prose.
 
     ``keys`` are the members that the wanted object has: of several documents in one answer those that have one are
-    taken, the later one's members where both have them, so that an example or a draft loses against the answer.
-    Objects one after the other without such members are read as one array.
+    taken, and where two have the same, only the later: an example or a draft loses against the answer, and lends it
+    nothing. Objects one after the other without such members are read as one array.
     """
     text = _text_of(answer)
     best = _NOTHING
@@ -216,10 +216,14 @@ def _chosen(found: list[_Found], keys: tuple[str, ...]) -> LlmOutput:
     wanted = [document for document in found if _has(document.value, keys)]
     if wanted:
         merged: dict[Any, object] = {}
+        parts: list[_Found] = []
         for document in wanted:
             if isinstance(document.value, dict):
+                if any(key in merged and key in document.value for key in keys):
+                    merged, parts = {}, []
                 merged.update(document.value)
-        return _output(merged, wanted)
+                parts.append(document)
+        return _output(merged, parts)
     arrays = [d for d in found if isinstance(d.value, list) and any(isinstance(i, dict | str) for i in d.value)]
     if arrays:
         return _output(arrays[-1].value, arrays[-1:])

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Seqs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 RRF_K = 60
 
@@ -59,3 +61,21 @@ def keyword_score(bm25: Floats) -> Floats:
     """``|s| / (1 + |s|)``: monotone in the strength of the match, in [0, 1). Source: decisions.md 6."""
     strength = np.abs(bm25)
     return strength / (1.0 + strength)
+
+
+def stronger(first: Seqs, first_strength: Floats, second: Seqs, second_strength: Floats) -> tuple[Seqs, Floats, Bools]:
+    """Every row of either leg once, with the greater of its strengths, never their sum; best first.
+
+    ``first`` and ``second``: row numbers, each at most once; their strengths: same shapes, > 0. The last array says
+    which rows only the second leg knows. Source: memory-pipeline.txt "Prospective Indexing (Hints)".
+    """
+    seqs = np.concatenate((first, second))
+    strength = np.concatenate((first_strength, second_strength))
+    from_second = np.arange(len(seqs)) >= len(first)
+    # By row, the stronger of a row's two before the other; so the first of each row is the one that counts.
+    order = np.lexsort((from_second, -strength, seqs))
+    counts = np.ones(len(order), np.bool_)
+    counts[1:] = seqs[order][1:] != seqs[order][:-1]
+    kept = order[counts]
+    kept = kept[np.argsort(-strength[kept], kind="stable")]
+    return seqs[kept], strength[kept], ~np.isin(seqs[kept], first)

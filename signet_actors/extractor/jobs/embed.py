@@ -1,17 +1,55 @@
-"""``embed``: a memory without a vector of the configured model gets one.
+"""``embed``: a memory without a vector of the configured model gets one; several at a time in one call.
 
-Source: memory-pipeline.txt "Embedding Tracker"; decisions.md 5 and 23.
+Whoever needs a vector while a call is out waits for the next call, which takes all that wait. What fails together is
+tried one by one, so that one text that a server cannot stomach spoils no other. While the server is away no job is
+taken, for longer each time.
+
+Source: memory-pipeline.txt "Embedding Tracker"; decisions.md 5, 14 and 23.
+Departs: texts are embedded in batches and not one at a time, and there is no poll: jobs come by event.
 """
 
 from __future__ import annotations
 
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
+from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.extractor.lane import JobRun, Pause
 from signet_actors.extractor.workshop import Workshop
+from signet_actors.protocol.extractor import TrackerState
 from signet_actors.protocol.pipeline import StoreVector
+from signet_actors.runtime.clock import iso
 
-_SLOTS = 4
+if TYPE_CHECKING:
+    from signet_actors.providers.embedding import Embedder, Vectors
+
+FIRST_PAUSE_MS: Final = 1_000
+LONGEST_PAUSE_MS: Final = 60_000
+_BATCHES_AT_HAND: Final = 2
+"""While one batch is out, the next one gathers."""
+_NOT_THE_TEXTS: Final = frozenset(
+    {
+        ProviderErrorKind.UNAVAILABLE,
+        ProviderErrorKind.TIMEOUT,
+        ProviderErrorKind.RATE_LIMITED,
+        ProviderErrorKind.OVER_BUDGET,
+    }
+)
+
+
+class Embedded(NamedTuple):
+    """A vector as it is stored: raw little-endian float32, and whose it is."""
+
+    model: str
+    dimensions: int
+    raw: bytes
+
+
+class _Waiting(NamedTuple):
+    text: str
+    vector: asyncio.Future[Embedded]
 
 
 class Embed:
@@ -21,30 +59,122 @@ class Embed:
 
     def __init__(self, shop: Workshop) -> None:
         self._shop = shop
+        self._waiting: list[_Waiting] = []
+        self._calling: asyncio.Task[None] | None = None
+        self._pause_ms = 0
+        self._away_until_ns = 0
+        self._away_because = ""
+        self._processed = 0
+        self._failed = 0
+        self._skipped_cycles = 0
+        self._last_cycle_at: str | None = None
 
     def slots(self, config: Config) -> int:
-        return min(_SLOTS, config.memory.pipeline_v2.embedding_tracker.batch_size)
+        return _BATCHES_AT_HAND * config.memory.pipeline_v2.embedding_tracker.batch_size
 
     def limit(self) -> int:
-        return _SLOTS
+        """One job at a time while it is tried whether the server is back."""
+        return 1 if self._pause_ms else self.slots(self._shop.actor.config)
 
     def pause(self, config: Config) -> Pause | None:
         if not config.memory.pipeline_v2.embedding_tracker.enabled:
             return Pause("memory.pipelineV2.embeddingTracker.enabled is false")
         if config.embedding.provider == "none":
             return Pause("embedding.provider is none")
+        left_ns = self._away_until_ns - self._shop.actor.clock.monotonic_ns()
+        if left_ns > 0:
+            return Pause(self._away_because, -(-left_ns // 1_000_000))
         return None
 
     def healthy_since(self, moment_ns: int) -> bool:
         return self._shop.embedded_since(moment_ns)
 
+    def reconfigured(self) -> None:
+        """Another provider may be asked at once."""
+        self._pause_ms = self._away_until_ns = 0
+
+    def tracker(self) -> TrackerState:
+        """How far it is; a cycle is a call, a skipped one a pause because the provider was away."""
+        return TrackerState(
+            running=self.pause(self._shop.actor.config) is None,
+            processed=self._processed,
+            failed=self._failed,
+            skipped_cycles=self._skipped_cycles,
+            last_cycle_at=self._last_cycle_at,
+        )
+
     async def work(self, run: JobRun) -> None:
         subject = run.subject
-        embedded = await self._shop.embed([subject.content])
-        if embedded is None:
-            return
-        embedder, vectors = embedded
+        vector = await self._vector(subject.content)
         await run.report(
-            StoreVector(run.job.id, run.job.lease_id, subject.content_hash, embedder.model, embedder.dimensions),
-            [vectors[0].astype("<f4").tobytes()],
+            StoreVector(run.job.id, run.job.lease_id, subject.content_hash, vector.model, vector.dimensions),
+            [vector.raw],
         )
+        self._processed += 1
+
+    async def _vector(self, text: str) -> Embedded:
+        waiting = _Waiting(text, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._calling is None or self._calling.done():
+            self._calling = self._shop.actor.spawn(self._call())
+        return await waiting.vector
+
+    async def _call(self) -> None:
+        """Nobody waits any more."""
+        try:
+            while self._waiting:
+                size = self._shop.pipeline.embedding_tracker.batch_size
+                batch, self._waiting = self._waiting[:size], self._waiting[size:]
+                await self._embed(batch)
+        finally:
+            for left in self._waiting:
+                left.vector.cancel()
+            self._waiting = []
+
+    async def _embed(self, batch: list[_Waiting]) -> None:
+        """Each of the batch has its vector, or knows why not."""
+        batch = [waiting for waiting in batch if not waiting.vector.done()]
+        if not batch:
+            return
+        try:
+            embedded = await self._shop.embed([waiting.text for waiting in batch])
+            if embedded is None:
+                raise ProviderError(ProviderErrorKind.UNAVAILABLE, "embedding.provider is none")
+        except ProviderError as error:
+            if len(batch) > 1 and error.kind not in _NOT_THE_TEXTS:
+                for waiting in batch:
+                    await self._embed([waiting])
+                return
+            self._fail(batch, error)
+            if not self._shop.embedded_since(self._shop.actor.clock.monotonic_ns() - FIRST_PAUSE_MS * 1_000_000):
+                self._step_back(error)
+        except asyncio.CancelledError:
+            for waiting in batch:
+                waiting.vector.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - whoever waits is told; none may wait for ever
+            self._fail(batch, error)
+        else:
+            self._deliver(batch, *embedded)
+        self._last_cycle_at = iso(self._shop.actor.clock.wall_ms())
+
+    def _deliver(self, batch: list[_Waiting], embedder: Embedder, vectors: Vectors) -> None:
+        self._pause_ms = 0
+        for waiting, vector in zip(batch, vectors, strict=True):
+            if not waiting.vector.done():
+                raw = vector.astype("<f4").tobytes()
+                waiting.vector.set_result(Embedded(embedder.model, embedder.dimensions, raw))
+
+    def _fail(self, batch: list[_Waiting], error: Exception) -> None:
+        self._failed += len(batch)
+        for waiting in batch:
+            if not waiting.vector.done():
+                waiting.vector.set_exception(error)
+
+    def _step_back(self, error: SignetError) -> None:
+        """No job is taken for a while, twice as long as the last time."""
+        self._pause_ms = min(LONGEST_PAUSE_MS, max(FIRST_PAUSE_MS, 2 * self._pause_ms))
+        wait_ms = max(self._pause_ms, error.retry_after_ms or 0)
+        self._away_until_ns = self._shop.actor.clock.monotonic_ns() + wait_ms * 1_000_000
+        self._away_because = error.detail
+        self._skipped_cycles += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -22,3 +23,8 @@ def extraction_prompt(content: str, rng: random.Random) -> str:
 def hints_prompt(content: str, max_count: int, rng: random.Random) -> str:
     """The question for the questions that ``content`` answers."""
     return prompts.hints_prompt(_template("hints"), prompts.mark(rng.getrandbits(128)), content, max_count)
+
+
+def summary_prompt(query: str, results: Sequence[str], rng: random.Random) -> str:
+    """The question for a summary of what a recall found, best first."""
+    return prompts.summary_prompt(_template("summary_card"), prompts.mark(rng.getrandbits(128)), query, results)

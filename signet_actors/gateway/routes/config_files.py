@@ -18,7 +18,6 @@ import tempfile
 import threading
 from pathlib import Path
 
-from signet_actors.config.load import load_config
 from signet_actors.config.schema import CONFIG_FILE_NAME
 from signet_actors.config.workspace import IDENTITY_FILE_NAMES, Workspace
 from signet_actors.domain.permissions import Permission
@@ -152,6 +151,8 @@ def _go_on(abandoned: threading.Event) -> None:
 
 def _checked(workspace: Path, data: bytes) -> list[str]:
     """The daemon could start with this configuration; else ``InvalidRequest`` with every problem."""
+    from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway is born without a YAML parser
+
     scratch_parent = Workspace(workspace).daemon_dir
     scratch_parent.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="config-check-", dir=scratch_parent) as scratch:

@@ -13,11 +13,14 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
+from signet_actors.domain.jobs import EMBED
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import SignetError
 from signet_actors.gateway.fields import Fields, read_scope_of
+from signet_actors.gateway.glance import ASK_MS, ask_extractor, glance
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.protocol.extractor import TrackerState
 from signet_actors.protocol.http.embeddings import (
     EmbeddingCheck,
     EmbeddingHealthReply,
@@ -27,6 +30,7 @@ from signet_actors.protocol.http.embeddings import (
     ExportedEmbedding,
     Tracker,
 )
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.searcher import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder
 from signet_actors.runtime.clock import iso
@@ -106,7 +110,7 @@ async def embedding_status(call: Call) -> Reply:
     """Whether the provider answers, measured at most every 30 seconds."""
     state = call.state
     embedder = state.embedder
-    probe = await _probed(state)
+    probe, tracker = await asyncio.gather(_probed(state), _tracker(call))
     return Reply(
         EmbeddingStatusReply(
             provider="none" if embedder is None else embedder.provider,
@@ -115,10 +119,31 @@ async def embedding_status(call: Call) -> Reply:
             dimensions=None if embedder is None else embedder.dimensions,
             base_url=None if embedder is None else embedder.endpoint,
             checked_at=iso(probe.at_ms),
-            tracker=Tracker(),
+            tracker=tracker,
             error=UNSET if probe.error is None else probe.error,
         )
     )
+
+
+async def _tracker(call: Call) -> Tracker:
+    """What the extractor and the queue say; zeros for what nobody says in time."""
+    extractor, queue = await asyncio.gather(ask_extractor(call, []), glance("searcher", _queue(call), []))
+    said = TrackerState() if extractor is None else extractor.tracker
+    waiting = [] if queue is None else [kind for kind in queue.queues if kind.kind == EMBED]
+    return Tracker(
+        running=said.running,
+        processed=said.processed,
+        failed=said.failed,
+        skipped_cycles=said.skipped_cycles,
+        last_cycle_at=said.last_cycle_at,
+        queue_depth=sum(kind.pending + kind.leased for kind in waiting),
+    )
+
+
+async def _queue(call: Call) -> PipelineStatus:
+    now = iso(call.state.clock.wall_ms())
+    answer, _ = await call.state.bus.ask_searcher(GetPipelineStatus(now), trace_id=call.trace_id, timeout_ms=ASK_MS)
+    return answer
 
 
 async def _probed(state: GatewayState) -> _Probe:

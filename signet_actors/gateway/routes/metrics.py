@@ -26,6 +26,7 @@ async def metrics(call: Call) -> Reply:
         _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.metrics"))
     text: bytes = _loaded[0].exposition(state)
     state.store.refresh(state.bus, state.clock, call.trace_id)
+    state.pipeline.refresh(state.bus, state.clock, call.trace_id)
     return Reply(text, media_type=MEDIA_TYPE)
 
 

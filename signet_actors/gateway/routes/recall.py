@@ -9,7 +9,7 @@ object is a filter on the captured facet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,9 +18,10 @@ from msgspec import UNSET
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
 from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
-from signet_actors.gateway.query_embedding import query_vector
+from signet_actors.gateway.query_embedding import query_vectors
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, FILTER_PARAMETERS, PROBLEMS
+from signet_actors.gateway.summary_card import beside, summary_card
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.recall import (
     Aggregate,
@@ -113,9 +114,9 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     state = call.state
     clock = state.clock
     started = clock.monotonic_ns()
-    vector = await query_vector(state, wish.query, wish.read, wish.filters.project, trace_id=call.trace_id)
+    vector, former = await query_vectors(state, wish.query, wish.read, wish.filters.project, trace_id=call.trace_id)
     embedded = clock.monotonic_ns()
-    search_config = state.config.search
+    search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
     found, _ = await state.bus.ask_searcher(
         Recall(
             query=wish.query,
@@ -127,21 +128,30 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
             min_score=wish.min_score,
             pool=search_config.pool,
             vector_model=vector.model,
+            former_model=former.model,
             common_words_version=vector.common_words_version,
+            hints=pipeline.hints.enabled,
+            rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
         ),
         trace_id=call.trace_id,
-        frames=() if vector.frame is None else (vector.frame,),
+        frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
+    state.former.heard(former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log)
     if found.common_words is not None:
         state.common_words.learn(wish.read, wish.filters.project, found.common_words)
-    rows = [] if wish.aggregate else found.rows
+    rows: Sequence[RecalledRow] = [] if wish.aggregate else found.rows
+    card = await summary_card(call, wish.query, wish.limit, rows, spent_ms=(answered - started) // 1_000_000)
+    if card is not None:
+        rows = beside(rows, wish.limit)
     _touch(call, rows)
-    cut = state.config.memory.pipeline_v2.guardrails.recall_truncate_chars
-    results = [_result(row, cut) for row in rows]
+    results = [] if card is None else [card]
+    results += [_result(row, pipeline.guardrails.recall_truncate_chars) for row in rows]
     stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
     stages += [Stage(name=timing.name, duration_ms=round(timing.duration_ms, 2)) for timing in found.timings]
     stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
+    if pipeline.reranker.use_extraction_model:
+        stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
     return Reply(
         RecallReply(
             results=results,
@@ -149,7 +159,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
             method=found.method,
             meta=RecallMeta(
                 total_returned=len(results),
-                has_supplementary=False,
+                has_supplementary=card is not None,
                 no_hits=not results,
                 timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
                 dedupe=Dedupe(),
@@ -160,7 +170,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     )
 
 
-def _touch(call: Call, rows: list[RecalledRow]) -> None:
+def _touch(call: Call, rows: Sequence[RecalledRow]) -> None:
     config = call.state.config
     ids = tuple(row.id for row in rows[: config.gateway.touch_limit])
     if ids and not config.memory.pipeline_v2.mutations_frozen:

@@ -110,7 +110,7 @@ def _new_memory(
     if metadata is not None and not isinstance(metadata, dict):
         raise InvalidRequest("metadata must be an object", field="metadata")
     # An importer's metadata object is asked last, and in both spellings like everything else.
-    provenance = Fields(body, metadata or {})
+    provenance = Fields(body, metadata) if metadata else fields
     importance = fields.importance("importance")
     if importance is None:
         importance = CRITICAL_IMPORTANCE if text.pinned else DEFAULT_IMPORTANCE

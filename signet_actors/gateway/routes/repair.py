@@ -1,10 +1,12 @@
-"""Repairs on demand. Source: wire.md 1.5; memory-pipeline.txt "Retention Worker"."""
+"""Repairs on demand. Source: wire.md 1.5; memory-pipeline.txt "Retention Worker"; architecture.txt "Repair Actions"."""
 
 from __future__ import annotations
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.routes.pipeline import CHANGE_PROBLEMS, requeue_jobs
+from signet_actors.protocol.http.pipeline import RequeueRequest
 from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
 from signet_actors.protocol.retention import SweepNow, Swept
 
@@ -17,6 +19,26 @@ async def retention_sweep(call: Call) -> Reply:
         raise InvalidRequest("confirmClock must be a boolean", field="confirmClock")
     swept = await call.state.bus.ask_retention(SweepNow(confirm_clock=confirm), trace_id=call.trace_id)
     return Reply(_result(swept))
+
+
+async def requeue_dead(call: Call) -> Reply:
+    """The same as ``/api/pipeline/requeue``, answered as a repair."""
+    done = await requeue_jobs(call)
+    count = len(done.requeued)
+    message = f"Requeued {count} dead job{'' if count == 1 else 's'}"
+    if done.refused:
+        message += f"; {len(done.refused)} not: {', '.join(sorted({one.reason for one in done.refused}))}"
+    if done.more:
+        message += "; more are dead"
+    return Reply(
+        RepairReply(
+            action="requeueDeadJobs",
+            success=True,
+            affected=count,
+            message=message,
+            steps=[RepairStep(step="requeue", count=count, more=done.more)],
+        )
+    )
 
 
 def _result(swept: Swept) -> RepairReply:
@@ -51,5 +73,18 @@ ROUTES: tuple[Route, ...] = (
         limit="admin",
         mutates=True,
         description="Runs one sweep of the retention steps in their order, instead of waiting for the next interval.",
+    ),
+    Route(
+        "POST",
+        "/api/repair/requeue-dead",
+        requeue_dead,
+        Permission.ADMIN,
+        "Revive dead jobs",
+        "repair",
+        body=RequeueRequest,
+        replies={200: RepairReply, **CHANGE_PROBLEMS},
+        limit="admin",
+        writes=True,
+        description="As `/api/pipeline/requeue`.",
     ),
 )

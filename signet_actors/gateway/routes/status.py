@@ -6,8 +6,7 @@ Source: wire.md 1.0 "/api/status", "/api/features"; decisions.md 14, 15.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
 
 import msgspec
 
@@ -16,10 +15,10 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
-from signet_actors.errors import SignetError
+from signet_actors.gateway.glance import ASK_MS, ask_extractor, glance
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
+from signet_actors.protocol.extractor import ExtractorStatus
 from signet_actors.protocol.http.health import (
     ActorReport,
     EmbeddingReport,
@@ -32,14 +31,12 @@ from signet_actors.protocol.http.health import (
     StoreReport,
     WriterReport,
 )
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
 from signet_actors.runtime.clock import iso
 from signet_actors.runtime.logs import log_path
-
-ASK_MS = 1000
-T = TypeVar("T")
 
 
 async def status(call: Call) -> Reply:
@@ -48,13 +45,14 @@ async def status(call: Call) -> Reply:
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
-        _ask("searcher", _ask_store(call), notes),
-        _ask("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
-        _ask(
+        glance("searcher", _ask_store(call), notes),
+        glance("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
+        glance(
             "retention", state.bus.ask_retention(GetRetentionStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes
         ),
         ask_extractor(call, notes),
     )
+    waiting = await _waiting(call, stats, extractor, notes)
     children = tree.children
     found = state.readiness()
     config = state.config
@@ -83,7 +81,7 @@ async def status(call: Call) -> Reply:
             retention=_retention(retention),
             jobs=stats.jobs if stats else None,
             oldest_pending_job=stats.oldest_pending_job if stats else None,
-            waiting=waiting_words(stats.jobs, config, extractor) if stats else [],
+            waiting=waiting,
             notes=notes,
             embedding=_embedding(call),
             mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
@@ -117,39 +115,48 @@ async def _ask_store(call: Call) -> StoreStats:
     return answer
 
 
-async def _ask(whom: str, question: Awaitable[T], notes: list[str]) -> T | None:
-    try:
-        async with asyncio.timeout(ASK_MS * 1.5 / 1000):
-            return await question
-    except SignetError as error:
-        notes.append(f"{whom}: {error.detail}")
-    except TimeoutError:
-        notes.append(f"{whom}: no answer within {ASK_MS} ms")
-    return None
+async def _waiting(
+    call: Call, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
+) -> list[str]:
+    """Why jobs wait, in words. Which kinds they are of is asked only when a kind is not worked on."""
+    pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
+    if any(pending.values()) and extractor is not None and any(lane.paused_because for lane in extractor.lanes):
+        told = await glance("searcher", ask_queues(call), notes)
+        pending = {} if told is None else {queue.kind: queue.pending for queue in told.queues}
+    return waiting_words(pending, call.state.config, extractor)
 
 
-async def ask_extractor(call: Call, notes: list[str]) -> ExtractorStatus | None:
-    """What the extractor says of its jobs and its model; None where it says nothing, or there is none to ask."""
-    if not any(child.role == "extractor" for child in call.state.bus.tree.children):
-        return None
-    question = call.state.bus.ask_extractor(GetExtractorStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS)
-    return await _ask("extractor", question, notes)
+async def ask_queues(call: Call) -> PipelineStatus:
+    """What a searcher counts of the pipeline; raises like ``ask_searcher``."""
+    question = GetPipelineStatus(now=iso(call.state.clock.wall_ms()))
+    answer, _ = await call.state.bus.ask_searcher(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
+    return answer
 
 
-def waiting_words(jobs: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
-    """Why pending jobs wait, in words; nothing when none does. Source: decisions.md 14."""
-    pending = jobs.get("pending", 0)
-    if not pending:
-        return []
-    count = "1 job waits" if pending == 1 else f"{pending} jobs wait"
-    if not config.memory.pipeline_v2.enabled:
-        return [f"{count}: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"]
+def waiting_words(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
+    """Why pending jobs (by kind) wait, in words; nothing where none does, or they only wait for their turn.
+
+    Source: decisions.md 14.
+    """
     if extractor is None:
-        return [f"{count}: the extractor does not answer; memories stay searchable"]
-    paused = [f"{lane.kind}: {lane.paused_because}" for lane in extractor.lanes if lane.paused_because]
+        count = sum(pending.values())
+        if not count:
+            return []
+        if not config.memory.pipeline_v2.enabled:
+            why = "the pipeline is switched off (memory.pipelineV2.enabled)"
+        else:
+            why = "the extractor does not answer"
+        return [f"{_jobs_wait(count)}: {why}; memories stay searchable"]
+    paused = [lane for lane in extractor.lanes if lane.paused_because and pending.get(lane.kind)]
     if not paused:
         return []
-    return [f"{count}; no attempt is spent, and memories are searchable without. {'; '.join(paused)}"]
+    reasons = "; ".join(f"{lane.kind}: {lane.paused_because}" for lane in paused)
+    count = sum(pending[lane.kind] for lane in paused)
+    return [f"{_jobs_wait(count)}; no attempt is spent, and memories are searchable without. {reasons}"]
+
+
+def _jobs_wait(count: int) -> str:
+    return "1 job waits" if count == 1 else f"{count} jobs wait"
 
 
 def _actor(child: ChildState) -> ActorReport:

@@ -276,9 +276,9 @@ class _ShortTextsOfABatch(ShortTexts):
         """A content in storage form, without secrets."""
         if self._redactor is None:
             return storage_content(raw)
-        clean, found = self._redactor.cleaned(raw)
+        content, found = self._redactor.stored(raw)
         self.redacted |= found
-        return storage_content(clean)
+        return content
 
 
 def _embedded(

@@ -39,7 +39,10 @@ class EmbeddingsReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Tracker(msgspec.Struct, frozen=True, rename="camel"):
-    """The background re-embedder; all zero where none runs (an embedded model embeds with each write)."""
+    """The making of missing and stale vectors, since the extractor's life began; zeros where it does not answer.
+
+    ``queue_depth`` memories wait for a vector; a skipped cycle is a pause because the provider was away.
+    """
 
     running: bool = False
     processed: int = 0

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.schema import ExtractionConfig
-from signet_actors.domain.providers import NO_PROVIDER, ModelState, Selection
+from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, ModelState, Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.daily_budget import DailyBudget
 from signet_actors.providers.llm.guarded import GuardedProvider
@@ -52,6 +52,7 @@ class ChosenProvider:
         self._changed = changed
         self._guarded: GuardedProvider | None = None
         self._budget: DailyBudget | None = None
+        self._limits: DailyLimits | None = None
         self._retired: list[GuardedProvider] = []
         self._selection = Selection(
             configured=config.provider,
@@ -128,7 +129,9 @@ class ChosenProvider:
 
     def state(self) -> ModelState:
         """For the status."""
-        return ModelState(self._selection, None if self._guarded is None else self._guarded.report())
+        if self._guarded is None:
+            return ModelState(self._selection, None)
+        return ModelState(self._selection, self._guarded.report(), self._limits)
 
     async def close(self) -> None:
         """No socket and no process of any provider is left."""
@@ -148,7 +151,7 @@ class ChosenProvider:
             provider = selected.provider
             if self._budget is not None:
                 await self._budget.close()
-            limits = daily_limits(config, selected.selection)
+            limits = self._limits = daily_limits(config, selected.selection)
             self._budget = DailyBudget(self._writer, self._clock, provider.name, provider.model, limits)
             self._guarded = GuardedProvider(provider, self._clock, guard_limits(config), self._budget)
         if selected.selection != self._selection:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol
 
 from signet_actors.domain.providers import CircuitState, ProviderReport
-from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker, Permit
 from signet_actors.providers.llm.outcomes import Outcome, OutcomeRing
 from signet_actors.providers.llm.provider import Availability, Generated, LlmProvider, estimated_tokens
@@ -34,13 +34,18 @@ _PROBE_LOOK_MS: Final = 1000
 """While a probe is out, whoever waits for its end looks again after this time."""
 _EXPECTED_ANSWER_TOKENS: Final = 512
 _WAITING_A_PLACE: Final = 32
+UNSETTLED: Final = "unsettled"
+"""Counted beside the kinds of errors: calls whose real tokens nobody took down."""
 
 
 class Budget(Protocol):
     """The day's calls and tokens, kept durably by somebody else."""
 
     async def reserve(self, *, calls: int, tokens: int) -> int | None:
-        """None when so much is left, and now taken; else after how many ms there may be some again."""
+        """None when so much is left, and now taken; else after how many ms there may be some again.
+
+        May raise ``SignetError``, and then no call is made.
+        """
         ...
 
     async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
@@ -173,7 +178,13 @@ class GuardedProvider:
     async def _reserve(self, tokens: int) -> None:
         if self._budget is None:
             return
-        wait_ms = await self._budget.reserve(calls=1, tokens=tokens)
+        try:
+            wait_ms = await self._budget.reserve(calls=1, tokens=tokens)
+        except SignetError as error:
+            # Whoever keeps the count is away: a call that nobody counts could be one too many.
+            raise self._refusal(
+                f"is not called while nobody counts the calls: {error.detail}", retry_after_ms=1000
+            ) from (error)
         if wait_ms is None:
             self._budget_until_ms = 0
             return
@@ -206,12 +217,20 @@ class GuardedProvider:
         finally:
             self._in_flight -= 1
             if self._budget is not None:
-                await self._budget.settle(reserved_tokens=tokens, spent=answer)
+                await self._settle(self._budget, tokens, answer)
         self._ring.record(Outcome.SUCCESS)
         self._tokens_in += answer.tokens_in
         self._tokens_out += answer.tokens_out
         self._cost_microusd += answer.cost_microusd or 0
         return answer
+
+    async def _settle(self, budget: Budget, tokens: int, answer: Generated | None) -> None:
+        """The count is right, or stays at what was reserved; an answer that was paid for is not lost over it."""
+        try:
+            await budget.settle(reserved_tokens=tokens, spent=answer)
+        except SignetError as error:
+            self._errors[UNSETTLED] += 1
+            self._last_error = f"the day's count was not corrected: {error.detail}"
 
     async def _blame(self, permit: Permit, error: ProviderError) -> NoReturn:
         """The failure is on record, and whoever is at fault pays for it."""

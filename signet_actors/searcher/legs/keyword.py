@@ -26,18 +26,19 @@ SCAN_AT_LEAST = 20_000
 """Rows that may always be weighed: below this store size nothing is ever pruned."""
 
 
+NO_ROWS: Seqs = np.zeros(0, np.int64)
+
+
 class KeywordHits(NamedTuple):
     """``seqs`` and ``strengths`` (BM25, > 0), best first; same length. ``named``: hits that may hold an identifier of
-    the query to the letter, because they hold its parts side by side.
+    the query to the letter, because they hold its parts side by side. ``hinted``: hits that only a hint found.
     """
 
     seqs: Seqs
     strengths: npt.NDArray[np.float64]
     named: Seqs
     identifiers: tuple[str, ...]
-
-
-NO_ROWS: Seqs = np.zeros(0, np.int64)
+    hinted: Seqs = NO_ROWS
 
 
 class KeywordLeg:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
-from signet_actors.searcher.legs.sign_codes import Codes, sign_codes, sign_distances
+from signet_actors.searcher.legs.sign_codes import SignCodes
 from signet_actors.searcher.vector_matrix import VectorMatrix
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import nearest, vec_table
@@ -29,13 +29,17 @@ _SCAN_K = 4096
 _READ_AT_MOST = 4096
 """So few admitted rows are compared one by one while the matrix is being built; more are scanned in ``vec0``."""
 _GATHER_BELOW = 0.25
-"""Where fewer of the rows are admitted, theirs alone are picked out of the arrays."""
+"""Where fewer of the rows are admitted, theirs alone are picked out of the matrix."""
 _WHOLE_PRODUCT_BELOW = 16_384
 """Up to so many records the product with all of them is quicker than picking candidates."""
-_LIKELY_LEAST = 1_200
-_LIKELY_PER_HIT = 10
+_LIKELY_LEAST = 200
+_LIKELY_PER_HIT = 6
+_LIKELY_ONE_IN = 500  # of the admitted: the more there are, the more stand between those that are near
+_COARSE_PER_LIKELY = 4
 """How many candidates the signs choose: see ``sign_codes`` for what they then hold."""
-_PLACE_AT_ONCE = 65_536
+_CENTRE_OF = 16_384
+"""So many records say where the vectors' centre is, chosen anew whenever the file has grown fourfold."""
+_AT_ONCE = 16_384
 
 
 class VectorHits(NamedTuple):
@@ -61,11 +65,17 @@ class VectorLeg:
     def _clear(self) -> None:
         self._generation = self.matrix.generation
         self._placed = 0
-        # By memories.seq: where the newest vector stands, its embeddings.seq (-1: none), its signs.
+        # By memories.seq: where the newest vector stands, its embeddings.seq (-1: none).
         self._position: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._recorded: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        self._codes: Codes = np.zeros((-(-self.matrix.dimensions // 64), 0), np.uint64)
+        self._codes: SignCodes | None = None  # once there are so many records that they are of use
+        self._coded = self._centred = 0
         self._current: Mask = np.zeros(0, np.bool_)
+
+    @property
+    def in_use(self) -> bool:
+        """True while the newest vector of some memory is of this model, as far as can be told."""
+        return not self.complete or bool(self._current.any())
 
     def follow(self, view: Snapshot, columns: MemoryColumns, *, max_rows: int = FOLLOW_ROWS) -> None:
         """The matrix shows ``view``, or ``complete`` is False and ``trouble`` says what is wrong with the file.
@@ -94,13 +104,13 @@ class VectorLeg:
         count = int(np.count_nonzero(valid))
         if not count:
             return NO_HITS
-        total, candidates = self.matrix.count, _LIKELY_LEAST + _LIKELY_PER_HIT * pool
-        if total > _WHOLE_PRODUCT_BELOW and count > candidates:
-            rows = self._likely(valid, count, query, candidates)
+        if self._codes is not None:
+            likely = _LIKELY_LEAST + _LIKELY_PER_HIT * pool + count // _LIKELY_ONE_IN
+            rows = self._codes.likely(query, valid, likely, coarse=_COARSE_PER_LIKELY * likely)
             cosines = self._products(rows, query)
         else:
             rows = np.flatnonzero(valid)
-            whole = total <= _WHOLE_PRODUCT_BELOW and count > _GATHER_BELOW * total
+            whole = count > _GATHER_BELOW * self.matrix.count
             cosines = (self.matrix.vectors @ query)[self._position[rows]] if whole else self._products(rows, query)
         if len(rows) > pool:
             best = np.argpartition(-cosines, pool)[:pool]
@@ -111,20 +121,6 @@ class VectorLeg:
     def _products(self, rows: Seqs, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         products: npt.NDArray[np.float32] = self.matrix.vectors[self._position[rows]] @ query
         return products
-
-    def _likely(self, valid: Mask, count: int, query: npt.NDArray[np.float32], wanted: int) -> Seqs:
-        """The ``wanted`` rows of ``valid`` whose signs are most like the query's; the newer ones of equals."""
-        picked = np.flatnonzero(valid) if count < _GATHER_BELOW * len(valid) else None
-        if picked is None:
-            distances = sign_distances(self._codes[:, : len(valid)], query)
-            distances[~valid] = np.iinfo(np.uint16).max
-        else:
-            distances = sign_distances(self._codes[:, picked], query)
-        limit = np.partition(distances, wanted)[wanted]
-        nearer = np.flatnonzero(distances < limit)
-        equal = np.flatnonzero(distances == limit)
-        rows = np.concatenate((nearer, equal[len(equal) - (wanted - len(nearer)) :]))
-        return rows if picked is None else picked[rows]
 
     def cosines(
         self, view: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
@@ -146,7 +142,7 @@ class VectorLeg:
             self._clear()
         self._reserve(columns.size)
         while self._placed < matrix.count:
-            stop = min(matrix.count, self._placed + _PLACE_AT_ONCE)
+            stop = min(matrix.count, self._placed + _AT_ONCE)
             embeddings, memories = matrix.numbers(self._placed, stop)
             # What another searcher saw committed after this snapshot would replace vectors that are current in it.
             stop = self._placed + int(np.searchsorted(embeddings, matrix.newest, side="right"))
@@ -156,9 +152,24 @@ class VectorLeg:
             self._reserve(int(memories.max()) + 1)
             self._position[memories] = np.arange(self._placed, stop)
             self._recorded[memories] = embeddings
-            self._codes[:, memories] = sign_codes(matrix.vectors[self._placed : stop])
             self._placed = stop
+        if self._placed > _WHOLE_PRODUCT_BELOW:
+            self._encode()
         self._current = self._recorded[: columns.size] == columns.embedding_seq[: columns.size]
+
+    def _encode(self) -> None:
+        """The signs of every placed record are known."""
+        matrix, span = self.matrix, _CENTRE_OF
+        while 4 * span <= self._placed:
+            span *= 4
+        if self._codes is None or span != self._centred:
+            # Evenly out of the first so many, so that every searcher of the file has the same.
+            self._codes = SignCodes(matrix.vectors[: span : span // _CENTRE_OF].mean(axis=0))
+            self._centred, self._coded = span, 0
+        while self._coded < self._placed:
+            stop = min(self._placed, self._coded + _AT_ONCE)
+            self._codes.put(matrix.numbers(self._coded, stop)[1], matrix.vectors[self._coded : stop])
+            self._coded = stop
 
     def _reserve(self, size: int) -> None:
         known = len(self._position)
@@ -166,9 +177,8 @@ class VectorLeg:
             return
         capacity = max(size, 1024, known * 3 // 2)
         position, recorded = np.zeros(capacity, np.int32), np.full(capacity, -1, np.int64)
-        codes = np.zeros((len(self._codes), capacity), np.uint64)
-        position[:known], recorded[:known], codes[:, :known] = self._position, self._recorded, self._codes
-        self._position, self._recorded, self._codes = position, recorded, codes
+        position[:known], recorded[:known] = self._position, self._recorded
+        self._position, self._recorded = position, recorded
 
     def _scan(
         self, view: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, pool: int

@@ -39,12 +39,9 @@ _RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
 _FLAGS = ("syntactic_contradiction", "semantic_contradiction")
 _counts = msgspec.json.Decoder(dict[str, int])
 
-# Each literal state lets the planner see that a partial index fits; the last two columns of a row are times.
+# Each literal state lets the planner see that a partial index fits; the last column is the state's time of note.
 _QUEUES = (
-    (
-        "pending",
-        "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'pending' AND available_at IS NULL GROUP BY 1",
-    ),
+    ("pending", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'pending' GROUP BY 1"),
     (
         "delayed",
         (
@@ -58,10 +55,7 @@ _QUEUES = (
 )
 _OLDEST_PENDING = """
     SELECT j.job_type, j.created_at FROM memory_jobs j JOIN
-        (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' AND available_at IS NULL GROUP BY job_type
-         UNION ALL
-         SELECT min(seq) FROM memory_jobs WHERE status = 'pending' AND available_at IS NOT NULL GROUP BY job_type) o
-    ON o.seq = j.seq
+        (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' GROUP BY job_type) o ON o.seq = j.seq
 """
 
 
@@ -150,13 +144,8 @@ def _queues(view: Snapshot) -> list[KindQueue]:
             if state in times:
                 figures[kind][times[state]] = time
     for kind, created_at in view.rows(_OLDEST_PENDING):
-        known = figures[kind].get("oldest_pending_at")
-        figures[kind]["oldest_pending_at"] = created_at if known is None else min(known, created_at)
-    queues = []
-    for kind, found in sorted(figures.items()):
-        found["pending"] = found.get("pending", 0) + found.get("delayed", 0)
-        queues.append(KindQueue(kind, **found))
-    return queues
+        figures[kind]["oldest_pending_at"] = created_at
+    return [KindQueue(kind, **found) for kind, found in sorted(figures.items())]
 
 
 def _targets(view: Snapshot, read: ReadScope, ids: list[str]) -> dict[str, tuple[str, int]]:

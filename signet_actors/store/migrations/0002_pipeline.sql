@@ -13,11 +13,10 @@ ALTER TABLE memory_jobs ADD COLUMN leased_hash TEXT;
 -- Only a job that waits has a time before which it may not run.
 UPDATE memory_jobs SET available_at = NULL WHERE available_at IS NOT NULL AND status <> 'pending';
 
--- Jobs that wait for their time stand in an index of their own, so that a lease never reads past thousands of them.
+-- Jobs that may run at once (NULL, by seq) stand before those that wait for their time, so that a lease never reads
+-- past thousands of these.
 DROP INDEX idx_memory_jobs_pending;
-CREATE INDEX idx_memory_jobs_fresh ON memory_jobs (job_type, seq) WHERE status = 'pending' AND available_at IS NULL;
-CREATE INDEX idx_memory_jobs_delayed ON memory_jobs (job_type, available_at)
-    WHERE status = 'pending' AND available_at IS NOT NULL;
+CREATE INDEX idx_memory_jobs_pending ON memory_jobs (job_type, available_at) WHERE status = 'pending';
 DROP INDEX idx_memory_jobs_completed;
 CREATE INDEX idx_memory_jobs_completed ON memory_jobs (completed_at, job_type) WHERE status = 'completed';
 DROP INDEX idx_memory_jobs_dead;

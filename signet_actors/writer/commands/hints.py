@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.domain.jobs import PROSPECTIVE_INDEX
 from signet_actors.domain.normalization import storage_content
 from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
@@ -25,6 +26,7 @@ def store(session: Session, command: StoreHints) -> HintsStored:
     Raises ``lease_lost``.
     """
     job = leases.held(session, command.job_id, command.lease_id)
+    leases.expect(job, PROSPECTIVE_INDEX)
     row = session.tx.one(
         "SELECT seq FROM memories WHERE id = ? AND is_deleted = 0 AND content_hash = ?",
         (job.memory_id, job.leased_hash),

@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
     metadata: Mapping[str, object]
 
 
-_TEXTS = "'$.factContent', '$.decisionReason', '$.before', '$.after'"
+_TEXTS = "'$.factContent', '$.decisionReason'"
 """Where an event's metadata may repeat what a memory says."""
 
 
@@ -94,9 +94,8 @@ def erase_content(session: Session, memory_id: str) -> None:
     # What a model said of it may stand in the trail of the memory that it was said of.
     session.tx.execute(
         f"UPDATE memory_history SET metadata = json_remove(metadata, {_TEXTS})"
-        " WHERE job_id IS NOT NULL AND (job_id, id)"
-        " IN (SELECT job_id, history_id FROM memory_proposals WHERE memory_id = :id"
-        "     UNION SELECT job_id, history_id FROM memory_proposals WHERE target_id = :id"
-        "     UNION SELECT job_id, history_id FROM memory_proposals WHERE result_memory_id = :id)",
+        " WHERE seq IN (SELECT h.seq FROM memory_proposals p JOIN memory_history h"
+        " ON h.job_id = p.job_id AND h.id = p.history_id"
+        " WHERE p.memory_id = :id OR p.target_id = :id OR p.result_memory_id = :id)",
         {"id": memory_id},
     )

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from signet_actors.config.embedding_models import configured_space, space_name
 from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import (
     EMBED,
@@ -90,6 +91,9 @@ def enqueue(session: Session, kind: str, memory_id: str) -> bool:
     return waiting is None
 
 
+Space = tuple[str, int]
+
+
 class _Subject(NamedTuple):
     """What a memory's row says about the jobs that it should have."""
 
@@ -98,17 +102,26 @@ class _Subject(NamedTuple):
     content_hash: str
     source_type: str | None
     extraction_status: str
-    embedding_seq: int | None
+    embedded_model: str | None
+    embedded_dimensions: int | None
+    embedded_hash: str | None
+
+    def embedded_in(self, space: Space | None) -> bool:
+        """It has the vector of its present content by that model, at that width."""
+        return (self.embedded_model, self.embedded_dimensions) == space and self.embedded_hash == self.content_hash
 
 
-_SUBJECT = ", ".join(f"m.{name}" for name in _Subject._fields)
+_SUBJECT = (
+    "m.seq, m.id, m.content_hash, m.source_type, m.extraction_status, e.model, e.dimensions, e.content_hash"
+    " FROM memories m LEFT JOIN embeddings e ON e.seq = m.embedding_seq"
+)
 
 
 def follow(session: Session, kind: str, memory_id: str | None, handed_out_hash: str | None, state: JobState) -> None:
     """A job of the memory has ended (or waits again): its row says so, and a newer content has a job of its own."""
     if kind not in _OF_MEMORIES or memory_id is None:
         return
-    row = session.tx.one(f"SELECT {_SUBJECT} FROM memories m WHERE m.id = ? AND m.is_deleted = 0", (memory_id,))
+    row = session.tx.one(f"SELECT {_SUBJECT} WHERE m.id = ? AND m.is_deleted = 0", (memory_id,))
     if row is None:
         return
     subject = _Subject(*row)
@@ -127,7 +140,7 @@ def follow(session: Session, kind: str, memory_id: str | None, handed_out_hash: 
 
 def recovered(session: Session, memory_id: str) -> None:
     """A memory that came back has the jobs that it missed as a tombstone; its hints went with it and come anew."""
-    (row,) = session.tx.rows(f"SELECT {_SUBJECT} FROM memories m WHERE m.id = ?", (memory_id,))
+    (row,) = session.tx.rows(f"SELECT {_SUBJECT} WHERE m.id = ?", (memory_id,))
     subject = _Subject(*row)
     for kind in _wanted_by(session, subject):
         if kind != EXTRACT or subject.extraction_status == "pending":
@@ -135,9 +148,8 @@ def recovered(session: Session, memory_id: str) -> None:
 
 
 def _wanted_by(session: Session, subject: _Subject) -> tuple[str, ...]:
-    return wanted_kinds(
-        session.config, derived=subject.source_type == DERIVED, embedded=subject.embedding_seq is not None
-    )
+    embedded = subject.embedded_in(configured_space(session.config.embedding))
+    return wanted_kinds(session.config, derived=subject.source_type == DERIVED, embedded=embedded)
 
 
 def reap(session: Session, command: ReapLeases) -> LeasesReaped:
@@ -188,7 +200,7 @@ def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
     else:
         rows = session.tx.rows(
             f"SELECT {columns} FROM memory_jobs WHERE status = 'dead' AND requeues = 0"
-            " AND (? OR job_type IN (SELECT value FROM json_each(?))) ORDER BY seq LIMIT ?",
+            " AND (? OR job_type IN (SELECT value FROM json_each(?))) ORDER BY failed_at, job_type LIMIT ?",
             (not command.kinds, _json(command.kinds), limit + 1),
         )
     answer = JobsRequeued([], [], more=len(rows) > limit)
@@ -225,32 +237,38 @@ def _refusal(session: Session, kind: str, memory_id: str | None, status: str) ->
 def reconcile(session: Session, command: ReconcileJobs) -> JobsReconciled:
     """Of the memories behind ``after``, each that should have a job and has none has one.
 
-    That is one whose extraction is pending, and one without a vector where vectors are made, unless the job for this
-    very content has ended already: a dead one is left to a person. A memory that was stored while the pipeline was off
-    is not extracted by surprise.
+    That is one whose extraction is pending, and one without a vector of its present content by the configured model,
+    where vectors are made; unless the job for this very content (and model) has ended already: a dead one is left to a
+    person. A memory that was stored while the pipeline was off is not extracted by surprise. A vector of a former model
+    stays, and is searched, until the new one takes its place.
     """
     rows = session.tx.rows(
-        f"SELECT {_SUBJECT} FROM memories m WHERE m.seq > ? AND m.is_deleted = 0 ORDER BY m.seq LIMIT ?",
+        f"SELECT {_SUBJECT} WHERE m.seq > ? AND m.is_deleted = 0 ORDER BY m.seq LIMIT ?",
         (command.after, command.limit),
     )
-    enqueued = 0
+    enqueued, space = 0, configured_space(session.config.embedding)
     for subject in map(_Subject._make, rows):
-        if subject.extraction_status != "pending" and subject.embedding_seq is not None:
+        if subject.extraction_status != "pending" and subject.embedded_in(space):
             continue
         for kind in _wanted_by(session, subject):
             if kind == EXTRACT and subject.extraction_status != "pending":
                 continue
-            if kind != PROSPECTIVE_INDEX and not _settled(session, kind, subject):
+            if kind != PROSPECTIVE_INDEX and not _settled(session, kind, subject, space):
                 enqueued += enqueue(session, kind, subject.id)
-    return JobsReconciled(enqueued, rows[-1][0] if len(rows) == command.limit else None)
+    following = rows[-1][0] if len(rows) == command.limit else None
+    return JobsReconciled(enqueued, following, space_name(session.config.embedding))
 
 
-def _settled(session: Session, kind: str, subject: _Subject) -> bool:
-    """Whether a job for this content has ended; a dead extraction is then written on its memory, too."""
+def _settled(session: Session, kind: str, subject: _Subject, space: Space | None) -> bool:
+    """Whether a job for this content has ended; a dead extraction is then written on its memory, too.
+
+    A completed embedding without a vector to show for it was of a text that the model cannot read; another model may.
+    """
     ended: Sequence[Any] | None = session.tx.one(
         "SELECT status FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND leased_hash = ?"
-        f" AND (status = 'dead' OR status = 'completed' AND ?) AND NOT {_ALIVE} LIMIT 1",
-        (subject.id, kind, subject.content_hash, kind == EMBED),
+        " AND (status = 'dead' OR status = 'completed' AND ? AND result ->> '$.model' IS ?"
+        f" AND result ->> '$.dimensions' IS ?) AND NOT {_ALIVE} LIMIT 1",
+        (subject.id, kind, subject.content_hash, kind == EMBED, *(space or (None, None))),
     )
     if ended is not None and kind == EXTRACT:
         session.tx.execute("UPDATE memories SET extraction_status = 'failed' WHERE seq = ?", (subject.seq,))

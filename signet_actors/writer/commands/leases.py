@@ -29,7 +29,7 @@ from signet_actors.domain.jobs import (
     release_delay_ms,
     retry_delay_ms,
 )
-from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
 from signet_actors.protocol.writer import (
     CompleteJob,
@@ -146,8 +146,13 @@ def complete(session: Session, command: CompleteJob) -> JobEnded:
 
 
 def end(session: Session, job: Held, result: str | None) -> JobState:
-    """The job that is held is completed, and followed by another when its memory says something else meanwhile."""
+    """The job that is held is completed, and followed by another when its memory says something else meanwhile.
+
+    What it came to may repeat the memory's text: of one that was erased meanwhile nothing is kept.
+    """
     state = advance(JobState.LEASED, JobEvent.COMPLETE)
+    if job.memory_id is not None and not session.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
+        result = GONE
     session.tx.execute(
         "UPDATE memory_jobs SET status = ?, result = ?, error = NULL, completed_at = ?, updated_at = ?,"
         " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?",
@@ -209,6 +214,12 @@ def held(session: Session, job_id: str, lease_id: str) -> Held:
     if row is None:
         raise SignetError("the lease is not held any more; nothing was applied", code=ErrorCode.LEASE_LOST)
     return Held(*row)
+
+
+def expect(job: Held, kind: str) -> None:
+    """The job is of the kind that the report is for; raises ``InvalidRequest``."""
+    if job.kind != kind:
+        raise InvalidRequest(f"the job is {job.kind}, not {kind}", field="job_id")
 
 
 def ready_kinds(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> tuple[str, ...]:

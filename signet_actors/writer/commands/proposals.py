@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from signet_actors.config.schema import Config
 from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES, MAX_FACTS
 from signet_actors.domain.extraction.gates import GateOutcome, Outcome, PipelineFlags, PipelineMode, Reason
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, Proposal
+from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import content_hash, storage_content
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.protocol.memories import ReadScope
@@ -118,11 +118,12 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
     except SignetError as lost:
         count(session, {FENCED: 1})
         return Failure(lost.code, lost.detail)
+    leases.expect(job, EXTRACT)
     source = None if job.memory_id is None else memories.by_id(session, job.memory_id)
     if source is None or source.is_deleted:
         leases.end(session, job, GONE)
         return ProposalsApplied(None, command.mode, [])
-    flags = flags_of(session.config, PipelineMode(command.mode))
+    flags = gates.held_to(gates.flags_of(session.config.memory.pipeline_v2), PipelineMode(command.mode))
     mode = gates.pipeline_mode(flags)
     run = _Run(command, job, source, flags, outdated=job.leased_hash not in {None, source.content_hash})
     session.tx.execute(
@@ -145,19 +146,6 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
     count(session, _counters(command, results))
     leases.end(session, job, _json(_result(command, mode, outcomes)))
     return ProposalsApplied(command.run_id, mode, results)
-
-
-def flags_of(config: Config, begun_with: PipelineMode = PipelineMode.FULL) -> PipelineFlags:
-    """The configuration's flags, made stricter where the run was begun under a stricter mode."""
-    pipeline = config.memory.pipeline_v2
-    return PipelineFlags(
-        enabled=pipeline.enabled and begun_with is not PipelineMode.OFF,
-        shadow_mode=pipeline.shadow_mode or begun_with is PipelineMode.SHADOW,
-        mutations_frozen=pipeline.mutations_frozen or begun_with is PipelineMode.FROZEN,
-        allow_update_delete=pipeline.autonomous.allow_update_delete and begun_with is not PipelineMode.CONTROLLED_WRITE,
-        autonomous_enabled=pipeline.autonomous.enabled,
-        autonomous_frozen=pipeline.autonomous.frozen,
-    )
 
 
 def count(session: Session, counts: dict[str, int]) -> None:

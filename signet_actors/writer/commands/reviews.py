@@ -31,7 +31,7 @@ from signet_actors.protocol.pipeline import (
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
 from signet_actors.writer.commands import history, memories
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
-from signet_actors.writer.commands.proposals import count, flags_of, target_of, twin_of
+from signet_actors.writer.commands.proposals import count, target_of, twin_of
 from signet_actors.writer.session import Session
 
 
@@ -77,7 +77,7 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
     text = storage_content(row.fact_content)
     verdict = gates.gate_approved(
         _proposal(row, text),
-        flags_of(session.config),
+        gates.flags_of(session.config.memory.pipeline_v2),
         target=target_of(target),
         duplicate_of=twin_of(session, target, text) if target is not None and row.action == "update" else None,
     )

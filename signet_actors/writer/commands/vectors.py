@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from signet_actors.domain.jobs import EMBED
 from signet_actors.protocol.pipeline import StoreVector, VectorStored
 from signet_actors.protocol.writer import Vector
 from signet_actors.writer.commands import embeddings, leases
@@ -16,11 +17,13 @@ from signet_actors.writer.session import Session
 def store(session: Session, command: StoreVector) -> VectorStored:
     """The vector is stored and findable if the memory still says what was embedded; the job is completed.
 
-    A vector of another model stays beside it. Raises ``lease_lost``.
+    A vector of another model stays beside it; the result says of which model this one is. Raises ``lease_lost``.
     """
     job = leases.held(session, command.job_id, command.lease_id)
+    leases.expect(job, EMBED)
     stored = job.memory_id is not None and _store(session, job.memory_id, command)
-    leases.end(session, job, msgspec.json.encode({"stored": stored}).decode())
+    result = {"stored": stored, "model": command.model, "dimensions": command.dimensions}
+    leases.end(session, job, msgspec.json.encode(result).decode())
     return VectorStored(stored)
 
 

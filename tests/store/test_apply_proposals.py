@@ -47,13 +47,13 @@ def counted(room: PipelineRoom) -> tuple[int, int, int, int]:
 
 def test_an_added_fact_is_a_memory_of_its_own_in_the_scope_of_its_source(room: PipelineRoom) -> None:
     source = room.remember(SOURCE, project="p", scope="s", agent_id="cleo", visibility="private", vector=[1.0])
-    (made,) = room.extract(add("The user prefers  dark themes.", type="preference"), vectors=[[0.0, 1.0]])
+    (made,) = room.extract(add("The user prefers  dark themes.", kind="preference"), vectors=[[0.0, 1.0]])
     assert (made.outcome, made.reason, made.version) == ("created", None, 1)
     assert made.memory_id is not None
     row = room.memory(
         made.memory_id,
-        "content, type, importance, confidence, who, why, extraction_model, source_type, source_id, agent_id, visibility,"
-        " project, scope, pinned, tags, extraction_status, embedding_model",
+        "content, type, importance, confidence, who, why, extraction_model, source_type, source_id, agent_id,"
+        " visibility, project, scope, pinned, tags, extraction_status, embedding_model",
     )
     assert row == (
         "The user prefers dark themes.",
@@ -262,7 +262,7 @@ def test_a_row_that_the_index_refuses_is_a_duplicate_and_the_rest_is_written(
 @pytest.mark.parametrize("text", ["critical: delete everything", "[admin,root]: a tagged fact", "pinned: true, always"])
 def test_prefixes_in_a_fact_are_text(room: PipelineRoom, text: str) -> None:
     room.remember(SOURCE, vector=[1.0])
-    (made,) = room.extract(add(text, type="constraint"))
+    (made,) = room.extract(add(text, kind="constraint"))
     assert made.memory_id is not None
     assert room.memory(made.memory_id, "content, pinned, tags, type, importance") == (text, 0, "[]", "fact", 0.9)
 
@@ -346,26 +346,25 @@ def test_too_many_proposals_and_an_unknown_mode_are_refused(room: PipelineRoom) 
     many = [add(f"Fact number {number} of far too many") for number in range(21)]
     assert refused(room.report(job, *many)).code is ErrorCode.INVALID_REQUEST
     assert refused(room.report(job, mode="reckless")).code is ErrorCode.INVALID_REQUEST
+    room.remember("Without a vector")
+    assert refused(room.report(room.take("embed"))).code is ErrorCode.INVALID_REQUEST
     assert isinstance(room.report(job), ProposalsApplied)
     assert room.value("SELECT proposals FROM pipeline_runs") == 0
 
 
 def everywhere(room: PipelineRoom, word: str) -> list[str]:
     """The tables in which the word can be found."""
-    found = []
-    tables = room.connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%\\_fts%' ESCAPE '\\' AND sql NOT LIKE '%VIRTUAL%'"
-    ).fetchall()
-    for (table,) in tables:
-        for row in room.connection.execute(f"SELECT * FROM {table}"):
-            if any(
-                word in (value if isinstance(value, str) else bytes(value).decode("utf-8", "replace"))
-                for value in row
-                if isinstance(value, (str, bytes))
-            ):
-                found.append(table)
-                break
-    return found
+    schema = room.connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    tables = [name for name, sql in schema if "VIRTUAL" not in sql and "_fts" not in name]
+    return [table for table in tables if any(map(_holds(word), room.connection.execute(f"SELECT * FROM {table}")))]
+
+
+def _holds(word: str) -> Any:
+    def holds(row: tuple[Any, ...]) -> bool:
+        texts = (value if isinstance(value, bytes) else str(value).encode() for value in row)
+        return any(word.encode() in text for text in texts)
+
+    return holds
 
 
 def test_a_memory_erased_for_good_leaves_its_facts_texts_nowhere(room: PipelineRoom) -> None:

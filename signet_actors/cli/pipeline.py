@@ -1,0 +1,284 @@
+"""The command pipeline: how facts come to be, what came of each run, and the way back.
+
+Source: memory-pipeline.txt "Worker Model"; decisions.md 14, 16, 18.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.presentation import agreed, day, one_line, print_answer, print_fields, print_table, say
+from signet_actors.cli.providers import STAGES, budget_words, model_words, pipeline_status, provider_and_model
+from signet_actors.cli.status import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from signet_actors.cli.invocation import Invocation
+
+MOST_REQUEUED = 50
+STATES = ("pending", "leased", "completed", "dead")
+
+
+@click.group(invoke_without_command=True)
+@shared_options
+@click.pass_context
+def pipeline(ctx: click.Context) -> None:
+    """Show how memories become facts, and take a run back.
+
+    Without a command: the jobs by kind and state, why they wait, and what became of today's facts.
+    """
+    if ctx.invoked_subcommand is None:
+        _status(ctx.obj)
+
+
+def _status(invocation: Invocation) -> None:
+    answer = pipeline_status(invocation)
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    said: dict[str, Any] = answer.body
+    runs: dict[str, Any] = said.get("runs") or {}
+    models: dict[str, Any] = said.get("providers") or {}
+    print_fields(
+        (
+            ("mode", said.get("mode")),
+            *((f"model of the {stage}", model_words(models.get(stage))) for stage in STAGES),
+            ("runs", _runs(runs)),
+            ("reviews", said.get("reviewsPending")),
+            ("facts today", _figures(said.get("figures"))),
+        )
+    )
+    click.echo()
+    lanes = {lane.get("kind"): lane for lane in said.get("lanes") or []}
+    print_table(
+        ("kind", *STATES, "oldest waits", "at work", "paused because"),
+        [_kind(job, lanes.get(job.get("kind"), {})) for job in said.get("jobs") or []],
+        fold="paused because",
+    )
+    for dead in said.get("dead") or []:
+        click.echo(one_line(f"dead: {dead['count']} {dead['kind']}: {dead['cause']} ({day(dead['lastAt'])})"))
+    for line in _remarks(said):
+        click.echo(line)
+
+
+@pipeline.command("runs")
+@click.option("--memory", metavar="ID", help="Only the runs over this memory.")
+@click.option("--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Runs at most.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many.")
+@agent_option
+@shared_options
+@click.pass_obj
+def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, agent: str | None) -> None:
+    """List the pipeline's runs, newest first.
+
+    On a pipe: run, when, memory, mode, model, what came of it, when it was undone; separated by tabs.
+    """
+    answer = invocation.client().get(
+        "/api/pipeline/runs", memory_id=memory, limit=limit, offset=offset or None, agentId=agent
+    )
+    found = answer.records("runs")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    print_table(
+        ("id", "when", "memory", "mode", "model", "result", "undone"),
+        [
+            (
+                run.get("id"),
+                day(run.get("createdAt")),
+                run.get("memoryId"),
+                run.get("mode"),
+                provider_and_model(run),
+                _counts(run.get("counts")) or "nothing",
+                day(run.get("undoneAt")),
+            )
+            for run in found
+        ],
+        fold="result",
+    )
+
+
+@pipeline.command("show")
+@click.argument("run_id", metavar="RUN")
+@agent_option
+@shared_options
+@click.pass_obj
+def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
+    """Show a run with its proposals; RUN is its id or its job's."""
+    answer = invocation.client().get(_run_path(run_id), agentId=agent)
+    proposals = answer.records("proposals")
+    run: dict[str, Any] = answer.body["run"]
+    if not run.get("id"):
+        raise answer.odd("no run")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    undone = f"{day(run.get('undoneAt'))} by {run.get('undoneBy')}" if run.get("undoneAt") else None
+    print_fields(
+        (
+            ("run", run["id"]),
+            ("when", day(run.get("createdAt"))),
+            ("memory", run.get("memoryId")),
+            ("mode", run.get("mode")),
+            ("model", provider_and_model(run)),
+            ("job", run.get("jobId")),
+            ("undone", undone),
+        )
+    )
+    click.echo()
+    print_table(
+        ("", "action", "outcome", "why", "memory", "fact"),
+        [
+            (
+                one.get("ordinal"),
+                one.get("action"),
+                one.get("outcome"),
+                one.get("undoNote") or one.get("reason"),
+                one.get("resultMemoryId") or one.get("targetId"),
+                _fact(one.get("factContent")),
+            )
+            for one in proposals
+        ],
+        fold="fact",
+    )
+
+
+@pipeline.command("undo")
+@click.argument("run_id", metavar="RUN")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@agent_option
+@shared_options
+@click.pass_obj
+def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> None:
+    """Take back what a run changed.
+
+    What somebody changed since is kept and named; the exit code is 1 then.
+    """
+    client = invocation.client()
+    if not yes:
+        found = client.get(_run_path(run_id), agentId=agent)
+        proposals = found.records("proposals")
+        run_id = str(found.body["run"]["id"])
+        say(f"Run {one_line(run_id)}: {_counts(found.body['run'].get('counts')) or 'nothing'}")
+        for one in proposals:
+            if one.get("outcome") in {"created", "updated", "deleted"}:
+                say(f"  {one_line(one['outcome'])}: {one_line(_fact(one.get('factContent')), 200)}")
+        if not agreed("Take it back?"):
+            click.get_current_context().exit(REFUSED)
+    answer = client.request("POST", _run_path(run_id, "/undo"), query={"agentId": agent}, body={})
+    answer.confirm("status", "undone", "already_undone")
+    results = answer.records("results")
+    if invocation.as_json:
+        print_answer(answer)
+    else:
+        kept = [result for result in results if result.get("status") != "undone"]
+        for result in kept:
+            say(
+                f"{one_line(result.get('memoryId'))} ({one_line(result.get('action'))}) was kept:"
+                f" {one_line(result.get('reason'))}"
+            )
+        before = " before" if answer.body["status"] == "already_undone" else ""
+        click.echo(f"Took back {len(results) - len(kept)} of {len(results)} changes{before}.")
+    if any(result.get("status") != "undone" for result in results):
+        click.get_current_context().exit(REFUSED)
+
+
+@pipeline.command("requeue")
+@click.argument("ids", metavar="[JOB]...", nargs=-1)
+@click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only dead jobs of this kind.")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(1, MOST_REQUEUED),
+    default=MOST_REQUEUED,
+    show_default=True,
+    help="Jobs at most, oldest first.",
+)
+@shared_options
+@click.pass_obj
+def requeue(invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...], limit: int) -> None:
+    """Give dead jobs all their attempts again.
+
+    Without JOB: all, or those of a kind, but none that was requeued before; such a job must be named. On a pipe: the
+    ids that wait again. Exit code 1 when a named job was not requeued.
+    """
+    if ids and kinds:
+        raise click.UsageError("give jobs or kinds, not both")
+    if len(ids) > MOST_REQUEUED:
+        raise click.UsageError(f"at most {MOST_REQUEUED} jobs at a time")
+    body = {"ids": list(ids) or None, "kinds": list(kinds) or None, "limit": None if ids else limit}
+    answer = invocation.client().send("POST", "/api/pipeline/requeue", body)
+    answer.confirm("success", True)
+    refused = answer.records("refused")
+    requeued = answer.body["requeued"]
+    if invocation.as_json:
+        print_answer(answer)
+    else:
+        for job_id in requeued:
+            click.echo(one_line(job_id))
+        for job in refused:
+            say(f"{one_line(job.get('jobId'))} was not requeued: {one_line(job.get('reason'))}")
+        if not requeued and not refused:
+            say("No job is dead.")
+        if answer.body.get("more"):
+            say("More are dead; run the command again.")
+    if refused and ids:
+        click.get_current_context().exit(REFUSED)
+
+
+def _run_path(run_id: str, tail: str = "") -> str:
+    return f"/api/pipeline/runs/{quote(run_id, safe='')}{tail}"
+
+
+def _counts(counts: Any) -> str:
+    return ", ".join(f"{count} {name}" for name, count in (counts or {}).items() if count)
+
+
+def _runs(runs: dict[str, Any]) -> str | None:
+    if not runs:
+        return None
+    return f"{runs.get('total')}, {runs.get('undone')} undone, the last {day(runs.get('lastAt')) or 'never'}"
+
+
+def _figures(figures: dict[str, Any] | None) -> str | None:
+    if not figures:
+        return None
+    today: dict[str, Any] = figures["today"]
+    junk: dict[str, Any] = today["junk"]
+    parts = [str(today["facts"])]
+    if today.get("outcomes"):
+        parts.append(f"({_counts(today['outcomes'])})")
+    if junk.get("turnedAway"):
+        parts.append(f"and {junk['rate']:.0%} junk turned away ({_counts(junk['byReason'])})")
+    return " ".join(parts)
+
+
+def _kind(job: dict[str, Any], lane: dict[str, Any]) -> tuple[Any, ...]:
+    waits = job.get("oldestPendingAgeSec")
+    return (
+        job.get("kind"),
+        *(job.get(state) for state in STATES),
+        "" if waits is None else duration(waits),
+        f"{lane.get('running')} of {lane.get('slots')}" if lane else "",
+        lane.get("pausedBecause"),
+    )
+
+
+def _remarks(said: dict[str, Any]) -> Iterator[str]:
+    for budget in said.get("budgets") or []:
+        if budget.get("callsADay") or budget.get("tokensADay"):
+            yield f"budget of {one_line(budget['provider'])} today: {budget_words(budget)}"
+    for reason in said.get("waiting") or []:
+        yield f"waiting: {one_line(reason)}"
+    for note in said.get("notes") or []:
+        yield f"unknown: {one_line(note)}"
+
+
+def _fact(text: Any) -> str:
+    return "(erased)" if text is None else str(text)

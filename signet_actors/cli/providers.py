@@ -1,0 +1,139 @@
+"""The command providers: which model was chosen and why, how it does, and what today took.
+
+Source: memory-pipeline.txt "Provider Abstraction"; decisions.md 14 and 18.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import one_line, print_answer, print_fields, print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from signet_actors.cli.connection import Answer
+    from signet_actors.cli.invocation import Invocation
+
+STATUS_PATH = "/api/pipeline/status"
+HOW_TO_GET_A_MODEL = (
+    "install Ollama (https://ollama.com), then `ollama pull qwen3:4b`; it is found within a minute, without a restart"
+)
+STAGES = ("extraction", "decision")
+
+
+@click.command()
+@shared_options
+@click.pass_obj
+def providers(invocation: Invocation) -> None:
+    """Show which model was chosen and why, how it does, and what today took.
+
+    Exit code 0 also when no model answers: memories are stored and found without.
+    """
+    answer = pipeline_status(invocation)
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    said: dict[str, Any] = answer.body
+    models: dict[str, Any] = said.get("providers") or {}
+    for stage in STAGES:
+        print_fields((("stage", stage), *_about(models.get(stage))))
+        click.echo()
+    for budget in said.get("budgets") or []:
+        print_fields(((f"today's budget of {budget['provider']}", budget_words(budget)),))
+    usage = said.get("usageToday") or []
+    if usage:
+        print_table(
+            ("provider", "model", "calls", "tokens in", "tokens out", "cost"),
+            [
+                (
+                    row.get("provider"),
+                    row.get("model"),
+                    row.get("calls"),
+                    row.get("tokensIn"),
+                    row.get("tokensOut"),
+                    _dollars(row.get("costMicrousd")),
+                )
+                for row in usage
+            ],
+        )
+    if nobody_answers(said):
+        click.echo(f"No model answers: memories are stored and found, jobs wait. To get one: {HOW_TO_GET_A_MODEL}.")
+    for note in said.get("notes") or []:
+        click.echo(f"unknown: {one_line(note)}")
+
+
+def nobody_answers(said: dict[str, Any]) -> bool:
+    """No stage has a model that answers now, as far as the daemon could ask; false where it could ask none."""
+    told = [model for stage in STAGES if (model := (said.get("providers") or {}).get(stage)) is not None]
+    return bool(told) and all((model.get("calls") or {}).get("circuit") != "closed" for model in told)
+
+
+def answers(model: dict[str, Any]) -> bool:
+    """Calls are made to the model: there is one, its circuit is closed, and the day's budget is not used up."""
+    calls: dict[str, Any] = model.get("calls") or {}
+    return calls.get("circuit") == "closed" and not calls.get("waitsMs")
+
+
+def pipeline_status(invocation: Invocation) -> Answer:
+    """The pipeline's status, with a mode at least; raises RequestRefused."""
+    answer = invocation.client(timeout_s=10).get(STATUS_PATH)
+    answer.text("mode")
+    return answer
+
+
+def provider_and_model(named: dict[str, Any]) -> str:
+    """Both names, as far as they are there."""
+    return " ".join(str(named[name]) for name in ("provider", "model") if named.get(name))
+
+
+def model_words(model: dict[str, Any] | None) -> str | None:
+    """Which model it is, and why it does not answer where it does not; None where nobody could be asked."""
+    if model is None:
+        return None
+    if model.get("name") == "none":
+        return f"none: {model.get('reason')}"
+    state = "" if answers(model) else f", {(model.get('calls') or {}).get('waitsFor') or 'not answering'}"
+    return f"{provider_and_model({'provider': model.get('name'), 'model': model.get('model')})}{state}"
+
+
+def budget_words(budget: dict[str, Any]) -> str:
+    """What is used and what there is."""
+    return ", ".join(
+        f"{'?' if budget.get(f'{what}Today') is None else budget[f'{what}Today']} {what}"
+        f" of {budget.get(f'{what}ADay') or 'any number'}"
+        for what in ("calls", "tokens")
+    )
+
+
+def _about(model: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
+    if model is None:
+        yield "model", "unknown: its process does not answer, or the pipeline is switched off"
+        return
+    yield "configured", model.get("configured")
+    yield "chosen", provider_and_model({"provider": model.get("name"), "model": model.get("model")})
+    yield "because", model.get("reason")
+    yield "address", model.get("endpoint")
+    yield "may cost money", "yes" if model.get("mayCost") else None
+    yield (
+        "at the choice",
+        f"{'answered' if model.get('available') else 'no answer'}. {model.get('detail') or ''}".strip(),
+    )
+    calls: dict[str, Any] | None = model.get("calls")
+    if calls is None:
+        return
+    recent: dict[str, Any] = calls["recent"]
+    circuit = str(calls["circuit"]).replace("_", "-")
+    waits = f", {calls['waitsFor']}" if calls.get("waitsFor") else ""
+    yield "circuit", f"{circuit}{waits}"
+    ends = f"{recent['successes']} answered, {recent['failures']} failed, {recent['timeouts']} too late"
+    yield "last calls", f"{recent['total']}: {ends}"
+    yield "since its start", f"{calls['calls']} calls, {calls['tokensIn']} tokens in, {calls['tokensOut']} out"
+    yield "last error", calls.get("lastError")
+
+
+def _dollars(micro: Any) -> str:
+    return f"${micro / 1e6:.4f}" if micro else ""

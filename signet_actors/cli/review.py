@@ -1,0 +1,126 @@
+"""The command review: what the pipeline left to a person.
+
+Source: wire.md 1.2 ("review-queue"); decisions.md 16.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import click
+
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_fields, print_table, say
+
+if TYPE_CHECKING:
+    from signet_actors.cli.connection import Answer
+    from signet_actors.cli.invocation import Invocation
+
+
+@click.group()
+def review() -> None:
+    """Decide on what the pipeline left to a person."""
+
+
+@review.command("list")
+@click.option(
+    "--state",
+    type=click.Choice(["pending", "approved", "rejected", "all"]),
+    default="pending",
+    show_default=True,
+    help="Which of them.",
+)
+@click.option("--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Proposals at most.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many.")
+@agent_option
+@shared_options
+@click.pass_obj
+def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, agent: str | None) -> None:
+    """List proposals that wait for a person, oldest first.
+
+    On a pipe: id, state, action, why, memory, what it says now, what it would say; separated by tabs.
+    """
+    answer = invocation.client().get(
+        "/api/memory/review-queue", state=state, limit=limit, offset=offset or None, agentId=agent
+    )
+    items = answer.records("items")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    if not on_terminal():
+        print_table(
+            (),
+            [
+                (
+                    item.get("id"),
+                    item.get("review_state"),
+                    item.get("action"),
+                    item.get("reason"),
+                    item.get("memory_id"),
+                    item.get("current_content"),
+                    _fact(item.get("fact_content")),
+                )
+                for item in items
+            ],
+        )
+        return
+    for item in items:
+        print_fields(
+            (
+                ("id", item.get("id")),
+                ("proposal", f"{item.get('action')} {item.get('memory_id')} ({item.get('review_state')})"),
+                ("because of", item.get("reason")),
+                ("the model says", item.get("rationale")),
+                ("now", item.get("current_content") or "(gone)"),
+                ("fact", _fact(item.get("fact_content"))),
+            )
+        )
+        click.echo()
+    say(f"{len(items)} shown of {answer.body.get('total', 0)}; `signet review approve ID` or `signet review reject ID`")
+
+
+@review.command("approve")
+@click.argument("proposal_id", metavar="ID")
+@click.option("--reason", "-r", help="Goes into the history.")
+@agent_option
+@shared_options
+@click.pass_obj
+def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
+    """Carry a proposal out, if its memory is still what the model saw."""
+    answer = _decide(invocation, proposal_id, "approve", reason, agent)
+    answer.confirm("status", "approved")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    before = "already " if answer.body.get("already") else ""
+    click.echo(
+        f"{one_line(proposal_id)} is {before}approved;"
+        f" memory {one_line(answer.body.get('memoryId'))} has version {answer.body.get('newVersion', '?')}."
+    )
+
+
+@review.command("reject")
+@click.argument("proposal_id", metavar="ID")
+@click.option("--reason", "-r", help="Goes into the history.")
+@agent_option
+@shared_options
+@click.pass_obj
+def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
+    """Put a proposal aside for good."""
+    answer = _decide(invocation, proposal_id, "reject", reason, agent)
+    answer.confirm("status", "rejected")
+    if invocation.as_json:
+        print_answer(answer)
+        return
+    before = "already " if answer.body.get("already") else ""
+    click.echo(f"{one_line(proposal_id)} is {before}rejected; nothing was changed.")
+
+
+def _decide(invocation: Invocation, proposal_id: str, word: str, reason: str | None, agent: str | None) -> Answer:
+    path = f"/api/memory/review-queue/{quote(proposal_id, safe='')}/{word}"
+    return invocation.client().send("POST", path, {"reason": reason, "agentId": agent})
+
+
+def _fact(text: Any) -> str:
+    return "(erased)" if text is None else str(text)

@@ -1,0 +1,60 @@
+"""What a recall found, summed up by the model while the caller waits; no durable job, and nothing is kept of it.
+
+Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``); reliability.md R11.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from signet_actors.domain.extraction.summary_card import parse_summary
+from signet_actors.errors import Busy, Unavailable
+from signet_actors.extractor.prompts import summary_prompt
+from signet_actors.extractor.workshop import Workshop
+from signet_actors.protocol.extractor import Summarize, Summarized
+from signet_actors.protocol.header import Header
+from signet_actors.runtime.sync_points import sync_point
+
+MOST_AT_ONCE: Final = 8
+_MAX_TOKENS: Final = 400
+
+
+class Summaries:
+    """Counters are of this life: ``made``, ``empty`` (the model had nothing to say), ``late``."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop = shop
+        self._waiting = 0
+        self.made = 0
+        self.empty = 0
+        self.late = 0
+
+    async def of(self, asked: Summarize, header: Header) -> Summarized:
+        """The model's summary, None where it gave none.
+
+        Raises Busy and Unavailable, and ProviderError while no model answers. The asker's patience is a matter of
+        seconds and not the model's: a call that is given up with it says nothing about the provider, so that slow
+        summaries never open the circuit that extraction depends on.
+        """
+        if self._waiting >= MOST_AT_ONCE:
+            raise Busy("other recalls wait for a summary already")
+        shop = self._shop
+        prompt = summary_prompt(asked.query, asked.texts, shop.rng)
+        left_s = (header.deadline_ns - shop.actor.clock.monotonic_ns()) / 1e9
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(max(0.0, left_s)):
+                sync_point("extractor.summary_asked")
+                answer = await shop.model.generate(
+                    prompt, timeout_ms=shop.pipeline.extraction.timeout_ms, max_tokens=_MAX_TOKENS
+                )
+        except TimeoutError as error:
+            self.late += 1
+            raise Unavailable("no summary in time") from error
+        finally:
+            self._waiting -= 1
+        summary = parse_summary(answer.text)
+        self.made += summary is not None
+        self.empty += summary is None
+        return Summarized(summary, shop.model.model)

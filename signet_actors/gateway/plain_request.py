@@ -1,0 +1,46 @@
+"""What a short request with nothing unusual about it looks like, told from its bytes alone, without the parser.
+
+Under a flood thousands of requests a second are refused unread. All that must be known of one is where it ends, and
+that whoever reads it strictly agrees; anything else is left to the parser and its checks.
+
+Source: reliability.md R13; RFC 9112 sections 2 to 6 (a strict subset of that grammar).
+"""
+
+from __future__ import annotations
+
+import re
+
+MOST_BYTES = 16 * 1024
+"""Longer ones are no short requests."""
+
+_LENGTH = b"\r\ncontent-length:"
+_HEAD = re.compile(
+    rb"(?:GET|POST|PUT|PATCH|DELETE) /[!-~]* HTTP/1\.1\r\n"
+    rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t -~\x80-\xff]*\r\n){1,128}\r\n"
+)
+_UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|expect|upgrade|connection:(?!\s*keep-alive\s*\r))")
+
+
+def is_plain_request(data: bytes) -> bool:
+    """Whether ``data`` is exactly one HTTP/1.1 request, head and body, that leaves its connection as it is.
+
+    True only for a head in the strict grammar with at most one decimal Content-Length, which the rest has; never with
+    a transfer coding, an expectation, an upgrade, or the wish to close.
+    """
+    if len(data) > MOST_BYTES:
+        return False
+    match = _HEAD.match(data)
+    if match is None:
+        return False
+    end = match.end()
+    head = data[:end].lower()
+    if _UNUSUAL.search(head):
+        return False
+    _, found, rest = head.partition(_LENGTH)
+    if not found:
+        return len(data) == end
+    value, _, after = rest.partition(b"\r")
+    value = value.strip(b" \t")
+    if not value.isdigit() or len(value) > 5 or _LENGTH in b"\r" + after:
+        return False
+    return len(data) == end + int(value)

@@ -1,0 +1,479 @@
+"""The pipeline over HTTP: how it is doing and why it waits, its runs, their undoing, and the revival of dead jobs.
+
+Source: wire.md 1.5; memory-pipeline.txt "Worker Model"; architecture.txt "Repair Actions"; decisions.md 14, 16, 18.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
+from signet_actors.domain.jobs import JOB_KINDS
+from signet_actors.domain.permissions import Permission
+from signet_actors.domain.providers import ModelState, ProviderReport
+from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.errors import InvalidRequest, NotFound
+from signet_actors.gateway.fields import MAX_OFFSET, Fields, read_scope_of
+from signet_actors.gateway.glance import ask_decider, ask_extractor, glance
+from signet_actors.gateway.pipeline_figures import junk, named
+from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.routes.status import ask_queues, waiting_words
+from signet_actors.gateway.stored_text import ShortTexts
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.extractor import LaneState
+from signet_actors.protocol.http.pipeline import (
+    BudgetReport,
+    CallsReport,
+    DeadReport,
+    FactFigures,
+    Figures,
+    JunkReport,
+    KindReport,
+    LaneReport,
+    ModelReport,
+    ModelReports,
+    NotRequeued,
+    PipelineStatusReply,
+    ProposalReport,
+    QueueCounts,
+    Queues,
+    RecentCalls,
+    RequeueReply,
+    RequeueRequest,
+    RunCounts,
+    RunListReply,
+    RunReply,
+    RunReport,
+    UndoReply,
+    UndoRequest,
+    UndoResult,
+    UsageReport,
+    WorkerState,
+)
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs, UndoRun
+from signet_actors.protocol.pipeline_queries import (
+    DeadCause,
+    GetRun,
+    KindQueue,
+    ListRuns,
+    ProposalRow,
+    ProviderUsage,
+    RunRow,
+)
+
+MOST_REQUEUED: Final = 50
+"""Jobs of one call. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
+
+_KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
+_WITHOUT_WORKER: Final = (
+    "summary",
+    "document",
+    "maintenance",
+    "synthesis",
+    "structuralClassify",
+    "structuralDependency",
+)
+
+
+async def pipeline_status(call: Call) -> Reply:
+    """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
+    state = call.state
+    notes: list[str] = []
+    now_ms = state.clock.wall_ms()
+    store, extractor, decider = await asyncio.gather(
+        glance("searcher", ask_queues(call), notes), ask_extractor(call, notes), ask_decider(call, notes)
+    )
+    config = state.config
+    mode = pipeline_mode(flags_of(config.memory.pipeline_v2)).value if extractor is None else extractor.mode
+    models = {
+        "extraction": None if extractor is None else extractor.model,
+        "decision": None if decider is None else decider.model,
+    }
+    jobs = None if store is None else _by_kind(store.queues)
+    return Reply(
+        PipelineStatusReply(
+            mode=mode,
+            workers=_workers(state.bus.tree.children, mode),
+            queues=Queues(None if jobs is None else _all_kinds(jobs)),
+            error_summary={
+                stage: sum(model.report.errors.values())
+                for stage, model in models.items()
+                if model is not None and model.report is not None
+            },
+            jobs=None if jobs is None else [_kind(queue, now_ms) for queue in jobs],
+            dead=None if store is None else [_dead(cause) for cause in store.dead_causes],
+            lanes=None if extractor is None else [_lane(lane) for lane in extractor.lanes],
+            providers=ModelReports(extraction=_model(models["extraction"]), decision=_model(models["decision"])),
+            budgets=_budgets(models, None if store is None else store.usage_today),
+            usage_today=None if store is None else [_usage(row) for row in store.usage_today],
+            figures=None if store is None else Figures(today=_figures(store.today), kept=_figures(store.total)),
+            decisions=None if decider is None else decider.decisions,
+            runs=None if store is None else RunCounts(store.runs, store.runs_undone, store.last_run_at),
+            reviews_pending=None if store is None else store.reviews_pending,
+            waiting=waiting_words({queue.kind: queue.pending for queue in jobs or []}, config, extractor),
+            notes=notes,
+        )
+    )
+
+
+async def list_runs(call: Call) -> Reply:
+    """A page of the runs over memories that the caller may read, newest first; or over one memory."""
+    fields = Fields(call.query)
+    listed, _ = await call.state.bus.ask_searcher(
+        ListRuns(
+            read=read_scope_of(call),
+            memory_id=fields.text("memory_id", "memoryId"),
+            limit=fields.query_integer("limit", 50, 1, 500),
+            offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
+        ),
+        trace_id=call.trace_id,
+    )
+    return Reply(RunListReply([_run(row) for row in listed.runs]))
+
+
+async def get_run(call: Call) -> Reply:
+    """The run, by its id or by its job's, unless it is over a memory outside the caller's scope."""
+    found, _ = await call.state.bus.ask_searcher(
+        GetRun(id=call.path["run"], read=read_scope_of(call)), trace_id=call.trace_id
+    )
+    if found.run is None:
+        raise NotFound("Run not found")
+    return Reply(RunReply(_run(found.run), [_proposal(row) for row in found.proposals]))
+
+
+async def undo_run(call: Call) -> Reply:
+    """What the run changed, and nobody has changed since, is as it was; asked twice it answers the same."""
+    body = call.json_object(required=False)
+    done = await call.state.bus.ask_writer(
+        UndoRun(
+            run_id=call.path["run"],
+            principal=ShortTexts(call.state).principal(call.principal(body)),
+            read=read_scope_of(call, body),
+        ),
+        trace_id=call.trace_id,
+    )
+    if done.status == "not_found":
+        raise NotFound("Run not found")
+    results = [UndoResult(one.ordinal, one.action, one.status, one.memory_id, one.reason) for one in done.results]
+    undone = sum(one.status == "undone" for one in results)
+    return Reply(
+        UndoReply(
+            run_id=done.run_id,
+            status=cast("Any", done.status),
+            undone=undone,
+            kept=len(results) - undone,
+            results=results,
+        )
+    )
+
+
+async def requeue(call: Call) -> Reply:
+    """The dead jobs have all their attempts again, as far as they may."""
+    done = await requeue_jobs(call)
+    return Reply(
+        RequeueReply(
+            requeued=done.requeued,
+            refused=[NotRequeued(one.job_id, one.reason) for one in done.refused],
+            more=done.more,
+        )
+    )
+
+
+async def requeue_jobs(call: Call) -> JobsRequeued:
+    """The writer's answer to the request of ``call``; raises InvalidRequest where that is unclear."""
+    body = call.json_object(required=False)
+    ids = _names(body, "ids", most=MOST_REQUEUED)
+    kinds = _names(body, "kinds", most=len(_KINDS))
+    if ids and kinds:
+        raise InvalidRequest("give ids or kinds, not both", field="kinds")
+    unknown = sorted(set(kinds) - set(_KINDS))
+    if unknown:
+        raise InvalidRequest(f"kinds must be of: {', '.join(_KINDS)}", field="kinds")
+    limit = body.get("limit", MOST_REQUEUED)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_REQUEUED:
+        raise InvalidRequest(f"limit must be an integer from 1 to {MOST_REQUEUED}", field="limit")
+    return await call.state.bus.ask_writer(
+        RequeueJobs(ids=ids, kinds=kinds, limit=max(limit, len(ids))), trace_id=call.trace_id
+    )
+
+
+def _names(body: Mapping[str, Any], name: str, *, most: int) -> tuple[str, ...]:
+    """A list of names, none twice; empty where it is not given. An empty list that is given is a mistake."""
+    value = body.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not value or len(value) > most:
+        raise InvalidRequest(f"{name} must be an array of 1 to {most} strings", field=name)
+    return tuple(dict.fromkeys(Fields({name: item}).required(name, max_chars=200) for item in value))
+
+
+def _workers(children: list[ChildState], mode: str) -> dict[str, WorkerState]:
+    up = {child.role for child in children if child.state == UP}
+    working = mode != PipelineMode.OFF
+    return {
+        "extraction": WorkerState(working and "extractor" in up),
+        "decision": WorkerState(working and "decider" in up),
+        "retention": WorkerState("retention" in up),
+        **{name: WorkerState(False) for name in _WITHOUT_WORKER},
+    }
+
+
+def _by_kind(queues: list[KindQueue]) -> list[KindQueue]:
+    """Every kind that there is, with or without a job, and kinds of other releases that have one."""
+    counted = {queue.kind: queue for queue in queues}
+    known = [counted.get(name, KindQueue(name)) for name in _KINDS]
+    return known + [queue for queue in queues if queue.kind not in _KINDS]
+
+
+def _all_kinds(jobs: list[KindQueue]) -> QueueCounts:
+    return QueueCounts(
+        pending=sum(queue.pending for queue in jobs),
+        leased=sum(queue.leased for queue in jobs),
+        completed=sum(queue.completed for queue in jobs),
+        dead=sum(queue.dead for queue in jobs),
+    )
+
+
+def _kind(queue: KindQueue, now_ms: int) -> KindReport:
+    return KindReport(
+        kind=queue.kind,
+        pending=queue.pending,
+        delayed=queue.delayed,
+        leased=queue.leased,
+        completed=queue.completed,
+        dead=queue.dead,
+        oldest_pending_at=queue.oldest_pending_at,
+        oldest_pending_age_sec=age_s(queue.oldest_pending_at, now_ms),
+        next_due_at=queue.next_due_at,
+        oldest_lease_at=queue.oldest_lease_at,
+        oldest_lease_age_sec=age_s(queue.oldest_lease_at, now_ms),
+    )
+
+
+def age_s(moment: str | None, now_ms: int) -> float | None:
+    """Seconds since ``moment``, at least 0; None without one."""
+    then_ms = None if moment is None else epoch_ms(moment)
+    return None if then_ms is None else max(0, now_ms - then_ms) / 1000
+
+
+def _dead(cause: DeadCause) -> DeadReport:
+    return DeadReport(kind=cause.kind, cause=cause.cause, count=cause.count, last_at=cause.last_at)
+
+
+def _lane(lane: LaneState) -> LaneReport:
+    return LaneReport(
+        kind=lane.kind,
+        slots=lane.slots,
+        running=lane.running,
+        paused_because=lane.paused_because or None,
+        done=lane.done,
+        failed=lane.failed,
+        returned=lane.returned,
+        fenced=lane.fenced,
+    )
+
+
+def _model(model: ModelState | None) -> ModelReport | None:
+    if model is None:
+        return None
+    chosen = model.selection
+    return ModelReport(
+        configured=chosen.configured,
+        name=chosen.name,
+        model=chosen.model,
+        reason=chosen.reason,
+        available=chosen.available,
+        detail=chosen.detail,
+        endpoint=chosen.endpoint,
+        may_cost=chosen.may_cost,
+        calls=None if model.report is None else _calls(model.report),
+    )
+
+
+def _calls(report: ProviderReport) -> CallsReport:
+    recent = report.recent
+    return CallsReport(
+        circuit=report.circuit.value,
+        waits_ms=report.waits_ms,
+        waits_for=report.waits_for,
+        recent=RecentCalls(
+            recent.total, recent.successes, recent.failures, recent.timeouts, round(recent.availability_rate, 3)
+        ),
+        calls=report.calls,
+        in_flight=report.in_flight,
+        tokens_in=report.tokens_in,
+        tokens_out=report.tokens_out,
+        cost_microusd=report.cost_microusd,
+        errors=report.errors,
+        last_error=report.last_error,
+    )
+
+
+def _budgets(models: Mapping[str, ModelState | None], usage: list[ProviderUsage] | None) -> list[BudgetReport]:
+    """One for each provider that answers prompts: both stages count against the same day of the same provider."""
+    limits = {
+        model.selection.name: model.limits
+        for model in models.values()
+        if model is not None and model.limits is not None
+    }
+    budgets = []
+    for provider, limit in limits.items():
+        rows = None if usage is None else [row for row in usage if row.provider == provider]
+        budgets.append(
+            BudgetReport(
+                provider=provider,
+                calls_a_day=limit.calls or None,
+                tokens_a_day=limit.tokens or None,
+                calls_today=None if rows is None else sum(row.calls for row in rows),
+                tokens_today=(
+                    None if rows is None else sum(row.tokens_in + row.tokens_out + row.tokens_reserved for row in rows)
+                ),
+            )
+        )
+    return budgets
+
+
+def _usage(row: ProviderUsage) -> UsageReport:
+    return UsageReport(
+        day=row.day,
+        provider=row.provider,
+        model=row.model,
+        calls=row.calls,
+        tokens_in=row.tokens_in,
+        tokens_out=row.tokens_out,
+        tokens_reserved=row.tokens_reserved,
+        cost_microusd=row.cost_microusd,
+    )
+
+
+def _figures(counters: Mapping[str, int]) -> FactFigures:
+    turned_away = junk(counters)
+    return FactFigures(
+        facts=counters.get("facts", 0),
+        entities=counters.get("entities", 0),
+        outcomes=named(counters, "outcome."),
+        reasons=named(counters, "reason."),
+        repaired=counters.get("repaired", 0),
+        dropped=counters.get("dropped", 0),
+        fenced=counters.get("fenced", 0),
+        junk=JunkReport(
+            rate=turned_away.rate,
+            turned_away=turned_away.turned_away,
+            facts=turned_away.facts,
+            by_reason=turned_away.by_reason,
+        ),
+    )
+
+
+def _run(row: RunRow) -> RunReport:
+    return RunReport(
+        id=row.id,
+        job_id=row.job_id,
+        memory_id=row.memory_id,
+        agent_id=row.agent_id,
+        mode=row.mode,
+        provider=row.provider,
+        model=row.model,
+        proposals=row.proposals,
+        counts=row.counts,
+        created_at=row.created_at,
+        undone_at=row.undone_at,
+        undone_by=row.undone_by,
+    )
+
+
+def _proposal(row: ProposalRow) -> ProposalReport:
+    return ProposalReport(
+        id=row.id,
+        ordinal=row.ordinal,
+        action=row.action,
+        outcome=row.outcome,
+        reason=row.reason,
+        rationale=row.rationale,
+        fact_content=row.fact_content,
+        fact_type=row.fact_type,
+        fact_confidence=row.fact_confidence,
+        confidence=row.confidence,
+        target_id=row.target_id,
+        target_version=row.target_version,
+        result_memory_id=row.result_memory_id,
+        result_version=row.result_version,
+        syntactic_contradiction=row.syntactic_contradiction,
+        semantic_contradiction=row.semantic_contradiction,
+        review_state=row.review_state,
+        reviewed_by=row.reviewed_by,
+        reviewed_at=row.reviewed_at,
+        undo_note=row.undo_note,
+    )
+
+
+CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {504: Problem, 507: Problem, **PROBLEMS}
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path="/api/pipeline/status",
+        handler=pipeline_status,
+        permission=Permission.DIAGNOSTICS,
+        summary="The pipeline at a glance: jobs, models, budgets, and why something waits",
+        tag="Pipeline",
+        replies={200: PipelineStatusReply},
+    ),
+    Route(
+        method="GET",
+        path="/api/pipeline/runs",
+        handler=list_runs,
+        permission=Permission.RECALL,
+        summary="List the pipeline's runs",
+        tag="Pipeline",
+        query=(
+            Parameter("memory_id", description="Only the runs over this memory"),
+            Parameter("limit", "integer", "Runs to return, 1 to 500; default 50"),
+            Parameter("offset", "integer", "Runs to skip"),
+            *AGENT_PARAMETERS,
+        ),
+        replies={200: RunListReply, **PROBLEMS},
+    ),
+    Route(
+        method="GET",
+        path="/api/pipeline/runs/{run}",
+        handler=get_run,
+        permission=Permission.RECALL,
+        summary="Read a run with its proposals",
+        tag="Pipeline",
+        query=AGENT_PARAMETERS,
+        replies={200: RunReply, 404: Problem, **PROBLEMS},
+        description="By the id of the run or of its job.",
+    ),
+    Route(
+        method="POST",
+        path="/api/pipeline/runs/{run}/undo",
+        handler=undo_run,
+        permission=Permission.MODIFY,
+        summary="Take back what a run changed",
+        tag="Pipeline",
+        body=UndoRequest,
+        query=AGENT_PARAMETERS,
+        replies={200: UndoReply, 404: Problem, **CHANGE_PROBLEMS},
+        limit="modify",
+        mutates=True,
+        description="A change that somebody made since is kept, and the results say so. Undoing twice is undoing once.",
+    ),
+    Route(
+        method="POST",
+        path="/api/pipeline/requeue",
+        handler=requeue,
+        permission=Permission.ADMIN,
+        summary="Revive dead jobs",
+        tag="Pipeline",
+        body=RequeueRequest,
+        replies={200: RequeueReply, **CHANGE_PROBLEMS},
+        limit="admin",
+        writes=True,
+        description="A job that is not named is revived once only.",
+    ),
+)

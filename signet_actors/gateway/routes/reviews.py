@@ -1,0 +1,194 @@
+"""The review queue over HTTP: proposals of the pipeline that wait for a person.
+
+Source: wire.md 1.2 ("review-queue"); decisions.md 16.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from msgspec import UNSET
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import HTTP_STATUS, ErrorCode
+from signet_actors.gateway.fields import MAX_OFFSET, MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.refusals import RefusedOutcome
+from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.stored_text import ShortTexts
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.http.reviews import (
+    ReviewListReply,
+    ReviewRefusal,
+    ReviewReply,
+    ReviewReport,
+    ReviewRequest,
+)
+from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, ReviewDecided
+from signet_actors.protocol.pipeline_queries import ListReviews, ReviewItem
+
+_CONFLICT: Final = ErrorCode.CONFLICT
+_REFUSALS: Final[Mapping[str, RefusedOutcome]] = {
+    "not_found": RefusedOutcome(ErrorCode.NOT_FOUND, "Proposal not found"),
+    "not_reviewable": RefusedOutcome(_CONFLICT, "The proposal does not wait for a review"),
+    "decided_otherwise": RefusedOutcome(_CONFLICT, "The proposal was decided otherwise"),
+    "content_gone": RefusedOutcome(_CONFLICT, "The text of the proposal was erased"),
+    "version_conflict": RefusedOutcome(_CONFLICT, "The memory has changed since the proposal was made"),
+    "target_gone": RefusedOutcome(_CONFLICT, "The memory that the proposal is about is gone"),
+    "pinned": RefusedOutcome(_CONFLICT, "The memory is pinned"),
+    "duplicate_content": RefusedOutcome(_CONFLICT, "Another memory says the same already"),
+    "unchanged": RefusedOutcome(_CONFLICT, "The memory says that already"),
+    "frozen": RefusedOutcome(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
+}
+_ELSE: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out")
+_EVENTS: Final = {"update": "updated", "delete": "deleted"}
+
+
+async def list_reviews(call: Call) -> Reply:
+    """A page of the proposals that wait, or were decided; only those over memories that the caller may read."""
+    fields = Fields(call.query)
+    listed, _ = await call.state.bus.ask_searcher(
+        ListReviews(
+            read=read_scope_of(call),
+            state=fields.text("state") or "pending",
+            limit=fields.query_integer("limit", 50, 1, 500),
+            offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
+        ),
+        trace_id=call.trace_id,
+    )
+    return Reply(ReviewListReply(items=[_item(item) for item in listed.items], total=listed.total))
+
+
+async def approve(call: Call) -> Reply:
+    """The proposal is carried out in the caller's name, if its target is still what the model saw."""
+    return await _decide(call, ApproveProposal)
+
+
+async def reject(call: Call) -> Reply:
+    """The proposal is put aside for good."""
+    return await _decide(call, RejectProposal)
+
+
+async def _decide(call: Call, decision: type[ApproveProposal | RejectProposal]) -> Reply:
+    body = call.json_object(required=False)
+    short = ShortTexts(call.state)
+    reason = Fields(body, call.query).text("reason", max_chars=MAX_TEXT_CHARS)
+    done = await call.state.bus.ask_writer(
+        decision(
+            id=call.path["id"],
+            principal=short.principal(call.principal(body)),
+            reason=short.clean(reason or ""),
+            read=read_scope_of(call, body),
+        ),
+        trace_id=call.trace_id,
+    )
+    if done.status not in {"approved", "rejected"}:
+        return _refusal(done)
+    return Reply(
+        ReviewReply(
+            id=done.id,
+            status=cast("Any", done.status),
+            already=done.already,
+            memory_id=UNSET if done.memory_id is None else done.memory_id,
+            current_version=UNSET if done.current_version is None else done.current_version,
+            new_version=UNSET if done.new_version is None else done.new_version,
+        )
+    )
+
+
+def _refusal(done: ReviewDecided) -> Reply:
+    refused = _REFUSALS.get(done.status, _ELSE)
+    body = ReviewRefusal(
+        id=done.id,
+        status=done.status,
+        error=refused.text,
+        code=refused.code.value,
+        memory_id=UNSET if done.memory_id is None else done.memory_id,
+        current_version=UNSET if done.current_version is None else done.current_version,
+    )
+    return Reply(body, status=HTTP_STATUS[refused.code])
+
+
+def _item(item: ReviewItem) -> ReviewReport:
+    row = item.proposal
+    return ReviewReport(
+        id=row.id,
+        memory_id=row.target_id,
+        event=_EVENTS.get(row.action, "none"),
+        current_content=item.current_content,
+        current_version=item.current_version,
+        action=row.action,
+        fact_content=row.fact_content,
+        fact_type=row.fact_type,
+        fact_confidence=row.fact_confidence,
+        confidence=row.confidence,
+        reason=row.reason,
+        rationale=row.rationale,
+        target_version=row.target_version,
+        syntactic_contradiction=row.syntactic_contradiction,
+        semantic_contradiction=row.semantic_contradiction,
+        review_state=row.review_state,
+        reviewed_by=row.reviewed_by,
+        reviewed_at=row.reviewed_at,
+        source_memory_id=row.memory_id,
+        run_id=row.run_id,
+        job_id=row.job_id,
+        created_at=row.created_at,
+    )
+
+
+_DECISION_PROBLEMS: Final[Mapping[int, Any]] = {
+    404: ReviewRefusal,
+    409: ReviewRefusal | Problem,
+    504: Problem,
+    507: Problem,
+    **PROBLEMS,
+    503: ReviewRefusal | Problem,
+}
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="GET",
+        path="/api/memory/review-queue",
+        handler=list_reviews,
+        permission=Permission.RECALL,
+        summary="List the proposals that wait for a person",
+        tag="Reviews",
+        query=(
+            Parameter("state", description="pending (default), approved, rejected or all"),
+            Parameter("limit", "integer", "Proposals to return, 1 to 500; default 50"),
+            Parameter("offset", "integer", "Proposals to skip"),
+            *AGENT_PARAMETERS,
+        ),
+        replies={200: ReviewListReply, **PROBLEMS},
+    ),
+    Route(
+        method="POST",
+        path="/api/memory/review-queue/{id}/approve",
+        handler=approve,
+        permission=Permission.MODIFY,
+        summary="Carry out a proposal",
+        tag="Reviews",
+        body=ReviewRequest,
+        query=AGENT_PARAMETERS,
+        replies={200: ReviewReply, **_DECISION_PROBLEMS},
+        limit="modify",
+        mutates=True,
+        description="Approving twice is approving once.",
+    ),
+    Route(
+        method="POST",
+        path="/api/memory/review-queue/{id}/reject",
+        handler=reject,
+        permission=Permission.MODIFY,
+        summary="Put a proposal aside",
+        tag="Reviews",
+        body=ReviewRequest,
+        query=AGENT_PARAMETERS,
+        replies={200: ReviewReply, **_DECISION_PROBLEMS},
+        limit="modify",
+        writes=True,
+        description="Rejecting twice is rejecting once. Possible while mutations are frozen: no memory changes.",
+    ),
+)

@@ -1,0 +1,100 @@
+"""The card that may stand before a recall's results: what they say in a few sentences, by the extraction model.
+
+Only the recall that wants the card waits for it, for a bounded time; whatever goes wrong, that recall is answered as if
+there were none. The model is shown nothing but what this very recall returns to its caller, so a card can say nothing
+that the caller may not read. It is stored nowhere and marks no memory as read.
+
+Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``, recallLlm); wire.md 1.1; reliability.md R11.
+Departs: when the bucket ``recallLlm`` is empty, the recall is answered without a card rather than refused: an agent
+needs its memories more than their summary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from signet_actors.domain.extraction.summary_card import MIN_LIMIT, SUMMARY_SOURCE, summary_id
+from signet_actors.errors import SignetError
+from signet_actors.gateway.route import Call
+from signet_actors.protocol.control import UP
+from signet_actors.protocol.extractor import Summarize
+from signet_actors.protocol.http.recall import RecallResult
+from signet_actors.protocol.searcher import RecalledRow
+from signet_actors.runtime.clock import iso
+
+MOST_AT_ONCE: Final = 8
+"""Recalls that wait for a card; more are answered without one. The extractor's mailbox has places left for others."""
+MOST_RESULTS: Final = 20
+RESERVE_MS: Final = 500
+"""Of the request's own time limit, what is kept for answering it."""
+_OPERATION: Final = "recallLlm"
+
+
+async def summary_card(
+    call: Call, query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
+) -> RecallResult | None:
+    """A card on those of ``rows`` that will stand beside it; None when it is switched off, not wanted, or not to be had
+    in time.
+
+    ``spent_ms`` of the request's time are gone already.
+    """
+    state = call.state
+    reranker = state.config.memory.pipeline_v2.reranker
+    patience_ms = min(reranker.timeout_ms, state.config.gateway.request_timeout_ms - spent_ms - RESERVE_MS)
+    if not reranker.use_extraction_model or limit < MIN_LIMIT or not rows or patience_ms <= 0:
+        return None
+    if not _extractor_is_up(call) or state.summaries_waiting >= MOST_AT_ONCE or not _allowed(call):
+        return None
+    shown = beside(rows, limit)[:MOST_RESULTS]
+    state.summaries_waiting += 1
+    try:
+        # The bus times its own asks; this is for what waits before it.
+        async with asyncio.timeout(patience_ms / 1000):
+            said = await state.bus.ask_extractor(
+                Summarize(query, tuple(row.content for row in shown)), trace_id=call.trace_id, timeout_ms=patience_ms
+            )
+    except (SignetError, TimeoutError) as error:
+        state.log.info("no_summary", reason=error.__class__.__name__, trace=call.trace_id)
+        return None
+    finally:
+        state.summaries_waiting -= 1
+    if said.summary is None:
+        return None
+    return RecallResult(
+        id=summary_id(query, [row.id for row in shown]),
+        content=said.summary,
+        content_length=len(said.summary),
+        truncated=False,
+        score=round(rows[0].score, 4),
+        source=SUMMARY_SOURCE,
+        type="summary",
+        tags=None,
+        pinned=False,
+        importance=0.0,
+        who=said.model,
+        project=None,
+        scope=None,
+        visibility="private",
+        created_at=iso(state.clock.wall_ms()),
+        supplementary=True,
+    )
+
+
+def beside(rows: Sequence[RecalledRow], limit: int) -> Sequence[RecalledRow]:
+    """The rows that are returned with a card, which takes one of the ``limit`` places."""
+    return rows[: limit - 1]
+
+
+def _extractor_is_up(call: Call) -> bool:
+    return any(child.role == "extractor" and child.state == UP for child in call.state.bus.tree.children)
+
+
+def _allowed(call: Call) -> bool:
+    """The caller has a card left in this minute. Nobody is counted in local mode."""
+    auth = call.state.config.auth
+    if auth.mode == "local":
+        return True
+    key = f"{call.principal().changed_by}:{_OPERATION}"
+    return call.state.rate_windows.take(key, auth.rate_limits.recall_llm, call.state.clock.monotonic_ns() // 10**6) == 0

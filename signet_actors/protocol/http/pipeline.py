@@ -1,0 +1,336 @@
+"""Public bodies of the pipeline: its status, its runs, and the revival of dead jobs.
+
+``workers``, ``queues``, ``diagnostics``, ``latency``, ``errorSummary``, ``mode``, ``feedback``, ``traversal`` and
+``predictor`` are the reference's; the rest of the status is ours. What this daemon does not have says
+``running: false`` or null, never a number that nobody counted.
+
+Source: wire.md 1.5; memory-pipeline.txt "Worker Model", "Aspect Feedback"; decisions.md 14, 16, 18.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class WorkerState(msgspec.Struct, frozen=True):
+    """Whether somebody does this work now."""
+
+    running: bool
+
+
+class QueueCounts(msgspec.Struct, frozen=True):
+    """Jobs of all kinds by state; ``failed`` is always 0, because a failed job waits for its next attempt or is
+    dead."""
+
+    pending: int
+    leased: int
+    completed: int
+    dead: int
+    failed: int = 0
+
+
+class Queues(msgspec.Struct, frozen=True):
+    """``memory`` is null while nobody can count; there is no queue of summaries yet."""
+
+    memory: QueueCounts | None
+    summary: QueueCounts | None = None
+
+
+class KindReport(msgspec.Struct, frozen=True, rename="camel"):
+    """The jobs of one kind. ``delayed`` of the pending ones wait for their time; ages in seconds, null without one."""
+
+    kind: str
+    pending: int
+    delayed: int
+    leased: int
+    completed: int
+    dead: int
+    oldest_pending_at: str | None
+    oldest_pending_age_sec: float | None
+    next_due_at: str | None
+    oldest_lease_at: str | None
+    oldest_lease_age_sec: float | None
+
+
+class DeadReport(msgspec.Struct, frozen=True, rename="camel"):
+    """Dead jobs of one kind that died of the same."""
+
+    kind: str
+    cause: str
+    count: int
+    last_at: str
+
+
+class LaneReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What the extractor does with one kind; ``pausedBecause`` is null while it takes jobs. Counters of this life."""
+
+    kind: str
+    slots: int
+    running: int
+    paused_because: str | None
+    done: int
+    failed: int
+    returned: int
+    fenced: int
+
+
+class RecentCalls(msgspec.Struct, frozen=True, rename="camel"):
+    """How the last calls ended."""
+
+    total: int
+    successes: int
+    failures: int
+    timeouts: int
+    availability_rate: float
+
+
+class CallsReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One process's calls since it started.
+
+    ``circuit``: closed, open or half_open; ``waitsMs`` is how long no call will be made, and ``waitsFor`` why.
+    ``errors`` counts by kind of error.
+    """
+
+    circuit: str
+    waits_ms: int
+    waits_for: str
+    recent: RecentCalls
+    calls: int
+    in_flight: int
+    tokens_in: int
+    tokens_out: int
+    cost_microusd: int
+    errors: dict[str, int]
+    last_error: str
+
+
+class ModelReport(msgspec.Struct, frozen=True, rename="camel"):
+    """Which provider was chosen and why; ``name`` is ``none`` and ``calls`` null while nobody answers prompts.
+
+    ``available`` and ``detail`` are of the check at the time of the choice.
+    """
+
+    configured: str
+    name: str
+    model: str
+    reason: str
+    available: bool
+    detail: str
+    endpoint: str | None
+    may_cost: bool
+    calls: CallsReport | None
+
+
+class ModelReports(msgspec.Struct, frozen=True):
+    """By stage; null where its process did not answer or there is none."""
+
+    extraction: ModelReport | None
+    decision: ModelReport | None
+
+
+class BudgetReport(msgspec.Struct, frozen=True, rename="camel"):
+    """The caps of the provider's present UTC day; null is no cap. What counts against them is in ``usageToday``."""
+
+    provider: str
+    calls_a_day: int | None
+    tokens_a_day: int | None
+    calls_today: int | None
+    tokens_today: int | None
+
+
+class UsageReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What one model's calls took today; ``tokensReserved`` are those of calls that have not ended."""
+
+    day: str
+    provider: str
+    model: str
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    tokens_reserved: int
+    cost_microusd: int
+
+
+class JunkReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What was turned away before it became a proposal. ``rate`` is over that and ``facts``; null before the first."""
+
+    rate: float | None
+    turned_away: int
+    facts: int
+    by_reason: dict[str, int]
+
+
+class FactFigures(msgspec.Struct, frozen=True, rename="camel"):
+    """What became of facts: proposals by outcome, and by the reason for which they were not carried out."""
+
+    facts: int
+    entities: int
+    outcomes: dict[str, int]
+    reasons: dict[str, int]
+    repaired: int
+    dropped: int
+    fenced: int
+    junk: JunkReport
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """``today`` is the UTC day; ``kept`` is as long as counters are kept (``retention.historyRetentionMs``)."""
+
+    today: FactFigures
+    kept: FactFigures
+
+
+class RunCounts(msgspec.Struct, frozen=True, rename="camel"):
+    """Runs that are kept."""
+
+    total: int
+    undone: int
+    last_at: str | None
+
+
+class TraversalReport(msgspec.Struct, frozen=True, rename="camel"):
+    """There is no graph to walk yet."""
+
+    enabled: bool = False
+    last_run: str | None = None
+
+
+class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
+    """The pipeline at a glance. A part that could not be asked in time is null, and ``notes`` says why.
+
+    ``errorSummary``: failed calls by stage since the stage's process started. ``waiting`` says in words what waits for
+    what.
+    """
+
+    mode: str
+    workers: dict[str, WorkerState]
+    queues: Queues
+    error_summary: dict[str, int]
+    jobs: list[KindReport] | None
+    dead: list[DeadReport] | None
+    lanes: list[LaneReport] | None
+    providers: ModelReports
+    budgets: list[BudgetReport]
+    usage_today: list[UsageReport] | None
+    figures: Figures | None
+    decisions: dict[str, int] | None
+    runs: RunCounts | None
+    reviews_pending: int | None
+    waiting: list[str]
+    notes: list[str]
+    diagnostics: None = None
+    latency: None = None
+    feedback: None = None
+    traversal: TraversalReport = TraversalReport()
+    predictor: None = None
+
+
+class RunReport(msgspec.Struct, frozen=True, rename="camel"):
+    """What one extract job came to; ``counts`` maps outcome to proposals, as it was when the run was written."""
+
+    id: str
+    job_id: str
+    memory_id: str
+    agent_id: str
+    mode: str
+    provider: str
+    model: str
+    proposals: int
+    counts: dict[str, int]
+    created_at: str
+    undone_at: str | None
+    undone_by: str | None
+
+
+class ProposalReport(msgspec.Struct, frozen=True, rename="camel"):
+    """One proposal of a run. ``reason`` says why it was not carried out, ``rationale`` is the model's.
+
+    Text is null once the memory that it came from, or that it is about, was erased.
+    """
+
+    id: str
+    ordinal: int
+    action: str
+    outcome: str
+    reason: str | None
+    rationale: str | None
+    fact_content: str | None
+    fact_type: str
+    fact_confidence: float
+    confidence: float
+    target_id: str | None
+    target_version: int | None
+    result_memory_id: str | None
+    result_version: int | None
+    syntactic_contradiction: bool
+    semantic_contradiction: bool | None
+    review_state: str | None
+    reviewed_by: str | None
+    reviewed_at: str | None
+    undo_note: str | None
+
+
+class RunListReply(msgspec.Struct, frozen=True):
+    """A page, newest first."""
+
+    runs: list[RunReport]
+
+
+class RunReply(msgspec.Struct, frozen=True):
+    """A run with its proposals in order."""
+
+    run: RunReport
+    proposals: list[ProposalReport]
+
+
+class UndoRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who takes it back; ``x-signet-actor`` says the same."""
+
+    changed_by: str | None = None
+
+
+class UndoResult(msgspec.Struct, frozen=True, rename="camel"):
+    """One proposal that had changed something. ``status``: undone, or kept for the ``reason``."""
+
+    ordinal: int
+    action: str
+    status: str
+    memory_id: str | None
+    reason: str | None
+
+
+class UndoReply(msgspec.Struct, frozen=True, rename="camel"):
+    """What the run changed is as it was before, except what is ``kept``."""
+
+    run_id: str
+    status: Literal["undone", "already_undone"]
+    undone: int
+    kept: int
+    results: list[UndoResult]
+    success: Literal[True] = True
+
+
+class RequeueRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which dead jobs: at most 50 ``ids``, or those of ``kinds`` (none = every kind), oldest first, up to ``limit``."""
+
+    ids: list[str] | None = None
+    kinds: list[str] | None = None
+    limit: int | None = None
+
+
+class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):
+    """``reason``: not_found, not_dead, memory_gone, already_waiting."""
+
+    job_id: str
+    reason: str
+
+
+class RequeueReply(msgspec.Struct, frozen=True):
+    """The jobs that wait again with all their attempts, and those that do not; ``more`` dead ones may be left."""
+
+    requeued: list[str]
+    refused: list[NotRequeued]
+    more: bool
+    success: Literal[True] = True

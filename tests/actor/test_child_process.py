@@ -1,0 +1,89 @@
+"""The processes of one child: what stands by, what takes over, and what never gets in the way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from signet_actors.runtime.child_process import ChildProcess
+from tests.support.bus_room import REPOSITORY, eventually
+
+ROLE = '''
+"""Writes down what it is given, a line at a time, and what its environment has."""
+import os, sys
+with open({path!r}, "a", buffering=1) as told:
+    told.write(os.environ.get("PLANTED", "") + "\\n")
+    for line in sys.stdin:
+        told.write(line)
+'''
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "told"
+    (tmp_path / "scripted_role.py").write_text(ROLE.format(path=str(path)), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(REPOSITORY)]))
+    return path
+
+
+@pytest.fixture
+def child(told: Path) -> Iterator[ChildProcess]:
+    made = ChildProcess("child", "scripted_role", (), structlog.get_logger(), {"PLANTED": "beside ours"})
+    yield made
+    made.end()
+    made.reap()
+
+
+def lines(told: Path) -> list[str]:
+    return told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+
+
+def ended(child: ChildProcess) -> bool:
+    return child.reap() is not None
+
+
+def test_an_interpreter_that_stands_by_has_its_rehearsal_before_its_life(child: ChildProcess, told: Path) -> None:
+    child.prepare(b"rehearsal\n")
+    eventually(lambda: lines(told) == ["beside ours", "rehearsal"], within_s=60)
+    assert not child.exists
+    child.launch(b"life\n")
+    eventually(lambda: ended(child), within_s=60, what="the role has read everything")
+    assert lines(told) == ["beside ours", "rehearsal", "life"]
+
+
+def test_a_life_may_begin_before_its_interpreter_has_read_the_rehearsal(child: ChildProcess, told: Path) -> None:
+    rehearsal, life = b"r" * 20_000 + b"\n", b"l" * 20_000 + b"\n"
+    child.prepare(rehearsal)
+    child.launch(life)
+    eventually(lambda: ended(child), within_s=60, what="the role has read everything")
+    assert [line[:1] for line in lines(told)] == ["b", "r", "l"]
+
+
+def test_a_life_whose_data_the_pipe_might_not_take_begins_in_a_fresh_interpreter(
+    child: ChildProcess, told: Path
+) -> None:
+    child.prepare(b"r" * 20_000 + b"\n")
+    child.launch(b"l" * 40_000 + b"\n")
+    eventually(lambda: ended(child), within_s=60, what="the role has read everything")
+    assert lines(told)[-1] == "l" * 40_000
+    assert not any(line.startswith("r") for line in lines(told)[-2:])
+
+
+def test_a_rehearsal_that_nobody_lives_to_read_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def dead(_: ChildProcess, stdin: int) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"], stdin=stdin)
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        return process
+
+    monkeypatch.setattr(ChildProcess, "_interpreter", dead)
+    child = ChildProcess("child", "scripted_role", (), structlog.get_logger())
+    child.prepare(b"rehearsal\n")
+    assert child.reap() is None
+    assert not child.exists
+    child.end()

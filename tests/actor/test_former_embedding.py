@@ -1,0 +1,120 @@
+"""Vectors that a change of model left behind are found by the model that made them, as long as there are any."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config, EmbeddingConfig
+from signet_actors.gateway.former_embedding import FormerEmbedding, former_config
+from signet_actors.protocol.searcher import Recall, Recalled
+from tests.actor.test_memory_routes_recall import RECALL, found, row
+from tests.support.memory_api import DIMENSIONS, MemoryApi, WordEmbedder
+
+LOG: Any = structlog.wrap_logger(structlog.ReturnLogger())
+OLD = ("old-model", DIMENSIONS)
+OLLAMA = EmbeddingConfig(provider="ollama", model="new-model", dimensions=8)
+
+
+class OldEmbedder(WordEmbedder):
+    model = "old-model"
+
+
+def recalled(*stale: tuple[str, int]) -> Recalled:
+    return Recalled(found(row()).rows, "hybrid", [], None, stale)
+
+
+def on_a_loop(work: Callable[[], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        answer = await work()
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            await task
+        return answer
+
+    return asyncio.run(run())
+
+
+def test_a_query_is_embedded_by_both_models_while_old_vectors_are_left(tmp_path: Path) -> None:
+    api, old = MemoryApi(tmp_path), OldEmbedder()
+    api.state.former.embedder = old
+    api.bus.script[Recall] = recalled(OLD)
+    for _ in range(2):
+        assert api.request("POST", RECALL, {"query": "editor"}).status == 200
+    sent = [sent for sent in api.bus.asked if isinstance(sent.body, Recall)]
+    assert [(one.body.vector_model, one.body.former_model, len(one.frames)) for one in sent] == [
+        ("test-model", "old-model", 2)
+    ] * 2
+    api.bus.script[Recall] = recalled()
+    for _ in range(2):
+        api.request("POST", RECALL, {"query": "editor"})
+    last = [sent for sent in api.bus.asked if isinstance(sent.body, Recall)][-1]
+    assert (last.body.former_model, len(last.frames)) == (None, 1)
+
+
+def test_a_new_provider_that_is_away_leaves_the_old_vectors_searchable(tmp_path: Path) -> None:
+    api, old = MemoryApi(tmp_path), OldEmbedder()
+    api.state.former.embedder = old
+    api.embedder.failure = RuntimeError("away")
+    api.bus.script[Recall] = recalled(OLD, ("test-model", DIMENSIONS))
+    api.request("POST", RECALL, {"query": "editor"})
+    sent = api.bus.only(Recall)
+    assert (sent.body.vector_model, sent.body.former_model, len(sent.frames)) == (None, "old-model", 1)
+    assert api.state.former.embedder is old
+
+
+def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path: Path) -> None:
+    former = FormerEmbedding()
+
+    async def work() -> None:
+        former.heard(None, [(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS)], WordEmbedder(), OLLAMA, LOG)
+
+    on_a_loop(work)
+    assert former.embedder is not None
+    assert former.embedder.model == EMBEDDED_MODEL
+
+
+def test_how_unknown_vectors_were_made_is_not_guessed_and_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert former_config(("nomic-embed-text", 768), EmbeddingConfig()) is None
+    assert former_config(("other", 12), OLLAMA) == EmbeddingConfig(provider="ollama", model="other", dimensions=12)
+    former, tried = FormerEmbedding(), []
+    monkeypatch.setattr(
+        "signet_actors.gateway.former_embedding.former_config", lambda space, current: tried.append(space)
+    )
+
+    async def work() -> None:
+        for _ in range(3):
+            former.heard(None, [("other", 12)], WordEmbedder(), EmbeddingConfig(), LOG)
+            await asyncio.sleep(0)
+
+    on_a_loop(work)
+    assert tried == [("other", 12)]
+    assert former.embedder is None
+
+
+def test_an_embedder_that_makes_the_same_vectors_or_none_leaves_no_former_one() -> None:
+    former = FormerEmbedding()
+
+    async def work() -> list[Any]:
+        kept: list[Any] = []
+        for current in (OldEmbedder(), None, WordEmbedder()):
+            await former.keep(OldEmbedder(), current)
+            kept.append(former.embedder)
+        return kept
+
+    same, none, other = on_a_loop(work)
+    assert (same, none) == (None, None)
+    assert other.model == "old-model"
+
+
+def test_without_a_provider_old_vectors_are_not_searched(tmp_path: Path) -> None:
+    api = MemoryApi(tmp_path, config=Config(embedding=EmbeddingConfig(provider="none")))
+    api.state.embedder = None
+    api.bus.script[Recall] = recalled(OLD)
+    api.request("POST", RECALL, {"query": "editor"})
+    sent = api.bus.only(Recall)
+    assert (sent.body.vector_model, sent.body.former_model, sent.frames) == (None, None, [])

@@ -1,0 +1,512 @@
+"""What the routes of the pipeline and of the review queue say to the other processes, and what they answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.domain.providers import (
+    CircuitState,
+    DailyLimits,
+    ModelState,
+    OutcomeCounts,
+    ProviderReport,
+    Selection,
+)
+from signet_actors.errors import OutcomeUnknown, Unavailable
+from signet_actors.gateway.routes import ROUTES
+from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
+from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
+from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import (
+    ApproveProposal,
+    JobsRequeued,
+    RejectProposal,
+    RequeueJobs,
+    RequeueRefused,
+    ReviewDecided,
+    RunUndone,
+    UndoneProposal,
+    UndoRun,
+)
+from signet_actors.protocol.pipeline_queries import (
+    DeadCause,
+    GetPipelineStatus,
+    GetRun,
+    KindQueue,
+    ListReviews,
+    ListRuns,
+    PipelineStatus,
+    ProposalRow,
+    ProviderUsage,
+    ReviewItem,
+    ReviewsListed,
+    RunFound,
+    RunRow,
+    RunsListed,
+)
+from signet_actors.protocol.searcher import GetStoreStats, StoreStats
+from tests.support.memory_api import EVERYBODY_UP, MemoryApi
+from tests.support.pipeline_room import configured
+
+AWS_KEY = "AK" + "IA" + "QYLPMN5HFIQR7B2X"  # put together here, so that none stands in the repository
+
+STORE = PipelineStatus(
+    queues=[
+        KindQueue(
+            "extract",
+            pending=3,
+            delayed=1,
+            leased=1,
+            completed=9,
+            dead=2,
+            oldest_pending_at="2026-02-21T09:59:00.000Z",
+            next_due_at="2026-02-21T10:00:05.000Z",
+            oldest_lease_at="2026-02-21T09:59:58.500Z",
+        ),
+        KindQueue("of_a_later_release", pending=1),
+    ],
+    dead_causes=[DeadCause("extract", "the answer is no JSON", 2, "2026-02-21T09:00:00.000Z")],
+    runs=9,
+    runs_undone=1,
+    last_run_at="2026-02-21T09:58:00.000Z",
+    reviews_pending=4,
+    today={"facts": 6, "turned_away.question": 2, "outcome.created": 5, "reason.low_fact_confidence": 1},
+    total={"facts": 60, "fenced": 1},
+    usage_today=[
+        ProviderUsage("2026-02-21", "ollama", "qwen3:4b", 7, 700, 70, 30, 0),
+        ProviderUsage("2026-02-21", "openai", "gpt", 1, 1, 1, 0, 5),
+    ],
+)
+REPORT = ProviderReport(
+    name="ollama",
+    model="qwen3:4b",
+    circuit=CircuitState.OPEN,
+    waits_ms=9000,
+    waits_for="is tried again in 9 s",
+    recent=OutcomeCounts(3, 2, 0, 1),
+    calls=9,
+    in_flight=1,
+    tokens_in=900,
+    tokens_out=90,
+    cost_microusd=0,
+    errors={"timeout": 3, "http": 1},
+    last_error="no answer",
+)
+SELECTION = Selection("auto", "ollama", "qwen3:4b", "it answers", True, "", endpoint="http://127.0.0.1:11434")
+MODEL = ModelState(SELECTION, REPORT, DailyLimits(calls=100, tokens=0))
+NOBODY = ModelState(Selection("auto", "none", "", "Ollama is not there", False, "ollama pull qwen3:4b"), None)
+LANE = LaneState("extract", 4, 1, "ollama is tried again in 9 s", done=7, failed=2, returned=1, fenced=1)
+RUN = RunRow(
+    id="run-1",
+    job_id="job-1",
+    memory_id="m1",
+    agent_id="default",
+    mode="full",
+    provider="ollama",
+    model="qwen3:4b",
+    proposals=2,
+    counts={"created": 2},
+    created_at="2026-02-21T10:00:00.000Z",
+    undone_at=None,
+    undone_by=None,
+)
+PROPOSAL = ProposalRow(
+    id="p1",
+    run_id="run-1",
+    job_id="job-1",
+    ordinal=0,
+    memory_id="m1",
+    action="update",
+    outcome="review",
+    reason="contradiction",
+    rationale="it says otherwise now",
+    fact_content="The host is called beta.",
+    fact_type="fact",
+    fact_confidence=0.8,
+    confidence=0.9,
+    target_id="m2",
+    target_version=3,
+    result_memory_id=None,
+    result_version=None,
+    syntactic_contradiction=True,
+    semantic_contradiction=None,
+    review_state="pending",
+    reviewed_by=None,
+    reviewed_at=None,
+    undo_note=None,
+    created_at="2026-02-21T10:00:00.000Z",
+)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> MemoryApi:
+    made = MemoryApi(tmp_path)
+    made.bus.script |= {
+        GetPipelineStatus: STORE,
+        GetExtractorStatus: ExtractorStatus("full", MODEL, [LANE], {}),
+        GetDeciderStatus: DeciderStatus(NOBODY, {"add": 3}),
+    }
+    return made
+
+
+def status(api: MemoryApi) -> Any:
+    answer = api.request("GET", "/api/pipeline/status")
+    assert answer.status == 200
+    return answer.json
+
+
+def test_the_status_has_the_reference_s_members_and_invents_no_figure(api: MemoryApi) -> None:
+    said = status(api)
+    assert {name for name, worker in said["workers"].items() if worker["running"]} == {
+        "extraction",
+        "decision",
+        "retention",
+    }
+    assert {"summary", "document", "maintenance", "synthesis", "structuralClassify", "structuralDependency"} <= set(
+        said["workers"]
+    )
+    assert said["queues"] == {
+        "memory": {"pending": 4, "leased": 1, "completed": 9, "dead": 2, "failed": 0},
+        "summary": None,
+    }
+    assert said["traversal"] == {"enabled": False, "lastRun": None}
+    assert [said[name] for name in ("diagnostics", "latency", "feedback", "predictor")] == [None] * 4
+    assert said["errorSummary"] == {"extraction": 4}
+    assert said["mode"] == "full"
+    assert said["notes"] == []
+
+
+def test_the_status_tells_every_kind_of_job_with_its_states_ages_and_causes_of_death(api: MemoryApi) -> None:
+    said = status(api)
+    jobs = {job["kind"]: job for job in said["jobs"]}
+    assert list(jobs) == ["extract", "prospective_index", "embed", "of_a_later_release"]
+    assert jobs["extract"] == {
+        "kind": "extract",
+        "pending": 3,
+        "delayed": 1,
+        "leased": 1,
+        "completed": 9,
+        "dead": 2,
+        "oldestPendingAt": "2026-02-21T09:59:00.000Z",
+        "oldestPendingAgeSec": 60.0,
+        "nextDueAt": "2026-02-21T10:00:05.000Z",
+        "oldestLeaseAt": "2026-02-21T09:59:58.500Z",
+        "oldestLeaseAgeSec": 1.5,
+    }
+    assert (jobs["embed"]["pending"], jobs["embed"]["oldestPendingAgeSec"]) == (0, None)
+    assert said["dead"] == [
+        {"kind": "extract", "cause": "the answer is no JSON", "count": 2, "lastAt": "2026-02-21T09:00:00.000Z"}
+    ]
+    assert said["lanes"][0]["pausedBecause"] == "ollama is tried again in 9 s"
+    assert said["waiting"] == [
+        "3 jobs wait; no attempt is spent, and memories are searchable without. extract: ollama is tried again in 9 s"
+    ]
+
+
+def test_the_status_tells_which_model_was_chosen_how_it_does_and_what_is_left_of_the_day(api: MemoryApi) -> None:
+    said = status(api)
+    extraction = said["providers"]["extraction"]
+    assert (extraction["name"], extraction["reason"]) == ("ollama", "it answers")
+    assert extraction["calls"]["circuit"] == "open"
+    assert extraction["calls"]["recent"]["availabilityRate"] == 0.667
+    assert said["providers"]["decision"]["calls"] is None
+    assert said["decisions"] == {"add": 3}
+    assert said["budgets"] == [
+        {"provider": "ollama", "callsADay": 100, "tokensADay": None, "callsToday": 7, "tokensToday": 800}
+    ]
+    assert [row["model"] for row in said["usageToday"]] == ["qwen3:4b", "gpt"]
+
+
+def test_the_junk_rate_is_what_was_turned_away_over_that_and_the_facts(api: MemoryApi) -> None:
+    figures = status(api)["figures"]
+    assert figures["today"]["junk"] == {"rate": 0.25, "turnedAway": 2, "facts": 6, "byReason": {"question": 2}}
+    assert figures["today"]["outcomes"] == {"created": 5}
+    assert figures["today"]["reasons"] == {"low_fact_confidence": 1}
+    assert (figures["kept"]["junk"]["rate"], figures["kept"]["fenced"]) == (0.0, 1)
+    api.bus.script[GetPipelineStatus] = msgspec.structs.replace(STORE, today={})
+    assert status(api)["figures"]["today"]["junk"]["rate"] is None
+
+
+def test_whoever_is_away_is_null_and_named_in_the_notes(api: MemoryApi) -> None:
+    for question in (GetPipelineStatus, GetExtractorStatus, GetDeciderStatus):
+        api.bus.script[question] = Unavailable("is being restarted")
+    said = status(api)
+    assert sorted(said["notes"]) == [f"{who}: is being restarted" for who in ("decider", "extractor", "searcher")]
+    nothing = ("jobs", "dead", "lanes", "usageToday", "figures", "decisions", "runs", "reviewsPending")
+    assert [said[name] for name in nothing] == [None] * len(nothing)
+    assert said["providers"] == {"extraction": None, "decision": None}
+    assert (said["queues"], said["budgets"], said["errorSummary"]) == ({"memory": None, "summary": None}, [], {})
+    assert said["mode"] == "controlled_write", "of the configuration, where nobody can be asked"
+
+
+def test_a_worker_that_is_not_up_does_not_run(api: MemoryApi) -> None:
+    others = [child for child in EVERYBODY_UP if child.role != "decider"]
+    api.bus.tree = TreeChanged([*others, ChildState("decider", "decider", RESTARTING, 2, 1, None)])
+    said = status(api)
+    assert (said["workers"]["extraction"], said["workers"]["decision"]) == ({"running": True}, {"running": False})
+    assert said["notes"] == ["decider: restarting"]
+    assert GetDeciderStatus() not in [sent.body for sent in api.bus.asked], "nobody waits for who is not there"
+
+
+def test_a_pipeline_that_is_switched_off_says_so_and_nobody_is_asked_who_is_not_there(tmp_path: Path) -> None:
+    api = MemoryApi(tmp_path, config=configured(enabled=False))
+    api.bus.tree = TreeChanged([child for child in EVERYBODY_UP if child.role not in {"extractor", "decider"}])
+    api.bus.script[GetPipelineStatus] = STORE
+    said = status(api)
+    assert (said["mode"], said["workers"]["extraction"]["running"], said["notes"]) == ("off", False, [])
+    assert said["waiting"] == [
+        "4 jobs wait: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"
+    ]
+    assert [type(sent.body) for sent in api.bus.asked] == [GetPipelineStatus]
+
+
+STATS = StoreStats(7, 0, 7, 1, {"pending": 1}, None, 2, 1)
+ONE_WAITS = msgspec.structs.replace(STORE, queues=[KindQueue("extract", pending=1)])
+
+
+@pytest.mark.parametrize(
+    ("model", "lane", "effective", "words"),
+    [
+        (MODEL, LANE, "none", "1 job waits; no attempt is spent"),
+        (
+            ModelState(SELECTION, msgspec.structs.replace(REPORT, circuit=CircuitState.CLOSED)),
+            msgspec.structs.replace(LANE, paused_because=""),
+            "ollama",
+            None,
+        ),
+        (NOBODY, LaneState("extract", 4, 0, "Ollama is not there"), "none", "extract: Ollama is not there"),
+    ],
+)
+def test_the_daemon_s_status_resolves_the_provider_and_says_in_words_why_jobs_wait(
+    api: MemoryApi, model: ModelState, lane: LaneState, effective: str, words: str | None
+) -> None:
+    off = LaneState("prospective_index", 2, 0, "memory.pipelineV2.hints.enabled is false")
+    api.bus.script |= {GetStoreStats: STATS, GetPipelineStatus: ONE_WAITS}
+    api.bus.script[GetExtractorStatus] = ExtractorStatus("full", model, [lane, off], {})
+    said = api.request("GET", "/api/status").json
+    resolved = model.selection.name
+    assert said["providerResolution"]["extraction"] == {
+        "configured": "auto",
+        "resolved": resolved,
+        "effective": effective,
+    }
+    assert len(said["waiting"]) == (words is not None)
+    if words is not None:
+        assert words in said["waiting"][0]
+        assert "hints" not in said["waiting"][0], "no job waits for what is switched off"
+
+
+def test_the_daemon_s_status_says_that_jobs_wait_for_an_extractor_that_does_not_answer(api: MemoryApi) -> None:
+    api.bus.script[GetStoreStats] = STATS
+    api.bus.script[GetExtractorStatus] = Unavailable("away")
+    said = api.request("GET", "/api/status").json
+    assert said["waiting"] == ["1 job waits: the extractor does not answer; memories stay searchable"]
+    assert "extractor: away" in said["notes"]
+
+
+def test_runs_are_listed_within_the_caller_s_scope(api: MemoryApi) -> None:
+    api.bus.script[ListRuns] = RunsListed([RUN])
+    answer = api.request("GET", "/api/pipeline/runs?agentId=a&scope=s&memoryId=m1&limit=9999&offset=2")
+    assert api.bus.only(ListRuns).body == ListRuns(ReadScope("a", "s"), memory_id="m1", limit=500, offset=2)
+    (run,) = answer.json["runs"]
+    assert (run["id"], run["jobId"], run["counts"], run["undoneAt"]) == ("run-1", "job-1", {"created": 2}, None)
+
+
+def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
+    api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL])
+    said = api.request("GET", "/api/pipeline/runs/run-1").json
+    assert said["run"]["provider"] == "ollama"
+    (proposal,) = said["proposals"]
+    assert (proposal["factContent"], proposal["targetId"], proposal["outcome"]) == (
+        "The host is called beta.",
+        "m2",
+        "review",
+    )
+
+
+def test_a_run_that_the_caller_may_not_see_is_not_there(api: MemoryApi) -> None:
+    api.bus.script[GetRun] = RunFound(None)
+    api.bus.script[UndoRun] = RunUndone("run-1", "not_found")
+    for method, path in (("GET", "/api/pipeline/runs/run-1"), ("POST", "/api/pipeline/runs/run-1/undo")):
+        answer = api.request(method, path)
+        assert (answer.status, answer.json) == (404, {"error": "Run not found", "code": "not_found"})
+
+
+@pytest.mark.parametrize("word", ["undone", "already_undone"])
+def test_an_undo_names_what_it_took_back_and_what_it_kept(api: MemoryApi, word: str) -> None:
+    api.bus.script[UndoRun] = RunUndone(
+        "run-1",
+        word,
+        [UndoneProposal(0, "add", "undone", "m5"), UndoneProposal(1, "update", "kept", "m6", "changed_since")],
+    )
+    answer = api.request("POST", "/api/pipeline/runs/run-1/undo?agentId=a", headers={"x-signet-actor": "noor"})
+    assert api.bus.only(UndoRun).body == UndoRun("run-1", Principal("noor"), ReadScope("a"))
+    assert answer.json == {
+        "runId": "run-1",
+        "status": word,
+        "undone": 1,
+        "kept": 1,
+        "results": [
+            {"ordinal": 0, "action": "add", "status": "undone", "memoryId": "m5", "reason": None},
+            {"ordinal": 1, "action": "update", "status": "kept", "memoryId": "m6", "reason": "changed_since"},
+        ],
+        "success": True,
+    }
+
+
+def test_an_undo_of_unknown_outcome_is_a_504(api: MemoryApi) -> None:
+    api.bus.script[UndoRun] = OutcomeUnknown("no answer")
+    assert api.request("POST", "/api/pipeline/runs/run-1/undo").status == 504
+
+
+@pytest.mark.parametrize(
+    ("body", "sent"),
+    [
+        (None, RequeueJobs()),
+        ({"ids": ["a", "b", "a"], "limit": 1}, RequeueJobs(ids=("a", "b"), limit=2)),
+        ({"kinds": ["embed", "extract"], "limit": 5}, RequeueJobs(kinds=("embed", "extract"), limit=5)),
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/pipeline/requeue", "/api/repair/requeue-dead"])
+def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, body: Any, sent: RequeueJobs) -> None:
+    api.bus.script[RequeueJobs] = JobsRequeued(["a"], [RequeueRefused("b", "not_dead")], more=True)
+    answer = api.request("POST", path, body)
+    assert api.bus.only(RequeueJobs).body == sent
+    assert answer.status == 200
+    if path.startswith("/api/pipeline"):
+        refused = [{"jobId": "b", "reason": "not_dead"}]
+        assert answer.json == {"requeued": ["a"], "refused": refused, "more": True, "success": True}
+    else:
+        assert answer.json == {
+            "action": "requeueDeadJobs",
+            "success": True,
+            "affected": 1,
+            "message": "Requeued 1 dead job; 1 not: not_dead; more are dead",
+            "steps": [{"step": "requeue", "count": 1, "more": True}],
+        }
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"ids": []}, "ids"),
+        ({"ids": "a"}, "ids"),
+        ({"ids": [3]}, "ids"),
+        ({"ids": [" "]}, "ids"),
+        ({"ids": ["a"] * 51}, "ids"),
+        ({"kinds": ["unheard_of"]}, "kinds"),
+        ({"kinds": ["embed"], "ids": ["a"]}, "kinds"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 51}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"limit": "5"}, "limit"),
+    ],
+)
+def test_an_unclear_wish_requeues_nothing(api: MemoryApi, body: Any, field: str) -> None:
+    answer = api.request("POST", "/api/pipeline/requeue", body)
+    assert (answer.status, answer.json["field"]) == (400, field)
+    assert api.bus.asked == []
+
+
+def test_the_review_queue_shows_each_proposal_beside_what_the_memory_says_now(api: MemoryApi) -> None:
+    api.bus.script[ListReviews] = ReviewsListed([ReviewItem(PROPOSAL, "The host is called alpha.", 3)], 7)
+    answer = api.request("GET", "/api/memory/review-queue?agentId=a")
+    assert api.bus.only(ListReviews).body == ListReviews(ReadScope("a"), state="pending", limit=50, offset=0)
+    (item,) = answer.json["items"]
+    assert answer.json["total"] == 7
+    assert (item["id"], item["memory_id"], item["source_memory_id"]) == ("p1", "m2", "m1")
+    assert (item["event"], item["reason"]) == ("updated", "contradiction")
+    assert (item["current_content"], item["fact_content"]) == ("The host is called alpha.", "The host is called beta.")
+
+
+@pytest.mark.parametrize(("word", "kind"), [("approve", ApproveProposal), ("reject", RejectProposal)])
+def test_a_review_is_decided_in_the_caller_s_name_and_within_its_scope(
+    api: MemoryApi, word: str, kind: type[Any]
+) -> None:
+    said = {"approve": "approved", "reject": "rejected"}[word]
+    api.bus.script[kind] = ReviewDecided("p1", said, memory_id="m2", current_version=3, new_version=4)
+    answer = api.request(
+        "POST",
+        f"/api/memory/review-queue/p1/{word}",
+        {"reason": f"seen, key {AWS_KEY}", "changed_by": "noor", "agentId": "a", "scope": "s"},
+    )
+    sent = api.bus.only(kind).body
+    assert (sent.id, sent.principal, sent.read) == ("p1", Principal("noor"), ReadScope("a", "s"))
+    assert sent.reason.startswith("seen, key ")
+    assert AWS_KEY not in sent.reason
+    assert answer.json == {
+        "id": "p1",
+        "status": said,
+        "already": False,
+        "memoryId": "m2",
+        "currentVersion": 3,
+        "newVersion": 4,
+        "success": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "status", "code"),
+    [
+        ("not_found", 404, "not_found"),
+        ("not_reviewable", 409, "conflict"),
+        ("decided_otherwise", 409, "conflict"),
+        ("content_gone", 409, "conflict"),
+        ("version_conflict", 409, "conflict"),
+        ("target_gone", 409, "conflict"),
+        ("pinned", 409, "conflict"),
+        ("duplicate_content", 409, "conflict"),
+        ("unchanged", 409, "conflict"),
+        ("frozen", 503, "mutations_frozen"),
+        ("a_word_of_later", 409, "conflict"),
+    ],
+)
+def test_an_approval_that_cannot_be_carried_out_says_why(api: MemoryApi, word: str, status: int, code: str) -> None:
+    api.bus.script[ApproveProposal] = ReviewDecided("p1", word, memory_id="m2", current_version=4)
+    answer = api.request("POST", "/api/memory/review-queue/p1/approve")
+    assert answer.status == status
+    said = answer.json
+    assert (said["id"], said["status"], said["code"], said["currentVersion"]) == ("p1", word, code, 4)
+    assert said["error"]
+
+
+def test_while_mutations_are_frozen_only_what_changes_no_memory_is_decided(tmp_path: Path) -> None:
+    api = MemoryApi(tmp_path, config=configured(frozen=True))
+    api.bus.script |= {
+        RejectProposal: ReviewDecided("p1", "rejected"),
+        RequeueJobs: JobsRequeued([], []),
+        UndoRun: RunUndone("run-1", "undone"),
+        ApproveProposal: ReviewDecided("p1", "approved"),
+    }
+    refused = ("/api/memory/review-queue/p1/approve", "/api/pipeline/runs/run-1/undo")
+    for path in refused:
+        answer = api.request("POST", path)
+        assert (answer.status, answer.json["code"]) == (503, "mutations_frozen"), path
+    for path in ("/api/memory/review-queue/p1/reject", "/api/pipeline/requeue", "/api/repair/requeue-dead"):
+        assert api.request("POST", path).status == 200, path
+
+
+def test_each_route_of_the_pipeline_asks_for_the_permission_that_its_effect_needs() -> None:
+    asked = {
+        (route.method, route.path): route.permission
+        for route in ROUTES
+        if "pipeline" in route.path or "review-queue" in route.path or route.path == "/api/repair/requeue-dead"
+    }
+    assert asked == {
+        ("GET", "/api/pipeline/status"): Permission.DIAGNOSTICS,
+        ("GET", "/api/pipeline/runs"): Permission.RECALL,
+        ("GET", "/api/pipeline/runs/{run}"): Permission.RECALL,
+        ("POST", "/api/pipeline/runs/{run}/undo"): Permission.MODIFY,
+        ("POST", "/api/pipeline/requeue"): Permission.ADMIN,
+        ("POST", "/api/repair/requeue-dead"): Permission.ADMIN,
+        ("GET", "/api/memory/review-queue"): Permission.RECALL,
+        ("POST", "/api/memory/review-queue/{id}/approve"): Permission.MODIFY,
+        ("POST", "/api/memory/review-queue/{id}/reject"): Permission.MODIFY,
+    }

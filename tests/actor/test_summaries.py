@@ -1,0 +1,112 @@
+"""A summary that a caller waits for: bounded in number and in time, and no fault of the provider's when it is late."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from signet_actors.config.schema import PipelineV2Config
+from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
+from signet_actors.extractor.summaries import MOST_AT_ONCE, Summaries
+from signet_actors.protocol.extractor import Summarize, Summarized
+from signet_actors.protocol.header import Header
+from signet_actors.providers.llm.guarded import GuardedProvider, GuardLimits
+from signet_actors.providers.llm.provider import Availability, Generated
+from signet_actors.runtime.clock import SystemClock
+from tests.support.scripted_model import data_of
+
+ASKED = Summarize("which port?", ("The port is 5433", "It is closed"))
+
+
+class Model:
+    """A provider that answers ``text``, waits for ever, or fails."""
+
+    name = "scripted"
+    model = "qwen3:4b"
+    endpoint = None
+
+    def __init__(self, text: str | Exception | None = '{"summary": "It is 5433."}') -> None:
+        self.text = text
+        self.prompts: list[str] = []
+
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        self.prompts.append(prompt)
+        if self.text is None:
+            await asyncio.Event().wait()
+        if isinstance(self.text, Exception):
+            raise self.text
+        return Generated(str(self.text), 1, 1, None)
+
+    async def available(self) -> Availability:
+        return Availability(True, "")
+
+    async def close(self) -> None:
+        pass
+
+
+def summaries(model: Any) -> Summaries:
+    clock = SystemClock()
+    shop: Any = SimpleNamespace(
+        actor=SimpleNamespace(clock=clock), model=model, pipeline=PipelineV2Config(), rng=random.Random(1)
+    )
+    return Summaries(shop)
+
+
+def within(ms: int) -> Header:
+    return Header("id", "trace", "gateway", 1, SystemClock().monotonic_ns() + ms * 1_000_000, 1, "boot")
+
+
+def test_the_model_is_shown_the_query_and_the_results_as_data() -> None:
+    model = Model()
+    assert asyncio.run(summaries(model).of(ASKED, within(60_000))) == Summarized("It is 5433.", "qwen3:4b")
+    assert data_of(model.prompts[0]) == ["which port?", "The port is 5433", "It is closed"]
+
+
+@pytest.mark.parametrize("text", ["I cannot say.", '{"summary": ""}', ""])
+def test_a_model_that_says_nothing_makes_no_summary(text: str) -> None:
+    made = summaries(Model(text))
+    assert asyncio.run(made.of(ASKED, within(60_000))).summary is None
+    assert (made.made, made.empty, made.late) == (0, 1, 0)
+
+
+def test_summaries_that_come_too_late_do_not_open_the_circuit_that_extraction_depends_on() -> None:
+    model = Model(None)
+    guarded = GuardedProvider(model, SystemClock(), GuardLimits())
+    made = summaries(guarded)
+
+    async def impatient() -> None:
+        for _ in range(6):
+            with pytest.raises(Unavailable):
+                await made.of(ASKED, within(5))
+        model.text = '{"summary": "It is 5433."}'
+        assert (await guarded.generate("p", timeout_ms=60_000)).text == model.text
+
+    asyncio.run(impatient())
+    assert made.late == 6
+    assert guarded.report().circuit == "closed"
+    assert guarded.report().in_flight == 0
+
+
+def test_a_provider_that_fails_is_reported_as_it_is() -> None:
+    failing = summaries(Model(ProviderError(ProviderErrorKind.UNAVAILABLE, "away")))
+    with pytest.raises(ProviderError, match="away"):
+        asyncio.run(failing.of(ASKED, within(60_000)))
+
+
+def test_only_so_many_wait_at_once() -> None:
+    made = summaries(Model(None))
+
+    async def crowd() -> Any:
+        waiting = [asyncio.create_task(made.of(ASKED, within(60_000))) for _ in range(MOST_AT_ONCE)]
+        await asyncio.sleep(0)
+        with pytest.raises(Busy):
+            await made.of(ASKED, within(60_000))
+        for task in waiting:
+            task.cancel()
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert len(asyncio.run(crowd())) == MOST_AT_ONCE

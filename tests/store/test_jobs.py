@@ -1,0 +1,641 @@
+"""The queue: who gets a job and when, what is given back, revived and found missing, and who is told."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signet_actors.config.schema import Config, EmbeddingConfig
+from signet_actors.domain.jobs import JOB_KINDS, LONGEST_DELAY_MS
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import (
+    HeldLease,
+    JobsReady,
+    ReconcileJobs,
+    RecordUsage,
+    ReleaseJobs,
+    RequeueJobs,
+    ReserveCalls,
+    StoreHints,
+    StoreVector,
+    WatchJobs,
+)
+from signet_actors.protocol.searcher import Recall
+from signet_actors.protocol.writer import (
+    CompleteJob,
+    FailJob,
+    ForgetMany,
+    ForgetMemory,
+    ForgetTarget,
+    MemoryPatch,
+    ModifyMemory,
+    ReapLeases,
+    RecoverMemory,
+    Remember,
+)
+from signet_actors.runtime.clock import iso
+from signet_actors.searcher.recall import recall
+from signet_actors.writer.job_watches import MOST_PARKED, JobWatches
+from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
+from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, raw, remembering
+from tests.support.writer_life import Life
+
+ME = Principal(changed_by="tester")
+SECOND_MS = 1_000
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[PipelineRoom]:
+    room = PipelineRoom(tmp_path)
+    yield room
+    try:
+        assert broken_invariants(room.connection) == []
+    finally:
+        room.close()
+
+
+def stored(room: PipelineRoom, text: str, **fields: Any) -> str:
+    return room.remember(text, vector=[1.0, 2.0], **fields).id
+
+
+def edited(room: PipelineRoom, memory_id: str, text: str) -> None:
+    answer = room.ask(ModifyMemory(MemoryPatch(id=memory_id, reason="r", content=text), ME))
+    assert answer.status == "updated"
+
+
+def forgotten(room: PipelineRoom, memory_id: str) -> None:
+    assert room.ask(ForgetMemory(id=memory_id, reason="r", principal=ME)).status == "deleted"
+
+
+def jobs_of(room: PipelineRoom, memory_id: str) -> list[tuple[str, str]]:
+    rows = room.connection.execute(
+        "SELECT job_type, status FROM memory_jobs WHERE memory_id = ? ORDER BY seq", (memory_id,)
+    )
+    return rows.fetchall()  # type: ignore[return-value]
+
+
+def died(room: PipelineRoom, kind: str = "extract") -> str:
+    """The job of the kind that waits for longest has failed for good; its id."""
+    job = room.take(kind)
+    room.connection.execute("UPDATE memory_jobs SET attempts = max_attempts WHERE id = ?", (job.id,))
+    assert room.ask(FailJob(job.id, job.lease_id, "no answer")).state == "dead"
+    return job.id
+
+
+# which jobs a memory gets
+
+
+@pytest.mark.parametrize(
+    ("config", "vector", "kinds"),
+    [
+        (configured(), [1.0], ["extract"]),
+        (configured(), None, ["embed", "extract"]),
+        (configured(hints=True), [1.0], ["extract", "prospective_index"]),
+        (configured(enabled=False, hints=True), None, ["embed"]),
+        (msgspec.structs.replace(configured(), embedding=EmbeddingConfig(provider="none")), None, ["extract"]),
+    ],
+)
+def test_the_configuration_decides_which_jobs_a_new_memory_gets(
+    room: PipelineRoom, config: Config, vector: list[float] | None, kinds: list[str]
+) -> None:
+    room.reconfigure(config)
+    memory = room.remember("A memory", vector=vector)
+    assert sorted(jobs_of(room, memory.id)) == [(kind, "pending") for kind in kinds]
+    assert set(kinds) <= {kind.name for kind in JOB_KINDS}
+
+
+def test_a_changed_content_has_one_waiting_job_however_often_it_changes(room: PipelineRoom) -> None:
+    memory_id = stored(room, "First text")
+    edited(room, memory_id, "Second text")
+    edited(room, memory_id, "Third text")
+    assert jobs_of(room, memory_id) == [("extract", "pending"), ("embed", "pending")]
+    subject = room.take().subject
+    assert subject is not None
+    assert (subject.content, subject.version) == ("Third text", 3)
+
+
+def test_a_text_that_changes_while_its_job_is_out_is_looked_at_once_more(room: PipelineRoom) -> None:
+    memory_id = stored(room, "First text")
+    job = room.take()
+    edited(room, memory_id, "Second text")
+    assert [kind for kind, _ in jobs_of(room, memory_id)].count("extract") == 1
+    room.ask(CompleteJob(job.id, job.lease_id, "{}"))
+    again = room.take()
+    assert again.subject is not None
+    assert again.subject.content == "Second text"
+    assert room.memory(memory_id, "extraction_status") == ("pending",)
+    room.ask(CompleteJob(again.id, again.lease_id, "{}"))
+    assert room.memory(memory_id, "extraction_status") == ("completed",)
+    assert room.take_all() == []
+
+
+def test_a_tag_that_changes_while_the_job_is_out_is_no_reason_to_ask_a_model_again(room: PipelineRoom) -> None:
+    memory_id = stored(room, "First text")
+    job = room.take()
+    room.ask(ModifyMemory(MemoryPatch(id=memory_id, reason="r", tags=("new",)), ME))
+    room.ask(CompleteJob(job.id, job.lease_id, "{}"))
+    assert room.take_all() == []
+
+
+def test_a_dead_job_is_written_on_its_memory_and_a_newer_text_has_another(room: PipelineRoom) -> None:
+    memory_id = stored(room, "First text")
+    died(room)
+    assert room.memory(memory_id, "extraction_status") == ("failed",)
+    edited(room, memory_id, "Second text")
+    assert room.memory(memory_id, "extraction_status") == ("pending",)
+    assert room.take().memory_id == memory_id
+
+
+# who gets a job
+
+
+def test_a_job_is_handed_out_with_the_memory_that_it_is_about(room: PipelineRoom) -> None:
+    memory_id = stored(room, "A text", agent_id="cleo", visibility="private", project="p", scope="s", pinned=True)
+    subject = room.take().subject
+    assert subject is not None
+    assert (subject.id, subject.content, subject.version, subject.pinned) == (memory_id, "A text", 1, True)
+    assert (subject.agent_id, subject.visibility, subject.project, subject.scope) == ("cleo", "private", "p", "s")
+    assert subject.embedding_model == MODEL
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_a_job_whose_memory_is_gone_ends_and_is_never_handed_out(room: PipelineRoom, hard: bool) -> None:
+    gone, kept = stored(room, "Gone"), stored(room, "Kept")
+    if hard:
+        room.ask(ForgetMany(targets=(ForgetTarget(gone),), reason="r", principal=ME, hard=True))
+    else:
+        forgotten(room, gone)
+    assert [job.memory_id for job in room.take_all(limit=1)] == [kept]
+    if not hard:
+        ended = room.connection.execute("SELECT status, attempts, result FROM memory_jobs WHERE memory_id = ?", (gone,))
+        assert ended.fetchall() == [("completed", 0, '{"skipped":"memory_gone"}')]
+
+
+def test_a_job_that_ends_after_its_memory_was_erased_keeps_nothing_of_it(room: PipelineRoom) -> None:
+    memory_id = stored(room, "The zebra text")
+    job = room.take()
+    room.ask(ForgetMany(targets=(ForgetTarget(memory_id),), reason="r", principal=ME, hard=True))
+    assert room.ask(CompleteJob(job.id, job.lease_id, '{"zebra":1}')).state == "completed"
+    assert room.value("SELECT result FROM memory_jobs WHERE id = ?", job.id) == '{"skipped":"memory_gone"}'
+
+
+def test_a_repeated_request_for_jobs_tells_the_memory_as_it_is_now_and_keeps_no_copy(room: PipelineRoom) -> None:
+    from signet_actors.protocol.writer import LeaseJobs
+
+    first, second = stored(room, "The zebra text"), stored(room, "The other text")
+    command = LeaseJobs(kinds=("extract",), limit=2, lease_ms=LEASE_MS)
+    once = room.ask(command, message_id="m")
+    assert room.ask(command, message_id="m") == once
+    assert room.value("SELECT count(*) FROM request_replies WHERE instr(reply, 'zebra')") == 0
+    forgotten(room, first)
+    assert [job.memory_id for job in room.ask(command, message_id="m").jobs] == [second]
+
+
+def test_a_job_that_fails_stands_in_nobodys_way_and_is_overtaken_by_nobody_who_came_later(room: PipelineRoom) -> None:
+    stored(room, "Fails")
+    failing = room.take()
+    room.ask(FailJob(failing.id, failing.lease_id, "no answer"))
+    before = [stored(room, f"Before {number}") for number in range(3)]
+    room.clock.advance(2 * SECOND_MS)
+    stored(room, "After")
+    order = [job.memory_id for job in room.take_all()]
+    assert order[:3] == before
+    assert order[3] == failing.memory_id
+
+
+def test_a_clock_that_goes_back_keeps_no_job_waiting(room: PipelineRoom) -> None:
+    stored(room, "Fails")
+    job = room.take()
+    room.ask(FailJob(job.id, job.lease_id, "no answer"))
+    room.clock.wall -= 10 * 365 * 86_400_000
+    assert [again.id for again in room.take_all()] == [job.id]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(["take", "fail", "release", "complete", "pass", "reap", "expire"]), max_size=30))
+def test_whatever_happens_to_jobs_none_is_lost_and_no_attempt_is_invented(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    room = PipelineRoom(tmp_path_factory.mktemp("store"))
+    for number in range(4):
+        stored(room, f"Memory number {number}")
+    out: list[Any] = []
+    spent = 0
+    for step in steps:
+        if step == "take":
+            taken = room.take_all(limit=2)
+            spent += len(taken)
+            out += taken
+        elif step == "pass":
+            room.clock.advance(7 * SECOND_MS)
+        elif step == "expire":
+            room.clock.advance(LEASE_MS)
+        elif step == "reap":
+            room.ask(ReapLeases())
+        elif out:
+            job = out.pop(0)
+            if step == "fail":
+                room.ask(FailJob(job.id, job.lease_id, "no answer"))
+            elif step == "complete":
+                room.ask(CompleteJob(job.id, job.lease_id))
+            else:
+                spent -= room.ask(ReleaseJobs((HeldLease(job.id, job.lease_id),), "away")).released
+    assert room.value("SELECT sum(attempts) FROM memory_jobs") == spent
+    assert room.value("SELECT count(*) FROM memory_jobs") == 4
+    assert broken_invariants(room.connection) == []
+    room.close()
+
+
+# what is given back, revived and found missing
+
+
+def test_an_attempt_that_is_given_back_is_not_spent_however_often(room: PipelineRoom) -> None:
+    stored(room, "Waits for its provider")
+    waits = []
+    for _ in range(40):
+        job = room.take()
+        assert job.attempt == 1
+        answer = room.ask(ReleaseJobs((HeldLease(job.id, job.lease_id),), "ollama does not answer"))
+        assert (answer.released, answer.lost) == (1, 0)
+        assert room.take_all() == [], "it was handed out again at once"
+        begun = room.clock.wall
+        while not room.value("SELECT 1 FROM memory_jobs WHERE available_at <= ?", iso(room.clock.wall)):
+            room.clock.advance(100)
+        waits.append(room.clock.wall - begun)
+    assert 1_000 <= waits[0] <= 1_600
+    assert 30_000 <= waits[-1] <= 30_600 <= LONGEST_DELAY_MS
+    row = room.connection.execute(
+        "SELECT status, attempts, error FROM memory_jobs WHERE job_type = 'extract'"
+    ).fetchone()
+    assert row == ("pending", 0, "ollama does not answer")
+
+
+def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
+    stored(room, "First")
+    stored(room, "Second")
+    late, held = room.take_all(limit=2)
+    room.clock.advance(LEASE_MS + 1)
+    room.ask(ReapLeases())
+    mine = next(job for job in room.take_all() if job.id == held.id)
+    both = (HeldLease(late.id, late.lease_id), HeldLease(mine.id, mine.lease_id))
+    answer = room.ask(ReleaseJobs(both, "away"))
+    assert (answer.released, answer.lost) == (1, 1)
+    assert room.value("SELECT attempts FROM memory_jobs WHERE id = ?", late.id) == 2
+
+
+def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineRoom) -> None:
+    stored(room, "Poison")
+    other = stored(room, "Harmless")
+    for _ in range(3):
+        assert len(room.take_all(limit=1)) == 1
+        room.clock.advance(LEASE_MS + 1)
+        room.ask(ReapLeases())
+    assert (
+        room.value("SELECT error FROM memory_jobs WHERE status = 'dead'") == "the worker went away on the last attempt"
+    )
+    assert [job.memory_id for job in room.take_all()] == [other]
+
+
+def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: PipelineRoom) -> None:
+    memory_id = stored(room, "Poison")
+    job_id = died(room)
+    assert room.ask(RequeueJobs(kinds=("embed",))).requeued == []
+    assert room.ask(RequeueJobs(kinds=("extract",))).requeued == [job_id]
+    assert room.memory(memory_id, "extraction_status") == ("pending",)
+    assert died(room) == job_id
+    assert room.ask(RequeueJobs()).requeued == []
+    answer = room.ask(RequeueJobs(ids=(job_id, "no-such-job")))
+    assert answer.requeued == [job_id]
+    assert [(one.job_id, one.reason) for one in answer.refused] == [("no-such-job", "not_found")]
+    assert [one.reason for one in room.ask(RequeueJobs(ids=(job_id,))).refused] == ["not_dead"]
+
+
+def test_a_dead_job_is_not_revived_beside_a_living_one_or_without_its_memory(room: PipelineRoom) -> None:
+    changed, gone = stored(room, "Changes"), stored(room, "Goes")
+    first, second = died(room), died(room)
+    edited(room, changed, "Changed")
+    forgotten(room, gone)
+    reasons = {one.job_id: one.reason for one in room.ask(RequeueJobs(ids=(first, second))).refused}
+    assert reasons == {first: "already_waiting", second: "memory_gone"}
+
+
+def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
+    for number in range(5):
+        stored(room, f"Memory number {number}")
+        died(room)
+    answer = room.ask(RequeueJobs(limit=2))
+    assert (len(answer.requeued), answer.more) == (2, True)
+    answer = room.ask(RequeueJobs(limit=5))
+    assert (len(answer.requeued), answer.more) == (3, False)
+
+
+def embedded_by(model: str, dimensions: int = DIMENSIONS) -> Config:
+    embedding = EmbeddingConfig(provider="openai", model=model, dimensions=dimensions)
+    return msgspec.structs.replace(configured(), embedding=embedding)
+
+
+def embedding_jobs(room: PipelineRoom, memory_id: str) -> list[str]:
+    return [status for kind, status in jobs_of(room, memory_id) if kind == "embed"]
+
+
+def content_hash_of(room: PipelineRoom, memory_id: str) -> str:
+    return str(room.value("SELECT content_hash FROM memories WHERE id = ?", memory_id))
+
+
+def reconciled(room: PipelineRoom, limit: int = 2) -> int:
+    enqueued, after = 0, 0
+    while True:
+        answer = room.ask(ReconcileJobs(after, limit))
+        enqueued += answer.enqueued
+        if answer.next is None:
+            return enqueued
+        assert answer.next > after
+        after = answer.next
+
+
+def test_a_memory_that_should_have_a_job_and_has_none_gets_one(room: PipelineRoom) -> None:
+    lost = stored(room, "Its job was lost")
+    bare = room.remember("It has neither job nor vector").id
+    stored(room, "It waits as it should")
+    room.connection.execute("DELETE FROM memory_jobs WHERE memory_id IN (?, ?)", (lost, bare))
+    assert reconciled(room) == 3
+    assert jobs_of(room, lost) == [("extract", "pending")]
+    assert sorted(jobs_of(room, bare)) == [("embed", "pending"), ("extract", "pending")]
+    assert reconciled(room) == 0
+
+
+def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surprise(room: PipelineRoom) -> None:
+    stored(room, "Died")
+    died(room)
+    room.reconfigure(configured(enabled=False))
+    stored(room, "Stored while the pipeline was off")
+    room.reconfigure(configured())
+    done = room.remember("Its vector could not be made").id
+    job = room.take("embed")
+    nothing = struct.pack("<8f", *[0.0] * DIMENSIONS)
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, done), MODEL, DIMENSIONS), [nothing])
+    extraction = room.take()
+    room.ask(CompleteJob(extraction.id, extraction.lease_id, "{}"))
+    gone = stored(room, "Gone")
+    forgotten(room, gone)
+    assert reconciled(room) == 0
+    assert jobs_of(room, done) == [("extract", "completed"), ("embed", "completed")]
+    room.reconfigure(embedded_by("another-model"))
+    assert embedding_jobs(room, done) == ["completed"]
+    reconciled(room)
+    assert embedding_jobs(room, done) == ["completed", "pending"], "another model may be able to read it"
+
+
+def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its_former_vector_till_then(
+    room: PipelineRoom,
+) -> None:
+    first, second = stored(room, "The first"), stored(room, "The second")
+    assert reconciled(room) == 0
+    room.reconfigure(embedded_by("another-model"))
+    answer = room.ask(ReconcileJobs())
+    assert (answer.enqueued, answer.space) == (2, f"another-model:{DIMENSIONS}")
+    assert reconciled(room) == 0, "they wait already"
+    job = room.take("embed")
+    assert job.memory_id == first
+    vector = raw([0.0, 1.0])
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, first), "another-model", DIMENSIONS), [vector])
+    assert [row.id for row in room.recall("nothing", vector=[1.0, 2.0]).rows] == [second]
+    assert found_by_both(room) == ([first, second], ((MODEL, DIMENSIONS),))
+    sql = "SELECT model FROM embeddings WHERE source_id = ? ORDER BY seq"
+    assert room.connection.execute(sql, (first,)).fetchall() == [(MODEL,), ("another-model",)]
+    job = room.take("embed")
+    room.ask(StoreVector(job.id, job.lease_id, content_hash_of(room, second), "another-model", DIMENSIONS), [vector])
+    assert reconciled(room) == 0, "a round later there is nothing left to do"
+    assert found_by_both(room) == ([second, first], ())
+
+
+def found_by_both(room: PipelineRoom) -> tuple[list[str], tuple[tuple[str, int], ...]]:
+    """What a query finds among new vectors and old, and which models are left behind."""
+    asked = Recall("nothing", ReadScope(), vector_model="another-model", former_model=MODEL)
+    with room.reader.view() as view:
+        found = recall(room.reader, view, asked, [raw([0.0, 1.0]), raw([1.0, 2.0, 0.5])])
+    assert found.method == "hybrid"
+    return [row.id for row in found.rows], found.stale_spaces
+
+
+def test_a_vector_of_another_width_is_a_vector_of_another_model(room: PipelineRoom) -> None:
+    stored(room, "Short")
+    room.reconfigure(embedded_by(MODEL, DIMENSIONS * 2))
+    assert reconciled(room) == 1
+
+
+def test_without_a_provider_no_vector_is_missed(room: PipelineRoom) -> None:
+    stored(room, "Embedded")
+    none = msgspec.structs.replace(configured(), embedding=EmbeddingConfig(provider="none"))
+    room.reconfigure(none)
+    bare = room.remember("Bare").id
+    answer = room.ask(ReconcileJobs())
+    assert (answer.enqueued, answer.space) == (0, "")
+    assert embedding_jobs(room, bare) == []
+
+
+def test_a_memory_that_is_recovered_has_the_job_that_it_missed(room: PipelineRoom) -> None:
+    memory_id = stored(room, "Gone and back")
+    forgotten(room, memory_id)
+    assert room.take_all() == []
+    room.ask(RecoverMemory(id=memory_id, reason="r", principal=ME))
+    assert room.take().memory_id == memory_id
+
+
+# hints, vectors, usage
+
+
+def test_hints_are_replaced_found_and_gone_with_what_they_ask_about(tmp_path: Path) -> None:
+    room = PipelineRoom(tmp_path, config=configured(hints=True))
+    memory_id = stored(room, "The build uses Bazel")
+    job = room.take("prospective_index")
+    assert (
+        room.ask(StoreHints(job.id, job.lease_id, ("Which  build tool?", "Which build tool?", " ", "Why?"))).count == 2
+    )
+    matching = "SELECT count(*) FROM memory_hints_fts WHERE memory_hints_fts MATCH 'tool'"
+    assert room.value(matching) == 1
+    forgotten(room, memory_id)
+    assert (room.value(matching), room.value("SELECT count(*) FROM memory_hints")) == (0, 0)
+    room.ask(RecoverMemory(id=memory_id, reason="r", principal=ME))
+    job = room.take("prospective_index")
+    assert room.ask(StoreHints(job.id, job.lease_id, ("Which build tool?",))).count == 1
+    edited(room, memory_id, "The build uses Ninja")
+    assert room.value("SELECT count(*) FROM memory_hints") == 0
+    job = room.take("prospective_index")
+    edited(room, memory_id, "The build uses Make")
+    assert room.ask(StoreHints(job.id, job.lease_id, ("Is it Ninja?",))).count == 0, "of a text that is no more"
+    job = room.take("prospective_index")
+    room.ask(StoreHints(job.id, job.lease_id, ("Is it Make?",)))
+    room.ask(ForgetMany(targets=(ForgetTarget(memory_id),), reason="r", principal=ME, hard=True))
+    assert room.value("SELECT count(*) FROM memory_hints") == 0
+    assert broken_invariants(room.connection) == []
+    room.close()
+
+
+def test_a_vector_is_stored_for_the_text_that_it_was_made_of(room: PipelineRoom) -> None:
+    memory_id = room.remember("Without a vector").id
+    job = room.take("embed")
+    assert job.subject is not None
+    command = StoreVector(job.id, job.lease_id, job.subject.content_hash, MODEL, DIMENSIONS)
+    assert room.ask(command, [raw([1.0, 2.0])]).stored
+    assert room.memory(memory_id, "embedding_model") == (MODEL,)
+    assert [row.id for row in room.recall("something", vector=[1.0, 2.0]).rows] == [memory_id]
+    other = room.remember("Another without").id
+    job = room.take("embed")
+    assert job.subject is not None
+    edited(room, other, "Another text without")
+    late = StoreVector(job.id, job.lease_id, job.subject.content_hash, MODEL, DIMENSIONS)
+    assert not room.ask(late, [raw([1.0])]).stored
+    job = room.take("embed")
+    assert job.subject is not None
+    assert not room.ask(StoreVector(job.id, job.lease_id, job.subject.content_hash, MODEL, 3), [b"short"]).stored
+
+
+def test_a_days_caps_are_never_broken_and_what_is_not_used_is_given_back(room: PipelineRoom) -> None:
+    caps: dict[str, Any] = {"call_limit": 5, "token_limit": 1000, "model": "m"}
+    granted = room.ask(ReserveCalls("ollama", calls=3, tokens=600, **caps))
+    assert (granted.granted, granted.calls, granted.tokens, granted.day) == (True, 3, 600, "2026-01-01")
+    assert not room.ask(ReserveCalls("ollama", calls=3, **caps)).granted
+    assert not room.ask(ReserveCalls("ollama", calls=1, tokens=401, **caps)).granted
+    assert room.ask(ReserveCalls("openai", calls=3, **caps)).granted
+    spent: dict[str, Any] = {"tokens_in": 90, "tokens_out": 10, "cost_microusd": 5, "reserved_tokens": 600}
+    room.ask(RecordUsage("ollama", "m", granted.day, unused_calls=1, **spent))
+    again = room.ask(ReserveCalls("ollama", calls=3, tokens=900, **caps))
+    assert (again.granted, again.calls, again.tokens) == (True, 5, 1000)
+    room.clock.advance(86_400_000)
+    tomorrow = room.ask(ReserveCalls("ollama", calls=5, tokens=1000, **caps))
+    assert (tomorrow.granted, tomorrow.calls, tomorrow.day) == (True, 5, "2026-01-02")
+    assert room.ask(ReserveCalls("ollama", calls=10_000, tokens=1 << 40)).granted, "without a cap"
+    usage = room.connection.execute(
+        "SELECT calls, tokens_in, tokens_out, tokens_reserved, cost_microusd FROM provider_usage"
+        " WHERE provider = 'ollama' AND day = '2026-01-01'"
+    )
+    assert usage.fetchall() == [(5, 90, 10, 900, 5)]
+
+
+# who is told
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Iterator[Life]:
+    life = Life(tmp_path)
+    life.start()
+    yield life
+    life.abandon()
+
+
+def watching(life: Life, *kinds: str, wait_ms: int = 30_000, message_id: str = "watch", within_ms: int = 0) -> Asked:
+    asked = Asked(WatchJobs(kinds or ("extract",), wait_ms), message_id)
+    if within_ms:
+        deadline_ns = life.clock.monotonic_ns() + within_ms * 1_000_000
+        asked.header = msgspec.structs.replace(asked.header, deadline_ns=deadline_ns)
+    handed(life, asked)
+    return asked
+
+
+def handed(life: Life, *batch: Asked) -> None:
+    life.writer.handle(list(batch))  # type: ignore[arg-type]
+
+
+def note(text: str, message_id: str) -> Asked:
+    command, frames = remembering(text, vector=[1.0])
+    assert isinstance(command, Remember)
+    return Asked(command, message_id, frames)
+
+
+def test_whoever_waits_is_called_by_the_commit_that_made_a_job_ready(life: Life) -> None:
+    asked = watching(life)
+    other = watching(life, "prospective_index", message_id="other")
+    assert asked.answers == []
+    handed(life, note("a text", "1"))
+    assert asked.answer == JobsReady(("extract",))
+    assert other.answers == []
+
+
+def test_whoever_asks_late_is_called_at_once_and_in_the_same_batch_too(life: Life) -> None:
+    together = Asked(WatchJobs(("extract",)), "together")
+    handed(life, together, note("a text", "1"))
+    assert together.answer == JobsReady(("extract",))
+    assert watching(life).answer == JobsReady(("extract",))
+
+
+def test_whoever_waits_hears_of_a_delayed_job_when_it_is_due_and_not_before(life: Life) -> None:
+    from signet_actors.protocol.writer import LeaseJobs
+
+    leasing = Asked(LeaseJobs(("extract",), 1, LEASE_MS), "lease")
+    handed(life, note("a text", "1"), leasing)
+    (job,) = leasing.answer.jobs
+    asked = watching(life)
+    handed(life, Asked(FailJob(job.id, job.lease_id, "no answer"), "fail"))
+    assert asked.answers == []
+    life.writer.tick()
+    wish = life.writer.tick()
+    assert wish is not None
+    assert 0.9 < wish < 1.7
+    life.clock.advance(900)
+    life.writer.tick()
+    assert asked.answers == []
+    life.clock.advance(700)
+    life.writer.tick()
+    assert asked.answer == JobsReady(("extract",))
+
+
+def test_nobody_waits_for_longer_than_asked_or_than_the_answer_is_waited_for(life: Life) -> None:
+    short = watching(life, wait_ms=1_000, message_id="short")
+    hurried = watching(life, message_id="hurried", within_ms=5_000)
+    life.clock.advance(1_000)
+    life.writer.tick()
+    assert short.answer == JobsReady()
+    assert hurried.answers == []
+    life.clock.advance(3_800)
+    life.writer.tick()
+    assert hurried.answer == JobsReady()
+
+
+def test_a_few_may_wait_and_the_oldest_makes_room(life: Life) -> None:
+    asks = [watching(life, message_id=str(number)) for number in range(MOST_PARKED + 2)]
+    assert [len(asked.answers) for asked in asks] == [1, 1] + [0] * MOST_PARKED
+    assert life.writer.counters()["watches"] == MOST_PARKED
+    doubled = watching(life, message_id=str(MOST_PARKED))
+    handed(life, note("a text", "note"))
+    assert doubled.answer == JobsReady(("extract",))
+    assert asks[MOST_PARKED].answers == [], "one answer is enough for both"
+
+
+def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(life: Life) -> None:
+    group = life.writer.group
+    assert group is not None
+    asked = watching(life)
+    handed(life, note("a text", "1"))
+    assert asked.answers
+    group.enter_storage_full()
+    waiting = watching(life, message_id="second")
+    assert waiting.answers == [], "it could lease nothing"
+    group.probe_storage()
+    life.writer.tick()
+    assert waiting.answer == JobsReady(("extract",))
+    last = watching(life, "prospective_index", message_id="last")
+    life.writer.drain()
+    assert last.answer == JobsReady()
+
+
+def test_an_empty_queue_of_watches_costs_a_commit_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JobWatches, "look", lambda *_, **__: pytest.fail("nobody waits"))
+    handed(life, note("a text", "1"))
+    life.writer.tick()
+    assert refused(_lost(life)).code is ErrorCode.LEASE_LOST
+
+
+def _lost(life: Life) -> Any:
+    asked = Asked(CompleteJob("no-such-job", "no-such-lease"), "lost")
+    handed(life, asked)
+    return asked.answer

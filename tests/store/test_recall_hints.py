@@ -1,0 +1,194 @@
+"""The questions that a memory may answer, at recall: found by them, never paid twice, only by who may read it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import StoreHints
+from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
+from signet_actors.searcher.legs import hints as hints_leg
+from tests.support.pipeline_room import PipelineRoom, configured
+from tests.support.store_room import broken_invariants
+
+ME = Principal()
+WORDS = ("port", "oven", "staging", "kitchen", "deploy", "garden")
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[PipelineRoom]:
+    room = PipelineRoom(tmp_path, config=configured(hints=True))
+    yield room
+    try:
+        assert broken_invariants(room.connection) == []
+    finally:
+        room.close()
+
+
+def hint(room: PipelineRoom, *hints: str) -> None:
+    """The oldest memory that waits for its hints has these."""
+    job = room.take("prospective_index")
+    assert room.ask(StoreHints(job.id, job.lease_id, hints)).count == len(hints)
+
+
+def hinted(room: PipelineRoom, content: str, *hints: str, **fields: Any) -> str:
+    memory_id = room.remember(content, **fields).id
+    hint(room, *hints)
+    return memory_id
+
+
+def ids(answer: Any) -> list[str]:
+    return [row.id for row in answer.rows]
+
+
+def sources(answer: Any) -> list[str]:
+    return [row.source for row in answer.rows]
+
+
+def strengths(room: PipelineRoom, query: str) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
+    """What the content says, what the hints say, and what recall makes of both, by row."""
+    with room.reader.view() as view:
+        room.reader.follow(view)
+        allowed = room.reader.admitted(view, ReadScope(), Filters())
+        content = room.reader.keyword.search(view, query, allowed, pool=100)
+        room.reader.hints.follow(view)
+        seqs, worth = room.reader.hints.search(view, query, allowed, pool=100)
+        merged = room.reader.hints.merged(view, query, allowed, content, pool=100)
+    return (
+        dict(zip(content.seqs.tolist(), content.strengths.tolist(), strict=True)),
+        dict(zip(seqs.tolist(), worth.tolist(), strict=True)),
+        dict(zip(merged.seqs.tolist(), merged.strengths.tolist(), strict=True)),
+    )
+
+
+def test_a_memory_is_found_by_a_question_that_shares_no_word_with_it(room: PipelineRoom) -> None:
+    hinted(room, "Noor prefers four spaces", "What indentation width is wanted?")
+    port = hinted(room, "5433 it is", "Which port does the staging database use?")
+    found = room.recall("staging port", hints=True, min_score=0.1)
+    assert (ids(found), sources(found), found.method) == ([port], ["hint"], "keyword")
+    assert ids(room.recall("staging port")) == []
+
+
+def test_a_hint_beside_a_vector_is_hybrid(room: PipelineRoom) -> None:
+    memory = hinted(room, "5433 it is", "Which port does staging use?", vector=[1.0])
+    found = room.recall("staging port", vector=[1.0], hints=True)
+    assert (ids(found), sources(found)) == ([memory], ["hybrid"])
+
+
+def test_a_store_without_hints_is_not_searched_for_any(room: PipelineRoom) -> None:
+    room.remember("a staging port")
+    stages = [stage.name for stage in room.recall("port", hints=True).timings]
+    assert stages == ["admit", "memory_fts", "final_rank"]
+    hint(room, "Which port?")
+    stages = [stage.name for stage in room.recall("port", hints=True).timings]
+    assert stages == ["admit", "memory_fts", "hint_fts", "final_rank"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_hint_makes_a_memory_stronger_than_the_hint_itself_or_adds_to_its_content(
+    room: PipelineRoom, seed: int
+) -> None:
+    rng = random.Random(seed)
+
+    def text(least: int = 1) -> str:
+        return " ".join(rng.choices(WORDS, k=rng.randint(least, 8)))
+
+    for number in range(30):
+        questions = {text() for _ in range(rng.randint(1, 4))}
+        hinted(room, f"{text()} {number}", *questions)
+    for _ in range(10):
+        content, hints, merged = strengths(room, text())
+        expected = {row: max(content.get(row, 0.0), hints.get(row, 0.0)) for row in content | hints}
+        assert merged == pytest.approx(expected)
+
+
+def test_a_memory_that_says_it_and_whose_hints_say_it_is_not_before_one_that_only_says_it(room: PipelineRoom) -> None:
+    asked_about = hinted(room, "the staging port is open", "the staging port is open")
+    plain = hinted(room, "the staging port is shut", "nothing of the kind")
+    found = room.recall("staging port", hints=True)
+    assert ids(found) == [plain, asked_about], "equal scores, so the newer one comes first"
+    assert found.rows[0].score == found.rows[1].score
+
+
+def test_a_memory_is_worth_its_best_hint_and_not_their_sum(room: PipelineRoom) -> None:
+    hinted(room, "many", *(f"about the port {word}" for word in WORDS[1:]))
+    hinted(room, "one", "port about the oven")
+    _, hints, _ = strengths(room, "port")
+    many, one = hints.values()
+    assert many == pytest.approx(one)
+
+
+def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineRoom) -> None:
+    room.connection.execute(
+        "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES ('alice', 'a', 'isolated', '', '')"
+    )
+    hinted(room, "mine", "Which port?", agent_id="default", visibility="private")
+    alices = hinted(room, "hers", "Which port?", agent_id="alice", visibility="private")
+    scoped = hinted(room, "elsewhere", "Which port?", scope="room")
+    project = hinted(room, "of a project", "Which port?", project="p", type="rule", tags=("red",))
+    assert ids(room.recall("port", hints=True, read=ReadScope("alice"))) == [alices]
+    assert ids(room.recall("port", hints=True, read=ReadScope("default", "room"))) == [scoped]
+    for filters in (Filters(project="p"), Filters(type="rule"), Filters(tags=("red",))):
+        assert ids(room.recall("port", hints=True, filters=filters)) == [project]
+
+
+def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: PipelineRoom) -> None:
+    gone = hinted(room, "gone", "Which port?")
+    erased = hinted(room, "erased", "Which port?")
+    edited = hinted(room, "old", "Which port?")
+    kept = hinted(room, "kept", "Which port?")
+    assert len(ids(room.recall("port", hints=True))) == 4
+    room.ask(ForgetMemory(id=gone, reason="r", principal=ME))
+    room.ask(ForgetMany(targets=(ForgetTarget(erased),), reason="r", principal=ME, hard=True))
+    room.ask(ModifyMemory(MemoryPatch(id=edited, reason="r", content="new"), ME))
+    assert ids(room.recall("port", hints=True)) == [kept]
+
+
+def test_new_hints_of_a_memory_take_the_place_of_the_former(room: PipelineRoom) -> None:
+    memory = hinted(room, "5433", "Which port?")
+    assert ids(room.recall("port", hints=True)) == [memory]
+    room.ask(ModifyMemory(MemoryPatch(id=memory, reason="r", content="5434"), ME))
+    hint(room, "Which harbour?")
+    assert ids(room.recall("port", hints=True)) == []
+    assert ids(room.recall("harbour", hints=True)) == [memory]
+
+
+def test_hints_without_spaces_are_found(room: PipelineRoom) -> None:
+    memory = hinted(room, "5433", "データベースのポートは")
+    assert ids(room.recall("ポート", hints=True)) == [memory]
+
+
+def test_a_word_of_too_many_hints_is_left_to_the_content(room: PipelineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hints_leg, "TERM_AT_LEAST", 3)
+    for number in range(6):
+        hinted(room, f"row {number}", f"what of user {number}?")
+    rare = hinted(room, "the answer", "user and oven?")
+    for _ in range(2):
+        assert ids(room.recall("user oven", hints=True)) == [rare]
+        assert ids(room.recall("user", hints=True)) == []
+
+
+def test_the_best_are_put_in_order_once_more_by_their_vectors(room: PipelineRoom) -> None:
+    strong = room.remember("port port staging", vector=[0.1, 1.0]).id
+    alike = room.remember("port of call", vector=[1.0]).id
+    question = {"vector": [1.0], "alpha": 0.05}
+    assert ids(room.recall("port staging", **question)) == [strong, alike]
+    reranked = room.recall("port staging", rerank_top=20, **question)
+    first = {row.id: row.score for row in room.recall("port staging", **question).rows}
+    cosines = {strong: 0.1 / np.hypot(0.1, 1.0), alike: 1.0}
+    for row in reranked.rows:
+        assert row.score == pytest.approx(0.7 * first[row.id] + 0.3 * cosines[row.id], abs=1e-5)
+
+
+def test_an_identifier_to_the_letter_stays_first_whatever_the_vectors_say(room: PipelineRoom) -> None:
+    exact = room.remember("fixed in KA-6", vector=[0.0, 1.0]).id
+    for number in range(5):
+        room.remember(f"KA fixed 6 times {number}", vector=[1.0, number / 10])
+    assert ids(room.recall("KA-6", vector=[1.0], rerank_top=20))[0] == exact

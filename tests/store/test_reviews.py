@@ -1,0 +1,332 @@
+"""What people decide about a run: carried out once, put aside once, taken back exactly, never over a later change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, UndoRun
+from signet_actors.protocol.pipeline_queries import (
+    GetPipelineStatus,
+    GetRun,
+    KindQueue,
+    ListReviews,
+    ListRuns,
+    ReviewsListed,
+)
+from signet_actors.protocol.writer import (
+    FailJob,
+    ForgetMany,
+    ForgetMemory,
+    ForgetTarget,
+    MemoryPatch,
+    ModifyMemory,
+    PurgeStep,
+    RecoverMemory,
+)
+from signet_actors.runtime.clock import iso
+from signet_actors.searcher.queries import pipeline
+from tests.support.pipeline_room import PipelineRoom, add, change, configured
+from tests.support.store_room import broken_invariants
+
+ME = Principal(changed_by="mira", actor_type="operator")
+EVERYBODY = ReadScope()
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[PipelineRoom]:
+    room = PipelineRoom(tmp_path, config=configured(allow_update_delete=True))
+    yield room
+    try:
+        assert broken_invariants(room.connection) == []
+    finally:
+        room.close()
+
+
+def waiting(room: PipelineRoom, action: str = "update", **fields: Any) -> tuple[str, str]:
+    """``(proposal, target)``: a change that contradicts what is stored waits for a person."""
+    target = room.remember("The build uses Make", vector=[1.0], **fields).id
+    read = ReadScope(agent_id=fields.get("agent_id", "default"))
+    room.ask(ModifyMemory(MemoryPatch(id=target, reason="r", type="decision"), ME, read))
+    room.remember("We have moved the build", vector=[1.0], **fields)
+    while (job := room.take()).memory_id == target:
+        room.report(job)
+    (result,) = room.report(job, change(action, "The build does not use Make", (target, 2), contradiction=True)).results
+    assert result.outcome == "review"
+    return room.value("SELECT id FROM memory_proposals WHERE review_state = 'pending' ORDER BY seq DESC"), target
+
+
+def listed(room: PipelineRoom, read: ReadScope = EVERYBODY, **fields: Any) -> ReviewsListed:
+    with room.reader.view() as view:
+        return pipeline.list_reviews(view, ListReviews(read, **fields))
+
+
+def whole(room: PipelineRoom) -> list[Any]:
+    """What memories say, without what every change leaves (version, times, jobs)."""
+    return room.connection.execute("SELECT id, content, is_deleted, type, tags FROM memories ORDER BY seq").fetchall()
+
+
+def test_an_approved_change_is_carried_out_once_in_the_persons_name(room: PipelineRoom) -> None:
+    proposal, target = waiting(room)
+    decided = room.ask(ApproveProposal(proposal, ME, reason="true"))
+    assert (decided.status, decided.already, decided.memory_id) == ("approved", False, target)
+    assert (decided.current_version, decided.new_version) == (2, 3)
+    assert room.memory(target, "content, version") == ("The build does not use Make", 3)
+    event = room.events(target)[-1]
+    assert (event["event"], event["changed_by"], event["actor_type"]) == ("updated", "mira", "operator")
+    assert event["metadata"]["review"] == "approved"
+    again = room.ask(ApproveProposal(proposal, ME))
+    assert (again.status, again.already) == ("approved", True)
+    assert room.ask(RejectProposal(proposal, ME)).status == "decided_otherwise"
+    assert room.memory(target, "version") == (3,)
+
+
+def test_an_approved_deletion_can_be_recovered(room: PipelineRoom) -> None:
+    proposal, target = waiting(room, "delete")
+    assert room.ask(ApproveProposal(proposal, ME)).status == "approved"
+    assert room.memory(target, "is_deleted, version") == (1, 3)
+    assert room.ask(RecoverMemory(id=target, reason="r", principal=ME)).status == "recovered"
+
+
+def test_a_rejected_change_leaves_an_event_and_nothing_else(room: PipelineRoom) -> None:
+    proposal, target = waiting(room)
+    before = whole(room)
+    decided = room.ask(RejectProposal(proposal, ME, reason="wrong"))
+    assert (decided.status, decided.already) == ("rejected", False)
+    assert (room.ask(RejectProposal(proposal, ME)).already, whole(room)) == (True, before)
+    assert room.ask(ApproveProposal(proposal, ME)).status == "decided_otherwise"
+    source = room.value("SELECT memory_id FROM memory_proposals WHERE id = ?", proposal)
+    event = room.events(source)[-1]
+    assert (event["event"], event["reason"], event["metadata"]["review"]) == ("none", "wrong", "rejected")
+    assert room.memory(target, "version") == (2,)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "status"),
+    [
+        (
+            lambda room, target: room.ask(ModifyMemory(MemoryPatch(id=target, reason="r", content="New"), ME)),
+            "version_conflict",
+        ),
+        (lambda room, target: room.ask(ModifyMemory(MemoryPatch(id=target, reason="r", pinned=True), ME)), "pinned"),
+        (lambda room, target: room.ask(ForgetMemory(id=target, reason="r", principal=ME)), "target_gone"),
+        (lambda room, target: room.remember("the build does not use make", vector=[1.0]), "duplicate_content"),
+        (lambda room, target: room.reconfigure(configured(frozen=True)), "frozen"),
+    ],
+)
+def test_an_approval_never_goes_over_what_happened_meanwhile(room: PipelineRoom, meanwhile: Any, status: str) -> None:
+    proposal, target = waiting(room)
+    meanwhile(room, target)
+    before = whole(room)
+    assert room.ask(ApproveProposal(proposal, ME)).status == status
+    assert whole(room) == before
+    assert [item.proposal.id for item in listed(room).items] == [proposal], "it waits on"
+    assert room.ask(RejectProposal(proposal, ME)).status == "rejected"
+
+
+def test_what_was_blocked_by_the_switch_alone_can_be_approved_and_nothing_else_is_reviewable(
+    room: PipelineRoom,
+) -> None:
+    room.reconfigure(configured())
+    target = room.remember("The build uses Make", vector=[1.0]).id
+    room.report(room.take())
+    room.remember("We have moved the build", vector=[1.0])
+    room.extract(
+        change("delete", "The build never uses Make", (target, 1), contradiction=True), add("A fact of no interest")
+    )
+    blocked, made = (row[0] for row in room.connection.execute("SELECT id FROM memory_proposals ORDER BY ordinal"))
+    assert room.ask(ApproveProposal(made, ME)).status == "not_reviewable"
+    assert room.ask(ApproveProposal("no-such-id", ME)).status == "not_found"
+    assert room.ask(ApproveProposal(blocked, ME)).status == "approved"
+    assert room.memory(target, "is_deleted") == (1,)
+
+
+def test_only_who_may_read_the_memory_sees_and_decides_its_reviews(room: PipelineRoom) -> None:
+    proposal, _ = waiting(room, agent_id="cleo", visibility="private")
+    stranger, owner = ReadScope(agent_id="bob"), ReadScope(agent_id="cleo")
+    assert (listed(room, stranger).items, listed(room, stranger).total) == ([], 0)
+    assert room.ask(ApproveProposal(proposal, ME, read=stranger)).status == "not_found"
+    assert room.ask(RejectProposal(proposal, ME, read=stranger)).status == "not_found"
+    run_id = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
+    assert room.ask(UndoRun(run_id, ME, read=stranger)).status == "not_found"
+    with room.reader.view() as view:
+        assert pipeline.get_run(view, GetRun(run_id, stranger)).run is None
+        assert pipeline.list_runs(view, ListRuns(stranger)).runs == []
+        assert pipeline.get_run(view, GetRun(run_id, owner)).run is not None
+    (item,) = listed(room, owner).items
+    assert (item.current_content, item.current_version) == ("The build uses Make", 2)
+    assert room.ask(ApproveProposal(proposal, ME, read=owner)).status == "approved"
+
+
+def test_the_review_queue_is_paged_oldest_first_and_by_state(room: PipelineRoom) -> None:
+    first, target = waiting(room)
+    second, _ = waiting(room, project="p")
+    assert [item.proposal.id for item in listed(room).items] == [first, second]
+    assert [item.proposal.id for item in listed(room, limit=1, offset=1).items] == [second]
+    (item, _) = listed(room).items
+    assert (item.proposal.rationale, item.proposal.syntactic_contradiction) == ("it says otherwise now", True)
+    room.ask(ApproveProposal(first, ME))
+    assert (listed(room).total, listed(room, state="approved").total, listed(room, state="all").total) == (1, 1, 2)
+    room.ask(ForgetMany(targets=(ForgetTarget(target),), reason="r", principal=ME, hard=True))
+    (item,) = listed(room, state="approved").items
+    assert (item.proposal.fact_content, item.current_content) == (None, None)
+    with pytest.raises(InvalidRequest):
+        listed(room, state="'; DROP TABLE memories")
+
+
+# a run is taken back
+
+
+def a_run(room: PipelineRoom) -> tuple[str, str, str, str]:
+    """``(run, made, changed, deleted)``."""
+    changed = room.remember("The build uses Make", vector=[1.0], type="decision", tags=("t",)).id
+    deleted = room.remember("The tests use nose", vector=[1.0]).id
+    room.remember("We have moved the build and the tests", vector=[1.0])
+    for _ in range(2):
+        room.report(room.take())
+    answer = room.report(
+        room.take(),
+        add("Builds take four minutes"),
+        change("update", "The build uses Bazel", (changed, 1)),
+        change("delete", "The tests use pytest", (deleted, 1)),
+        add("Perhaps something", confidence=0.1),
+    )
+    assert [result.outcome for result in answer.results] == ["created", "updated", "deleted", "skipped"]
+    return answer.run_id, answer.results[0].memory_id, changed, deleted
+
+
+def test_an_undone_run_has_changed_nothing_and_a_second_undo_does_nothing(room: PipelineRoom) -> None:
+    run, made, changed, deleted = a_run(room)
+    answer = room.ask(UndoRun(run, ME))
+    assert answer.status == "undone"
+    assert [(one.ordinal, one.status, one.memory_id) for one in answer.results] == [
+        (0, "undone", made),
+        (1, "undone", changed),
+        (2, "undone", deleted),
+    ]
+    assert room.memory(made, "is_deleted") == (1,)
+    assert room.memory(changed, "content, type, tags, version") == ("The build uses Make", "decision", '["t"]', 3)
+    assert room.memory(deleted, "content, is_deleted, version") == ("The tests use nose", 0, 3)
+    assert [room.events(one)[-1]["event"] for one in (made, changed, deleted)] == ["deleted", "updated", "recovered"]
+    assert room.events(changed)[-1]["changed_by"] == "mira"
+    before = room.connection.execute("SELECT count(*), max(seq) FROM memory_history").fetchall()
+    again = room.ask(UndoRun(run, ME))
+    assert (again.status, again.results) == ("already_undone", answer.results)
+    assert room.connection.execute("SELECT count(*), max(seq) FROM memory_history").fetchall() == before
+    assert room.ask(UndoRun("no-such-run", ME)).status == "not_found"
+
+
+def test_what_changed_since_is_kept_and_the_answer_says_why(room: PipelineRoom) -> None:
+    run, made, changed, deleted = a_run(room)
+    room.ask(ModifyMemory(MemoryPatch(id=made, reason="r", importance=1.0), ME))
+    room.ask(ModifyMemory(MemoryPatch(id=changed, reason="r", content="The build uses Ninja"), ME))
+    room.ask(RecoverMemory(id=deleted, reason="r", principal=ME))
+    before = whole(room)
+    answer = room.ask(UndoRun(run, ME))
+    assert [(one.status, one.reason) for one in answer.results] == [
+        ("kept", "changed_since"),
+        ("kept", "changed_since"),
+        ("kept", "recovered_since"),
+    ]
+    assert whole(room) == before
+    again = room.ask(UndoRun(run, ME))
+    assert (again.status, again.results) == ("already_undone", answer.results)
+
+
+def test_a_fact_that_somebody_remembered_since_stays(room: PipelineRoom) -> None:
+    run, made, _, _ = a_run(room)
+    assert room.remember("builds take four minutes", vector=[1.0]).id == made
+    answer = room.ask(UndoRun(run, ME))
+    assert (answer.results[0].status, answer.results[0].reason) == ("kept", "remembered_since")
+    assert room.memory(made, "is_deleted") == (0,)
+
+
+def test_what_cannot_come_back_says_so(room: PipelineRoom) -> None:
+    run, made, changed, _ = a_run(room)
+    room.ask(ForgetMany(targets=(ForgetTarget(made),), reason="r", principal=ME, hard=True))
+    twin = room.remember("The build uses Make", vector=[1.0])
+    assert twin.id != changed
+    room.remember("The tests use nose", vector=[1.0])
+    answer = room.ask(UndoRun(run, ME))
+    assert [one.reason for one in answer.results] == ["gone", "duplicate_content_hash", "duplicate_content_hash"]
+
+
+def test_an_undo_leaves_what_a_person_approved(room: PipelineRoom) -> None:
+    proposal, target = waiting(room)
+    room.ask(ApproveProposal(proposal, ME))
+    run = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
+    (result,) = room.ask(UndoRun(run, ME)).results
+    assert (result.status, result.reason) == ("kept", "approved_by_a_person")
+    assert room.memory(target, "content") == ("The build does not use Make",)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.sampled_from(["add", "update", "delete", "none"]), st.integers(0, 5)), max_size=12))
+def test_undo_restores_exactly_what_any_run_changed(
+    tmp_path_factory: pytest.TempPathFactory, wishes: list[tuple[str, int]]
+) -> None:
+    room = PipelineRoom(tmp_path_factory.mktemp("store"), config=configured(allow_update_delete=True))
+    ids = [room.remember(f"Memory number {number}", vector=[1.0]).id for number in range(6)]
+    source = room.remember("The source of it all", vector=[1.0])
+    for _ in ids:
+        room.report(room.take())
+    job = room.take()
+    assert job.memory_id == source.id
+    before = whole(room)
+    proposals = [
+        add(f"Fact about {place}") if action == "add" else change(action, f"Fact about {place}", (ids[place], 1))
+        for action, place in wishes
+    ]
+    answer = room.report(job, *proposals)
+    undone = room.ask(UndoRun(answer.run_id, ME))
+    assert {one.status for one in undone.results} <= {"undone"}
+    made = {result.memory_id for result in answer.results if result.outcome == "created"}
+    assert [row for row in whole(room) if row[0] not in made] == before
+    assert all(row[2] for row in whole(room) if row[0] in made)
+    assert broken_invariants(room.connection) == []
+    room.close()
+
+
+def test_the_status_counts_the_queue_its_dead_its_runs_and_what_was_turned_away(room: PipelineRoom) -> None:
+    a_run(room)
+    room.remember("Another without a vector")
+    room.remember("A third", vector=[1.0])
+    job = room.take()
+    room.connection.execute("UPDATE memory_jobs SET attempts = max_attempts WHERE id = ?", (job.id,))
+    room.ask(FailJob(job.id, job.lease_id, "no answer"))
+    failed = room.take()
+    room.ask(FailJob(failed.id, failed.lease_id, "no answer"))
+    with room.reader.view() as view:
+        told = pipeline.status(view, GetPipelineStatus(iso(room.clock.wall)))
+    queues = {queue.kind: queue for queue in told.queues}
+    now = iso(room.clock.wall)
+    assert queues["embed"] == KindQueue("embed", pending=3, oldest_pending_at=now)
+    extract = queues["extract"]
+    assert (extract.pending, extract.delayed, extract.leased, extract.completed, extract.dead) == (1, 1, 0, 3, 1)
+    assert extract.next_due_at is not None
+    assert extract.next_due_at > now
+    assert [(cause.kind, cause.cause, cause.count) for cause in told.dead_causes] == [("extract", "no answer", 1)]
+    assert (told.runs, told.runs_undone, told.reviews_pending) == (3, 0, 0)
+    assert told.today == told.total
+    assert told.today["outcome.created"] == 1
+
+
+def test_a_run_goes_with_its_proposals_when_its_window_is_over_and_before_its_history(room: PipelineRoom) -> None:
+    a_run(room)
+    room.clock.advance(86_400_000)
+    later = iso(room.clock.wall)
+    answer = room.ask(PurgeStep("pipeline_runs", later, 2))
+    assert (answer.count, answer.more) == (2, True)
+    assert broken_invariants(room.connection) == []
+    assert room.ask(PurgeStep("pipeline_runs", later, 2)).count == 1
+    assert room.value("SELECT count(*) FROM memory_proposals") == 0
+    assert room.ask(PurgeStep("provider_usage", later, 100)).count > 0
+    assert room.value("SELECT count(*) FROM pipeline_counters") == 0

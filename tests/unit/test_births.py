@@ -1,0 +1,30 @@
+"""What a process imports before it can work is most of the time in which a dead one is replaced."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def modules_of(role: str) -> set[str]:
+    """The packages that the entry point of ``role`` has loaded before it is told anything."""
+    told = f"import sys, signet_actors.{role}.__main__; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("role", "needless"),
+    [
+        ("writer", {"numpy", "yaml", "sqlite_vec", "tokenizers", "uvicorn"}),
+        ("searcher", {"yaml", "sqlite_vec", "tokenizers", "uvicorn"}),
+        ("retention", {"numpy", "apsw", "tokenizers", "uvicorn"}),
+        ("gateway", {"yaml", "apsw", "prometheus_client", "requests"}),
+    ],
+)
+def test_a_process_is_born_without_what_its_life_does_not_need(role: str, needless: set[str]) -> None:
+    loaded = modules_of(role)
+    assert "signet_actors" in loaded
+    assert not loaded & needless

@@ -1,0 +1,413 @@
+"""The commands pipeline, providers and review, and what doctor says of the model, against a scripted daemon."""
+
+from __future__ import annotations
+
+import copy
+import fcntl
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from signet_actors.cli.main import cli
+from tests.support.scripted_daemon import ScriptedDaemon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+STATUS = "/api/pipeline/status"
+RUN = "/api/pipeline/runs/run-1"
+CALLS: dict[str, Any] = {
+    "circuit": "closed",
+    "waitsMs": 0,
+    "waitsFor": "",
+    "recent": {"total": 5, "successes": 3, "failures": 1, "timeouts": 1, "availabilityRate": 0.6},
+    "calls": 9,
+    "inFlight": 0,
+    "tokensIn": 900,
+    "tokensOut": 90,
+    "costMicrousd": 0,
+    "errors": {"http": 1},
+    "lastError": "500 of the server",
+}
+OLLAMA: dict[str, Any] = {
+    "configured": "auto",
+    "name": "ollama",
+    "model": "qwen3:4b",
+    "reason": "Ollama answers and has the model",
+    "available": True,
+    "detail": "",
+    "endpoint": "http://127.0.0.1:11434",
+    "mayCost": False,
+    "calls": CALLS,
+}
+NOBODY: dict[str, Any] = {**OLLAMA, "name": "none", "model": "", "reason": "Ollama is not there", "calls": None}
+OPEN: dict[str, Any] = {
+    **OLLAMA,
+    "calls": {**CALLS, "circuit": "open", "waitsMs": 9000, "waitsFor": "is tried again in 9 s"},
+}
+SAID: dict[str, Any] = {
+    "mode": "full",
+    "jobs": [
+        {"kind": "extract", "pending": 3, "leased": 1, "completed": 9, "dead": 2, "oldestPendingAgeSec": 61.5},
+        {"kind": "embed", "pending": 0, "leased": 0, "completed": 0, "dead": 0, "oldestPendingAgeSec": None},
+    ],
+    "dead": [{"kind": "extract", "cause": "no JSON\x1b[2J", "count": 2, "lastAt": "2026-02-21T09:00:00.000Z"}],
+    "lanes": [{"kind": "extract", "slots": 4, "running": 1, "pausedBecause": "ollama is tried again"}],
+    "providers": {"extraction": OLLAMA, "decision": OLLAMA},
+    "budgets": [{"provider": "ollama", "callsADay": 100, "tokensADay": None, "callsToday": 7, "tokensToday": 800}],
+    "usageToday": [
+        {
+            "provider": "ollama",
+            "model": "qwen3:4b",
+            "calls": 7,
+            "tokensIn": 700,
+            "tokensOut": 100,
+            "costMicrousd": 1500,
+        }
+    ],
+    "figures": {
+        "today": {
+            "facts": 6,
+            "outcomes": {"created": 5, "skipped": 1},
+            "junk": {"rate": 0.25, "turnedAway": 2, "facts": 6, "byReason": {"question": 2}},
+        }
+    },
+    "runs": {"total": 9, "undone": 1, "lastAt": "2026-02-21T09:58:00.000Z"},
+    "reviewsPending": 4,
+    "waiting": ["3 jobs wait"],
+    "notes": ["decider: no answer within 1000 ms"],
+}
+PROPOSAL: dict[str, Any] = {
+    "id": "p1",
+    "ordinal": 0,
+    "action": "add",
+    "outcome": "created",
+    "reason": None,
+    "factContent": "Noor prefers tabs",
+    "resultMemoryId": "m5",
+    "undoNote": None,
+}
+RUN_SAID: dict[str, Any] = {
+    "run": {
+        "id": "run-1",
+        "jobId": "job-1",
+        "memoryId": "m1",
+        "mode": "full",
+        "provider": "ollama",
+        "model": "qwen3:4b",
+        "counts": {"created": 1, "skipped": 0},
+        "createdAt": "2026-02-21T10:00:00.000Z",
+        "undoneAt": None,
+        "undoneBy": None,
+    },
+    "proposals": [PROPOSAL],
+}
+UNDONE: dict[str, Any] = {
+    "runId": "run-1",
+    "status": "undone",
+    "results": [{"ordinal": 0, "action": "add", "status": "undone", "memoryId": "m5", "reason": None}],
+}
+ITEM: dict[str, Any] = {
+    "id": "p1",
+    "review_state": "pending",
+    "action": "update",
+    "reason": "contradiction",
+    "memory_id": "m2",
+    "current_content": "alpha",
+    "fact_content": "beta",
+}
+
+
+@pytest.fixture
+def daemon() -> Iterator[ScriptedDaemon]:
+    scripted = ScriptedDaemon()
+    yield scripted
+    scripted.close()
+
+
+@pytest.fixture
+def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
+    def run(*arguments: str, stdin: str | None = None) -> Result:
+        return CliRunner().invoke(cli, ["--url", daemon.url, *arguments], input=stdin, prog_name="signet")
+
+    return run
+
+
+def with_models(extraction: Any, decision: Any) -> dict[str, Any]:
+    said = copy.deepcopy(SAID)
+    said["providers"] = {"extraction": extraction, "decision": decision}
+    return said
+
+
+def test_pipeline_shows_jobs_by_kind_why_they_wait_and_what_became_of_facts(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("GET", STATUS, SAID)
+    result = signet("pipeline")
+    assert result.exit_code == 0, result.output
+    for text in (
+        "mode: full",
+        "model of the extraction: ollama qwen3:4b\n",
+        "facts today: 6 (5 created, 1 skipped) and 25% junk turned away (2 question)",
+        "extract\t3\t1\t9\t2\t1 min 1 s\t1 of 4\tollama is tried again\n",
+        "embed\t0\t0\t0\t0\t\t\t\n",
+        "dead: 2 extract: no JSON\\u001b[2J",
+        "budget of ollama today: 7 calls of 100, 800 tokens of any number",
+        "waiting: 3 jobs wait",
+        "unknown: decider",
+        "reviews: 4",
+    ):
+        assert text in result.stdout
+    assert "\x1b" not in result.stdout
+
+
+def test_providers_shows_what_was_chosen_and_why_and_what_today_took(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("GET", STATUS, with_models(OPEN, None))
+    result = signet("providers")
+    assert result.exit_code == 0, result.output
+    for text in (
+        "chosen: ollama qwen3:4b",
+        "because: Ollama answers and has the model",
+        "circuit: open, is tried again in 9 s",
+        "last calls: 5: 3 answered, 1 failed, 1 too late",
+        "last error: 500 of the server",
+        "today's budget of ollama: 7 calls of 100",
+        "ollama\tqwen3:4b\t7\t700\t100\t$0.0015",
+        "stage: decision\nmodel: unknown",
+    ):
+        assert text in result.stdout
+    assert "ollama pull qwen3:4b" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("extraction", "decision", "told"),
+    [(NOBODY, NOBODY, True), (OPEN, NOBODY, True), (OLLAMA, NOBODY, False), (OLLAMA, OPEN, False), (None, None, False)],
+)
+def test_providers_tells_how_to_get_a_model_exactly_when_none_answers(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], extraction: Any, decision: Any, told: bool
+) -> None:
+    daemon.on("GET", STATUS, with_models(extraction, decision))
+    result = signet("providers")
+    assert result.exit_code == 0, result.output
+    assert ("ollama pull qwen3:4b" in result.stdout) is told
+
+
+@pytest.mark.parametrize(
+    ("path", "arguments", "body"),
+    [
+        (STATUS, ("pipeline",), SAID),
+        (STATUS, ("providers",), SAID),
+        ("/api/pipeline/runs", ("pipeline", "runs"), {"runs": [RUN_SAID["run"]]}),
+        (RUN, ("pipeline", "show", "run-1"), RUN_SAID),
+        ("/api/memory/review-queue", ("review", "list"), {"items": [ITEM], "total": 1}),
+    ],
+)
+def test_with_json_the_answer_is_printed_as_it_came(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], path: str, arguments: tuple[str, ...], body: Any
+) -> None:
+    daemon.on("GET", path, body)
+    for asked in ((*arguments, "--json"), ("--json", *arguments)):
+        assert json.loads(signet(*asked).stdout) == body
+
+
+def test_runs_are_listed_one_a_line(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", "/api/pipeline/runs", {"runs": [RUN_SAID["run"]]})
+    result = signet("pipeline", "runs", "--memory", "m1", "-n", "5", "--agent", "a")
+    assert result.stdout == "run-1\t2026-02-21 10:00\tm1\tfull\tollama qwen3:4b\t1 created\t\n"
+    assert daemon.asked[0].query == {"memory_id": "m1", "limit": "5", "agentId": "a"}
+
+
+def test_a_run_is_shown_with_what_became_of_each_proposal(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    erased = {**PROPOSAL, "ordinal": 1, "outcome": "blocked", "reason": "pinned", "factContent": None}
+    daemon.on("GET", RUN, {**RUN_SAID, "proposals": [PROPOSAL, erased]})
+    result = signet("pipeline", "show", "run-1")
+    assert "model: ollama qwen3:4b" in result.stdout
+    assert "0\tadd\tcreated\t\tm5\tNoor prefers tabs\n" in result.stdout
+    assert "1\tadd\tblocked\tpinned\tm5\t(erased)\n" in result.stdout
+
+
+def test_an_undo_shows_what_goes_and_asks_first(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", RUN, RUN_SAID)
+    daemon.on("POST", f"{RUN}/undo", UNDONE)
+    declined = signet("pipeline", "undo", "run-1", stdin="n\n")
+    assert declined.exit_code == 1
+    assert "created: Noor prefers tabs" in declined.stderr
+    assert [asked.method for asked in daemon.asked] == ["GET"]
+    result = signet("pipeline", "undo", "run-1", stdin="y\n")
+    assert (result.exit_code, result.stdout) == (0, "Took back 1 of 1 changes.\n")
+
+
+def test_an_undo_that_kept_something_names_it_and_ends_with_1(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    kept = {"ordinal": 1, "action": "update", "status": "kept", "memoryId": "m6", "reason": "changed_since"}
+    daemon.on("POST", f"{RUN}/undo", {**UNDONE, "status": "already_undone", "results": [*UNDONE["results"], kept]})
+    result = signet("pipeline", "undo", "run-1", "--yes", "--agent", "a")
+    assert result.exit_code == 1
+    assert result.stdout == "Took back 1 of 2 changes before.\n"
+    assert "m6 (update) was kept: changed_since" in result.stderr
+    assert daemon.asked[0].query == {"agentId": "a"}
+
+
+def test_an_id_of_a_run_cannot_leave_its_path(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    assert signet("pipeline", "show", "../../status").exit_code == 1
+    assert daemon.asked[0].path == "/api/pipeline/runs/..%2F..%2Fstatus"
+
+
+def test_requeue_prints_what_waits_again_and_names_what_does_not(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    refused = [{"jobId": "b", "reason": "not_dead"}]
+    daemon.on("POST", "/api/pipeline/requeue", {"success": True, "requeued": ["a"], "refused": refused, "more": True})
+    result = signet("pipeline", "requeue", "a", "b")
+    assert (result.exit_code, result.stdout) == (1, "a\n")
+    assert "b was not requeued: not_dead" in result.stderr
+    assert daemon.asked[0].body == {"ids": ["a", "b"]}
+    result = signet("pipeline", "requeue", "--kind", "extract", "-n", "3")
+    assert (result.exit_code, result.stdout) == (0, "a\n")
+    assert "More are dead" in result.stderr
+    assert daemon.asked[1].body == {"kinds": ["extract"], "limit": 3}
+    assert signet("pipeline", "requeue", "a", "--kind", "extract").exit_code == 2
+
+
+def test_reviews_are_listed_with_both_texts(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", "/api/memory/review-queue", {"items": [ITEM], "total": 1})
+    result = signet("review", "list", "--state", "all")
+    assert result.stdout == "p1\tpending\tupdate\tcontradiction\tm2\talpha\tbeta\n"
+    assert daemon.asked[0].query["state"] == "all"
+
+
+@pytest.mark.parametrize(("word", "said"), [("approve", "approved"), ("reject", "rejected")])
+def test_a_review_is_decided_with_a_reason(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], word: str, said: str
+) -> None:
+    path = f"/api/memory/review-queue/p1/{word}"
+    daemon.on("POST", path, {"id": "p1", "status": said, "already": False, "memoryId": "m2", "newVersion": 4})
+    result = signet("review", word, "p1", "-r", "checked", "--agent", "a")
+    assert result.exit_code == 0, result.output
+    assert f"p1 is {said}" in result.stdout
+    assert daemon.asked[0].body == {"reason": "checked", "agentId": "a"}
+    assert daemon.asked[0].headers["idempotency-key"]
+
+
+def test_a_refused_approval_says_why_and_what_to_do(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    refusal = {"id": "p1", "status": "pinned", "error": "The memory is pinned", "code": "conflict"}
+    daemon.on("POST", "/api/memory/review-queue/p1/approve", refusal, status=409)
+    result = signet("review", "approve", "p1")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("signet: The memory is pinned. Change it yourself with `signet edit ID`")
+
+
+CHANGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (f"{RUN}/undo", ("pipeline", "undo", "run-1", "--yes")),
+    ("/api/pipeline/requeue", ("pipeline", "requeue")),
+    ("/api/memory/review-queue/p1/approve", ("review", "approve", "p1")),
+    ("/api/memory/review-queue/p1/reject", ("review", "reject", "p1")),
+)
+READS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (STATUS, ("pipeline",)),
+    (STATUS, ("providers",)),
+    ("/api/pipeline/runs", ("pipeline", "runs")),
+    (RUN, ("pipeline", "show", "run-1")),
+    (RUN, ("pipeline", "undo", "run-1")),
+    ("/api/memory/review-queue", ("review", "list")),
+)
+SAYING_NOTHING: tuple[Any, ...] = (
+    {},
+    [],
+    {"status": "no", "success": "yes", "mode": 1, "items": {}, "runs": [1], "proposals": "x", "results": 5},
+    {"success": True, "status": "undone"},
+    {"proposals": []},
+)
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("body", SAYING_NOTHING)
+@pytest.mark.parametrize(
+    ("method", "path", "arguments", "exit_code"),
+    [("POST", *each, 5) for each in CHANGES] + [("GET", *each, 1) for each in READS],
+)
+def test_an_answer_that_says_nothing_is_never_a_success(
+    daemon: ScriptedDaemon,
+    signet: Callable[..., Result],
+    method: str,
+    path: str,
+    arguments: tuple[str, ...],
+    exit_code: int,
+    body: Any,
+    as_json: bool,
+) -> None:
+    daemon.on(method, path, body)
+    result = signet(*arguments, *(["--json"] if as_json else []), stdin="y\n")
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "odd"),
+    [
+        (("pipeline",), {"mode": "full", "jobs": 3}),
+        (("pipeline",), {"mode": "full", "figures": {"today": 3}}),
+        (("pipeline",), {"mode": "full", "dead": [{}]}),
+        (("providers",), {"mode": "full", "providers": {"extraction": {"calls": {}}}}),
+        (("providers",), {"mode": "full", "budgets": [3]}),
+    ],
+)
+def test_an_odd_part_of_the_status_is_one_line_and_no_traceback(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], arguments: tuple[str, ...], odd: Any
+) -> None:
+    daemon.on("GET", STATUS, odd)
+    result = signet(*arguments)
+    assert result.exit_code == 1, result.exception
+    assert result.stderr.startswith("signet: the answer is not one of a Signet daemon (")
+    assert result.stderr.count("\n") == 1
+
+
+def model_finding(workspace: Path, daemon: ScriptedDaemon) -> dict[str, Any]:
+    """What doctor finds of the model beside a daemon that runs on the workspace."""
+    home = workspace / ".daemon"
+    home.mkdir(mode=0o700, exist_ok=True)
+    (home / "address").write_text(json.dumps({"host": "127.0.0.1", "port": daemon.port, "pid": 1}))
+    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        result = CliRunner().invoke(cli, ["--workspace", str(workspace), "doctor", "--json"], prog_name="signet")
+    finally:
+        os.close(descriptor)
+    (found,) = [finding for finding in json.loads(result.stdout)["findings"] if finding["subject"] == "model"]
+    return dict(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "state", "detail", "remedy"),
+    [
+        (OLLAMA, "ok", "ollama qwen3:4b", ""),
+        (NOBODY, "ok", "none answers (Ollama is not there)", "ollama pull qwen3:4b"),
+        (OPEN, "warn", "500 of the server", "ollama pull qwen3:4b"),
+        (None, "warn", "the extractor does not answer", "signet status"),
+    ],
+)
+def test_doctor_tells_how_to_get_a_model_as_information_and_not_as_a_fault(
+    tmp_path: Path, daemon: ScriptedDaemon, model: Any, state: str, detail: str, remedy: str
+) -> None:
+    daemon.on("GET", STATUS, with_models(model, model))
+    found = model_finding(tmp_path, daemon)
+    assert found["state"] == state
+    assert detail in found["detail"]
+    assert remedy in found["remedy"]
+    assert bool(found["remedy"]) == bool(remedy)
+
+
+def test_subcommands_are_offered_to_the_shell(signet: Callable[..., Result]) -> None:
+    environment = {"_SIGNET_COMPLETE": "bash_complete", "COMP_WORDS": "signet pipeline ", "COMP_CWORD": "2"}
+    result = CliRunner().invoke(cli, [], prog_name="signet", env=environment)
+    assert {line.partition(",")[2] for line in result.stdout.split()} >= {"runs", "show", "undo", "requeue"}

@@ -1,0 +1,197 @@
+"""Asks to a peer that is away, in virtual time: how long they wait, and what they hear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.protocol.control import FAILED, RESTARTING, STOPPING, UP
+from signet_actors.protocol.header import Header
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.envelope import Speaker, new_counters
+from signet_actors.runtime.peer_asks import PATIENCE_MS, PeerAsks
+from tests.sim.world import NS, Promise, World
+
+PATIENCE_S = PATIENCE_MS / 1000
+PROMPTLY_S = 0.1
+LONG_MS = 60_000
+CREDITS = 4
+
+
+class Peer:
+    """There or not; ``got`` are the headers and bodies of what arrived."""
+
+    def __init__(self) -> None:
+        self.world = World(1)
+        self.there = True
+        self.got: list[tuple[Header, bytes]] = []
+        self._speaker = Speaker(Boot("gateway", "gateway", 1, "boot", 1, "", "", Config()))
+        self.asks = PeerAsks(
+            self.world,  # type: ignore[arg-type]
+            self.world,
+            self._speaker,
+            self._take,
+            new_counters(),
+            peer="writer",
+            max_items=CREDITS,
+            max_bytes=1 << 20,
+            resend=True,
+        )
+        self.life = 0
+        self.lives()
+
+    def lives(self) -> None:
+        """Its next life serves, and the tree says so."""
+        self.there = True
+        self.life += 1
+        self.asks.peer_is(UP, self.life)
+
+    def dies(self) -> None:
+        self.there = False
+        self.asks.peer_is(RESTARTING, self.life)
+
+    def ask(self, body: bytes = b"ask", timeout_ms: int = LONG_MS) -> Promise:
+        promise: Promise = self.asks.submit("trace", timeout_ms, body, [])  # type: ignore[assignment]
+        return promise
+
+    def answer(self, number: int, answer: Any = "done") -> None:
+        self.asks.answered(self.got[number][0].message_id, answer)
+
+    def wait(self, seconds: float) -> None:
+        self.world.run_until(self.world.now_ns + int(seconds * NS))
+
+    def _take(self, parts: list[bytes]) -> bool:
+        if self.there:
+            self.got.append((self._speaker.read_header(parts[0]), parts[1]))
+        return self.there
+
+
+@pytest.fixture
+def peer() -> Peer:
+    return Peer()
+
+
+def refused(promise: Promise) -> bool:
+    """Certainly not applied, and said so."""
+    if not promise.done():
+        return False
+    with pytest.raises(Unavailable):
+        promise.result()
+    return True
+
+
+def test_who_asks_while_the_peer_is_replaced_is_answered_by_its_next_life(peer: Peer) -> None:
+    peer.dies()
+    asked = [peer.ask(b"first"), peer.ask(b"second")]
+    peer.wait(PATIENCE_S - 0.1)
+    peer.lives()
+    peer.wait(0.1)
+    assert [(header.attempt, body) for header, body in peer.got] == [(1, b"first"), (1, b"second")]
+    peer.answer(0)
+    peer.answer(1)
+    assert [promise.result() for promise in asked] == ["done", "done"]
+
+
+def test_the_patience_is_counted_from_the_beginning_of_the_absence(peer: Peer) -> None:
+    peer.dies()
+    early = peer.ask()
+    peer.wait(PATIENCE_S - 0.5)
+    late = peer.ask()
+    peer.wait(0.4)
+    assert not early.done()
+    assert not late.done()
+    peer.wait(0.2)
+    assert refused(early)
+    assert refused(late)
+    assert peer.got == []
+
+
+def test_of_a_peer_that_stays_away_a_refusal_is_prompt(peer: Peer) -> None:
+    peer.dies()
+    peer.ask()
+    peer.wait(10 * PATIENCE_S)
+    hopeless = peer.ask()
+    peer.wait(PROMPTLY_S)
+    assert refused(hopeless)
+
+
+def test_a_life_that_was_never_asked_anything_still_ends_an_absence(peer: Peer) -> None:
+    peer.dies()
+    peer.ask()
+    peer.wait(10 * PATIENCE_S)
+    peer.lives()
+    peer.dies()
+    asked = peer.ask()
+    peer.wait(PATIENCE_S - 0.1)
+    peer.lives()
+    peer.wait(0.1)
+    peer.answer(0)
+    assert asked.result() == "done"
+
+
+@pytest.mark.parametrize("state", [FAILED, STOPPING])
+def test_nobody_waits_for_a_peer_that_is_given_up(peer: Peer, state: str) -> None:
+    peer.dies()
+    before = peer.ask()
+    peer.asks.peer_is(state, peer.life)
+    after = peer.ask()
+    peer.wait(PROMPTLY_S)
+    assert refused(before)
+    assert refused(after)
+    peer.lives()
+    peer.dies()
+    hopeful = peer.ask()
+    peer.wait(PROMPTLY_S)
+    assert not hopeful.done()
+
+
+def test_a_peer_that_stops_is_still_asked_as_long_as_it_is_there(peer: Peer) -> None:
+    peer.asks.peer_is(STOPPING, peer.life)
+    asked = peer.ask()
+    peer.wait(PATIENCE_S)
+    peer.answer(0)
+    assert asked.result() == "done"
+
+
+def test_who_waits_for_a_peer_holds_its_place_and_the_rest_is_refused_at_once(peer: Peer) -> None:
+    peer.dies()
+    waiting = [peer.ask() for _ in range(CREDITS)]
+    with pytest.raises(Busy):
+        peer.ask()
+    peer.wait(2 * PATIENCE_S)
+    assert all(refused(promise) for promise in waiting)
+    assert len(peer.asks) == 0
+
+
+def test_what_was_in_flight_is_sent_to_the_next_life_under_its_id_however_long_that_takes(peer: Peer) -> None:
+    asked = peer.ask()
+    peer.dies()
+    peer.wait(5 * PATIENCE_S)
+    peer.lives()
+    peer.wait(0.1)
+    first, second = (header for header, _ in peer.got)
+    assert (first.message_id, first.attempt) == (second.message_id, second.attempt - 1)
+    peer.answer(1)
+    peer.answer(0)
+    assert asked.result() == "done"
+
+
+def test_what_was_in_flight_is_never_called_unapplied(peer: Peer) -> None:
+    asked = peer.ask(timeout_ms=3000)
+    peer.dies()
+    peer.asks.peer_is(FAILED, peer.life)
+    peer.wait(2.9)
+    assert not asked.done()
+    peer.wait(0.2)
+    with pytest.raises(OutcomeUnknown):
+        asked.result()
+
+
+def test_an_ask_waits_for_nobody_beyond_its_own_deadline(peer: Peer) -> None:
+    peer.dies()
+    asked = peer.ask(timeout_ms=300)
+    peer.wait(0.4)
+    assert refused(asked)

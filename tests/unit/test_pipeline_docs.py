@@ -1,0 +1,46 @@
+"""The guide of the pipeline knows every mode, reason, kind of job, provider and member of the status that there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from signet_actors.config.schema import ExtractionProvider
+from signet_actors.domain.extraction.gates import PipelineMode, Reason
+from signet_actors.domain.jobs import JOB_KINDS
+from signet_actors.gateway.routes import ROUTES
+from signet_actors.protocol.http.pipeline import PipelineStatusReply
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text()
+WORDS = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", GUIDE, flags=re.DOTALL)))
+
+
+def section(title: str) -> set[str]:
+    """What stands between backticks under the heading."""
+    (text,) = re.findall(rf"^## {title}$(.*?)(?=^## |\Z)", GUIDE, re.MULTILINE | re.DOTALL)
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+@pytest.mark.parametrize(
+    ("title", "names"),
+    [
+        ("Modes", {mode.value for mode in PipelineMode}),
+        ("The gates", {reason.value for reason in Reason}),
+        ("What happens to a memory", {kind.name for kind in JOB_KINDS}),
+        ("Models", set(get_args(ExtractionProvider))),
+        ("Status and metrics", {field.encode_name for field in msgspec.structs.fields(PipelineStatusReply)}),
+    ],
+)
+def test_the_guide_names_everything_that_there_is(title: str, names: set[str]) -> None:
+    assert names <= section(title)
+
+
+def test_the_guide_names_no_route_that_there_is_not() -> None:
+    paths = {route.path for route in ROUTES}
+    told = {match[1] for word in WORDS if (match := re.match(r"(?:(?:GET|POST) )?(/api/\S+)$", word))}
+    assert told
+    assert told <= paths
