@@ -70,7 +70,6 @@ PIPELINE_POINTS = (
     "extractor.parsed",
     "extractor.embed_done",
     "extractor.apply_sent",
-    "extractor.fenced",
     "decider.prompt_sent",
 )
 CLOCK_JUMPS_MS = (-5_000, 3_600_000, -3_600_000, 10 * 365 * 86_400_000, -10 * 365 * 86_400_000)

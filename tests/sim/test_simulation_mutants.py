@@ -27,7 +27,7 @@ def no_fencing(patch: Patch) -> str:
 
     def held(session: Any, job_id: str, _lease_id: str) -> leases.Held:
         row = session.tx.one(
-            "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases FROM memory_jobs"
+            "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, 0 FROM memory_jobs"
             " WHERE id = ?",
             (job_id,),
         )
