@@ -42,8 +42,7 @@ class Decider:
         actor.open_mailbox("decider", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
     def counters(self) -> dict[str, float]:
-        """Everything is in the mailbox's answer."""
-        return {}
+        return {f"decided_{name}": count for name, count in self._decisions.items()}
 
     async def reload(self, config: Config) -> None:
         self._model.reconfigure(config.memory.pipeline_v2.extraction)

@@ -63,8 +63,14 @@ class Extractor:
         actor.open_mailbox("extractor", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
     def counters(self) -> dict[str, float]:
-        """What the mailbox's answer does not tell."""
-        return {f"summaries_{name}": getattr(self._summaries, name) for name in ("made", "empty", "late")}
+        figures: dict[str, float] = {}
+        for lane in self._lanes:
+            state = lane.state()
+            for name in ("running", "done", "failed", "returned", "fenced"):
+                figures[f"{state.kind}_{name}"] = getattr(state, name)
+        for name in ("made", "empty", "late"):
+            figures[f"summaries_{name}"] = getattr(self._summaries, name)
+        return figures
 
     async def reload(self, config: Config) -> None:
         self._shop.reconfigure(config)

@@ -35,6 +35,7 @@ from tests.chaos.crash_points import (
     stop_soundly,
 )
 from tests.chaos.seeds import FULL, SEED, share
+from tests.chaos.test_pipeline_deaths import DEATHS as PIPELINE_POINTS
 from tests.chaos.traffic import traffic_on
 from tests.store.test_backup import POINTS as RESTORE_POINTS
 from tests.support.bus_room import REPOSITORY, child_environment
@@ -115,6 +116,7 @@ def test_a_fault_in_a_backup_leaves_no_file_that_could_be_taken_for_one(
 def test_every_known_point_is_met_here() -> None:
     met = [point for group in GROUPS.values() for point in group.points]
     met += {point for point, *_ in RESTORE_POINTS}
+    met += [point for point in PIPELINE_POINTS if point not in met]
     assert sorted([*met, *SUPERVISOR_POINTS, *START_POINTS, *STOP_POINTS, *BACKUP_POINTS]) == sorted(sync_points.NAMES)
 
 

@@ -43,7 +43,7 @@ def test_a_death_at_every_point_of_a_job_ends_in_the_same_effects_once() -> None
         remember(daemon, range(NOTES))
         drained(daemon, NOTES)
         daemon.wait_ready()
-        restarts = {name: actor["restarts"] for name, actor in daemon.actors().items()}
+        restarts = {name: actor["restarts"] for name, actor in daemon.everybody().items()}
         for child in ("extractor", "decider", "writer"):
             assert restarts[child] == sum(said.split()[0] == child for said in DEATHS.values())
         assert daemon.stop() == 0
