@@ -64,7 +64,8 @@ class Admission:
     for longer than ``CROWD_PASSES_S``, only so many are let in as are answered within ``wait_ms``: more would wait
     longer, and not one more would be answered. Where that is not enough, and has not been for ``CROWD_PASSES_S``, it is
     a flood: there always is another one to be let in, so none needs to wait in here for longer than ``flood_wait_ms``,
-    until for ``CROWD_FORGOTTEN_S`` nobody was refused. The pace is that of the last moments; ``unanswered_least``, or
+    until for ``CROWD_FORGOTTEN_S`` nobody was refused. Where nothing is answered at all, what is in here waits for
+    something else (a writer's next life, bodies that drip), and the whole room is open to what need not wait. The pace is that of the last moments; ``unanswered_least``, or
     ``flood_least``, are let in at any pace.
 
     Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
@@ -114,7 +115,8 @@ class Admission:
     def _room(self, limits: WireLimits) -> int:
         """How many requests may be unanswered at this moment."""
         now = self._now()
-        flood = self._refusing.lasted(now) > CROWD_PASSES_S
+        stalled = not self._pace  # nothing is answered: what is in here waits for others, and to let few in helps nobody
+        flood = not stalled and self._refusing.lasted(now) > CROWD_PASSES_S
         least = min(limits.flood_least if flood else limits.unanswered_least, limits.unanswered)
         if self.requests < least:
             return limits.unanswered
@@ -131,7 +133,7 @@ class Admission:
             wait_s = limits.flood_wait_ms / 1000
         else:
             wait_s = limits.wait_ms / 1000 if self._crowd.lasted(now) > CROWD_PASSES_S else CROWD_WAIT_S
-        room = int(min(limits.unanswered, max(least, self._pace * wait_s)))
+        room = limits.unanswered if stalled else int(min(limits.unanswered, max(least, self._pace * wait_s)))
         if self.requests >= room:
             self._refusing.goes_on(now)
         return room

@@ -251,6 +251,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             longest._disarm()
             longest._unset_keepalive_if_required()
             longest._discount()
+            self.settings.admission.beyond.pop(self, None)  # else the oldest there, who must go now, may be this one
             longest._go_beyond()
             longest._close_within(LINGER_S)
             return True
@@ -269,7 +270,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         """Nothing has come for long enough; what a client that reads nothing has not been sent must not hold it."""
-        if not self.transport.is_closing():
+        if not self.transport.is_closing() and self._unread is None:
             self._close_within(LINGER_S)
 
     def _rest(self) -> None:
@@ -633,6 +634,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _head_late(self) -> None:
         self._deadline = None
+        if self._unread is not None:
+            return  # it has come, and waits for its turn
         if self._head_begun or self._head_fed:
             self._refuse(_Verdict(408, ErrorCode.REQUEST_TIMEOUT, "The request headers took too long to arrive"))
         elif not self.transport.is_closing():

@@ -165,7 +165,7 @@ class AsyncProcess:
         def receive(parts: list[bytes]) -> None:
             opened = self._open(parts, decode, peer)
             if opened is not None:
-                asks.answered(opened[0].message_id, opened[1])
+                asks.answered(opened[0].message_id, opened[1], opened[0].attempt)
 
         def send(parts: list[bytes]) -> bool:
             if wrapped.send(parts):

@@ -26,13 +26,15 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.protocol.control import FAILED, STOPPING, UP
+from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import Speaker
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_ATTEMPTS = 3
+_CERTAINLY_NOT = frozenset({ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.STORAGE_FULL})
 PATIENCE_MS = 2000
 """Twice the time in which a dead writer is replaced at the latest (targets.md "Reliability")."""
 _PROMPT_MS = 50
@@ -138,10 +140,13 @@ class PeerAsks:
             self._retry_soon()
         return ask.future
 
-    def answered(self, message_id: str, answer: Any) -> None:
-        """The answer is delivered, or counted when nobody waits for it."""
+    def answered(self, message_id: str, answer: Any, attempt: int) -> None:
+        """The answer to sending number ``attempt`` is delivered, or counted when nobody waits for it.
+
+        A refusal of an earlier sending is no news of the later one, which may be applied: its own answer is waited for.
+        """
         ask = self._asks.get(message_id)
-        if ask is None:
+        if ask is None or (attempt < ask.attempt and isinstance(answer, Failure) and answer.code in _CERTAINLY_NOT):
             self._counters["late"] += 1
             return
         self._forget(ask)

@@ -153,13 +153,14 @@ class Supervisor:
             self._start_groups()
             self._restart_due()
             self._check_serving()
-            self._prepare_standbys()
         elif self._drain.step():
             self._changed = True
         self._last_turn = now
         if self._changed:
             self._changed = False
             self._broadcast(self._children.states())
+        if self._drain is None:
+            self._prepare_standbys()  # after the news, which others wait for
         self._housekeeping()
 
     def wait_ms(self) -> int:

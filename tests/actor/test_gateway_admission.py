@@ -687,3 +687,37 @@ def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> 
     assert [type(fault) for fault in faults] == [OSError]
     assert all(connection.read for connection in crowd)
     assert not readings.waiting
+
+
+@pytest.mark.parametrize("target", ["/echo", "/health"])
+def test_the_oldest_connection_beyond_the_places_gets_the_place_of_an_idle_one(target: str, tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
+        admission = edge.server.settings.admission
+        first, second = edge.connect(), edge.connect()
+        for client in (first, second):
+            client.sendall(b"GET /echo")
+        poll_until(lambda: admission.connections == 2 and not admission.idle)
+        oldest = edge.connect()
+        poll_until(lambda: len(admission.beyond) == 1)
+        newest = edge.connect()
+        poll_until(lambda: len(admission.beyond) == 2)
+        first.sendall(b" HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % edge.port)
+        assert first.recv(65536).startswith(b"HTTP/1.1 200")
+        poll_until(lambda: len(admission.idle) == 1)
+        oldest.sendall(post_head(edge, target=f"GET {target}"))
+        assert oldest.recv(65536).startswith(b"HTTP/1.1 200")
+        for client in (first, second, oldest, newest):
+            client.close()
+
+
+def test_where_nothing_is_answered_at_all_the_door_stays_open_for_what_need_not_wait() -> None:
+    now = 0.0
+    limits = WireLimits()
+    admission = Admission(lambda: now)
+    stuck = [admission.admit(1, limits) for _ in range(limits.unanswered_least)]
+    assert all(stuck)
+    for _ in range(30):
+        now += 0.05
+        passing = admission.admit(1, limits)
+    assert passing is not None
+    assert admission.requests > limits.unanswered_least

@@ -214,7 +214,7 @@ class SimActor(AsyncActor):
         if opened is not None:
             header, body = opened
             self._life.hears(header.message_id, body)
-            self._peers[by].answered(header.message_id, body)
+            self._peers[by].answered(header.message_id, body, header.attempt)
 
     def _connect(
         self, peer: str, decode: Callable[[bytes], Any], *, max_items: int, max_bytes: int, resend: bool

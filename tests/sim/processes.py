@@ -168,7 +168,7 @@ class AskingLife(Life):
     def answered(self, parts: list[bytes], by: str) -> None:
         assert by == "writer"
         header = self.speaker.read_header(parts[0])
-        self.asks.answered(header.message_id, self._decode(parts[1]))
+        self.asks.answered(header.message_id, self._decode(parts[1]), header.attempt)
 
     def forget(self) -> None:
         self.daemon.resent += self.counters["resent"]

@@ -58,7 +58,8 @@ class Peer:
         return promise
 
     def answer(self, number: int, answer: Any = "done") -> None:
-        self.asks.answered(self.got[number][0].message_id, answer)
+        header = self.got[number][0]
+        self.asks.answered(header.message_id, answer, header.attempt)
 
     def wait(self, seconds: float) -> None:
         self.world.run_until(self.world.now_ns + int(seconds * NS))
@@ -195,3 +196,14 @@ def test_an_ask_waits_for_nobody_beyond_its_own_deadline(peer: Peer) -> None:
     asked = peer.ask(timeout_ms=300)
     peer.wait(0.4)
     assert refused(asked)
+
+
+def test_a_refusal_of_the_first_sending_says_nothing_of_the_second(peer: Peer) -> None:
+    promise = peer.ask()
+    peer.dies()
+    peer.lives()
+    assert [header.attempt for header, _ in peer.got] == [1, 2]
+    peer.answer(0, Failure(ErrorCode.NOT_APPLIED, "too late"))
+    assert not promise.done()
+    peer.answer(1)
+    assert promise.result() == "done"
