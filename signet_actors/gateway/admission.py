@@ -65,7 +65,8 @@ class Admission:
     longer, and not one more would be answered. Where that is not enough, and has not been for ``CROWD_PASSES_S``, it is
     a flood: there always is another one to be let in, so none needs to wait in here for longer than ``flood_wait_ms``,
     until for ``CROWD_FORGOTTEN_S`` nobody was refused. Where nothing is answered at all, what is in here waits for
-    something else (a writer's next life, bodies that drip), and the whole room is open to what need not wait. The pace is that of the last moments; ``unanswered_least``, or
+    something else (a writer's next life, bodies that drip), and the whole room is open to what need not wait.
+    The pace is that of the last moments; ``unanswered_least``, or
     ``flood_least``, are let in at any pace.
 
     Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
@@ -115,7 +116,7 @@ class Admission:
     def _room(self, limits: WireLimits) -> int:
         """How many requests may be unanswered at this moment."""
         now = self._now()
-        stalled = not self._pace  # nothing is answered: what is in here waits for others, and to let few in helps nobody
+        stalled = not self._pace  # what is in here waits for others, and to let few in helps nobody
         flood = not stalled and self._refusing.lasted(now) > CROWD_PASSES_S
         least = min(limits.flood_least if flood else limits.unanswered_least, limits.unanswered)
         if self.requests < least:

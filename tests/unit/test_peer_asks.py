@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from signet_actors.config.schema import Config
-from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
+from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.protocol.control import FAILED, RESTARTING, STOPPING, UP
 from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.envelope import Speaker, new_counters
 from signet_actors.runtime.peer_asks import PATIENCE_MS, PeerAsks
