@@ -28,7 +28,7 @@ from tests.support.scripted_provider import CliFault, FakeCli, kill_all
 ANSWER = '{"facts": [], "entities": []}'
 SECRET = "sk-ant-0123456789-secret"
 HANG_GUARD_S = 30.0
-SHORT_MS = 3000
+SHORT_MS = 1500
 T = TypeVar("T")
 
 Maker = Callable[[FakeCli], CliProvider]

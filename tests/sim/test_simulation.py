@@ -14,7 +14,7 @@ import pytest
 from tests.sim.run import simulate, story
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
-SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "200"))
+SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "100"))
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import json
 import random
@@ -155,7 +156,7 @@ class RunningEdge:
 
     def stop(self, grace_ms: int) -> None:
         """The server has drained and its thread is gone."""
-        if self._thread.is_alive():
+        with contextlib.suppress(RuntimeError):  # a loop that has just ended by itself takes nothing any more
             self._loop.call_soon_threadsafe(self._drain, grace_ms)
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive(), "the server did not stop"

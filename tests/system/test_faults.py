@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from signet_actors.runtime.peer_asks import PATIENCE_MS
+from tests.chaos.seeds import share
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
 from tests.support.load import UNKNOWN, load_on
@@ -131,14 +132,17 @@ def test_all_children_killed_at_once_come_back_and_nothing_is_lost(fresh: LiveDa
 
 @pytest.mark.parametrize(
     ("point", "name"),
-    [
-        ("writer.mid_batch", "writer"),
-        ("writer.before_commit", "writer"),
-        ("writer.after_commit", "writer"),
-        ("writer.after_first_reply", "writer"),
-        ("searcher.before_reply", "searcher-1"),
-        ("gateway.reply_received", "gateway"),
-    ],
+    share(
+        [
+            ("writer.mid_batch", "writer"),
+            ("writer.before_commit", "writer"),
+            ("writer.after_commit", "writer"),
+            ("writer.after_first_reply", "writer"),
+            ("searcher.before_reply", "searcher-1"),
+            ("gateway.reply_received", "gateway"),
+        ],
+        3,
+    ),
 )
 def test_a_death_at_the_worst_moment_again_and_again_never_loses_or_doubles(point: str, name: str) -> None:
     config = f"{TWO_SEARCHERS}supervision:\n  settledMs: 0\n"

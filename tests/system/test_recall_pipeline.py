@@ -6,11 +6,15 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import data_of, stage_of
 from tests.support.scripted_provider import Asked, ScriptedProvider
 from tests.system.test_pipeline import finished, pipeline
+
+pytestmark = pytest.mark.system
 
 CARDS = "    reranker: {useExtractionModel: true, timeoutMs: 2000}\n"
 HANG_GUARD_S = 60
