@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 
 MINUTES ?= 15
 
-.PHONY: help install install-dev run demo test test-fast hostile chaos sim check format lock bench bench-100k \
+.PHONY: help install install-dev run demo test test-fast hostile chaos sim sim-pipeline check format lock bench bench-100k \
 	bench-searchers bench-isolation bench-recall clean
 
 help: ## list the targets
