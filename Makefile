@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 15
 
 .PHONY: help install install-dev run demo test test-fast hostile chaos sim sim-pipeline check format lock bench bench-100k \
-	bench-searchers bench-isolation bench-recall clean
+	bench-searchers bench-isolation bench-pipeline bench-recall clean
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
