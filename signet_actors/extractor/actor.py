@@ -16,7 +16,7 @@ from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.lane import Lane
 from signet_actors.extractor.summaries import Summaries
-from signet_actors.extractor.workshop import Workshop
+from signet_actors.extractor.workshop import Workshop, prompted
 from signet_actors.protocol.decider import DeciderReply
 from signet_actors.protocol.extractor import (
     ExtractorRequest,
@@ -32,6 +32,9 @@ from signet_actors.runtime.mailbox import Incoming
 
 _MAX_UNANSWERED = 32
 _WRITER_ASKS = 256
+_DRAIN_S = 1.0
+"""A job that does not end within this time costs nothing but its attempt, which is given back; the gateway stops after
+us, and what it has in flight is worth more."""
 _DECIDER_ASKS = 200
 
 
@@ -49,13 +52,13 @@ class Extractor:
         decisions: msgspec.msgpack.Decoder[DeciderReply] = msgspec.msgpack.Decoder(DeciderReply)
         writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
         decider = actor.connect("decider", decisions, max_items=_DECIDER_ASKS, resend=True)
-        extraction = actor.config.memory.pipeline_v2.extraction
-        model = ChosenProvider(extraction, actor.clock, actor.log, writer, changed=self._wake)
+        model = ChosenProvider(prompted(actor.config), actor.clock, actor.log, writer, changed=self._wake)
         self._shop = Workshop(actor, writer, decider, model)
         self._summaries = Summaries(self._shop)
         kinds = [kind(self._shop) for kind in JOB_KINDS]
         (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
         self._lanes = [Lane(kind, actor, writer) for kind in kinds]
+        actor.on_tree = lambda _tree: self._wake()
         actor.spawn(model.keep())
         for lane in self._lanes:
             lane.start()
@@ -79,7 +82,8 @@ class Extractor:
 
     async def drain(self, grace_s: float) -> None:
         """Jobs that can end within the grace have ended; the others' attempts are given back."""
-        await asyncio.gather(*(lane.drain(grace_s) for lane in self._lanes))
+        within_s = min(grace_s, _DRAIN_S)
+        await asyncio.gather(*(lane.drain(within_s) for lane in self._lanes))
         await self._shop.close()
 
     def _wake(self) -> None:

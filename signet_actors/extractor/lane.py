@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 WATCH_MS = 25_000
 """So long the writer may keep a question for jobs before it says that there are none."""
 _ANSWER_MS = 10_000
+_LAST_ANSWER_MS = 300
 _REPORT_PAUSE_S = 0.2
+_FULL_PAUSE_S = 2.0
 _RENEWALS_A_LEASE = 3
 
 
@@ -111,7 +113,8 @@ class JobRun:
                     raise LeaseLost from error
                 if error.code not in _PASSING:
                     raise
-                await asyncio.sleep((error.retry_after_ms or 0) / 1000 + _REPORT_PAUSE_S)
+                full = error.code is ErrorCode.STORAGE_FULL
+                await asyncio.sleep((error.retry_after_ms or 0) / 1000 + (_FULL_PAUSE_S if full else _REPORT_PAUSE_S))
             else:
                 return
 
@@ -324,7 +327,8 @@ class Lane:
     async def _tell(self, request: Request[object], job: LeasedJob) -> None:
         """Best effort: what is not reported, the reaper finds when the lease has expired."""
         try:
-            await self._writer.ask(request, timeout_ms=_ANSWER_MS, trace_id=job.id)
+            timeout_ms = _LAST_ANSWER_MS if self._draining else _ANSWER_MS
+            await self._writer.ask(request, timeout_ms=timeout_ms, trace_id=job.id)
         except SignetError as error:
             if error.code is ErrorCode.LEASE_LOST:
                 self.fenced += 1

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from signet_actors.config.schema import Config, PipelineV2Config
+import msgspec
+
+from signet_actors.config.schema import Config, EmbeddingConfig, ExtractionConfig, PipelineV2Config
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.chosen import ChosenProvider
@@ -19,6 +21,18 @@ from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
 
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import Embedder, Vectors
+
+
+_DECISIONS_A_CALL = 2
+"""While one fact asks the model, another has its candidates looked up."""
+
+
+def prompted(config: Config) -> ExtractionConfig:
+    """Who answers prompts: nobody is looked for where no part of the pipeline would ask."""
+    pipeline = config.memory.pipeline_v2
+    if pipeline.enabled or pipeline.reranker.use_extraction_model:
+        return pipeline.extraction
+    return msgspec.structs.replace(pipeline.extraction, provider="none")
 
 
 class Workshop:
@@ -30,9 +44,10 @@ class Workshop:
         self.decider = decider
         self.model = model
         self.turned_away: Counter[str] = Counter()
+        self.deciding = asyncio.Semaphore(_DECISIONS_A_CALL * self.pipeline.extraction.concurrency)
+        """Facts that are with the decider at once, of all jobs: what is more waits here, and not in its queue."""
         self._embedder: Embedder | None = None
-        self._embedder_wanted = True
-        self._embedder_problem = ""
+        self._embedder_of: EmbeddingConfig | None = None
         self._loading = asyncio.Lock()
         self._embedded_ns = -1
 
@@ -53,8 +68,8 @@ class Workshop:
 
     def reconfigure(self, config: Config) -> None:
         """The next call is made as ``config`` says."""
-        self.model.reconfigure(config.memory.pipeline_v2.extraction)
-        self._embedder, self._embedder_wanted = None, True
+        self.model.reconfigure(prompted(config))
+        self.deciding = asyncio.Semaphore(_DECISIONS_A_CALL * config.memory.pipeline_v2.extraction.concurrency)
 
     async def embedder(self) -> Embedder | None:
         """The embedder of the configuration in force, loaded at its first use; None where there is to be none.
@@ -62,17 +77,15 @@ class Workshop:
         Raises ``ProviderError`` (UNAVAILABLE) where it cannot be had.
         """
         async with self._loading:
-            if self._embedder_wanted:
+            while self._embedder_of != (wanted := self.actor.config.embedding):
                 # Its import and tables cost a quarter of a second and tens of megabytes, which an idle process saves.
                 from signet_actors.providers.select import make_embedder  # noqa: PLC0415
 
                 try:
-                    self._embedder = await asyncio.to_thread(make_embedder, self.actor.config.embedding)
+                    self._embedder = await asyncio.to_thread(make_embedder, wanted)
                 except ConfigError as error:
-                    self._embedder_problem = error.detail
                     raise ProviderError(ProviderErrorKind.UNAVAILABLE, error.detail) from error
-                self._embedder_wanted = False
-                self._embedder_problem = ""
+                self._embedder_of = wanted
             return self._embedder
 
     async def embed(self, texts: Sequence[str]) -> tuple[Embedder, Vectors] | None:

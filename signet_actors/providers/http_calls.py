@@ -50,15 +50,22 @@ class HttpCalls:
         headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "signet-actors"}
         if key:
             headers["authorization"] = f"Bearer {key}"
-        self._client = httpx.AsyncClient(
-            headers=headers,
-            follow_redirects=False,
-            trust_env=not is_loopback(urlsplit(self.endpoint).hostname or ""),
-            # Certificates are loaded at some cost and only where there is one to check.
-            verify=httpx.create_ssl_context() if secure else False,
-            timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
-            limits=httpx.Limits(max_keepalive_connections=4, keepalive_expiry=5.0),
-        )
+        try:
+            self._client = httpx.AsyncClient(
+                headers=headers,
+                follow_redirects=False,
+                trust_env=not is_loopback(urlsplit(self.endpoint).hostname or ""),
+                # Certificates are loaded at some cost and only where there is one to check.
+                verify=httpx.create_ssl_context() if secure else False,
+                timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                limits=httpx.Limits(max_keepalive_connections=4, keepalive_expiry=5.0),
+            )
+        # A proxy of a kind that is not supported, a certificate file that is not there: all from the environment.
+        except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
+            raise self._error(
+                ProviderErrorKind.REFUSED,
+                f"cannot be called with the proxy or certificates of the environment ({error})",
+            ) from error
 
     async def close(self) -> None:
         """No connection is left."""

@@ -43,7 +43,7 @@ DRAIN_RESERVE_S = 0.5
 _FAREWELL_S = 0.05
 """So long the last answers may take to be read: an asker forgets what it has not read when the peer goes."""
 _SEARCHES = 4
-"""Unanswered queries at one searcher: its pool of users comes first."""
+"""Unanswered queries of this process: the gateway's come first."""
 
 
 class AsyncRole(Protocol):
@@ -91,6 +91,7 @@ class AsyncActor(AsyncProcess):
         super().__init__(boot, clock, log, rng)
         self._mailboxes: list[AsyncMailbox[Any]] = []
         self._searchers: dict[str, AsyncRef] = {}
+        self._searches = asyncio.Semaphore(_SEARCHES)
         self._decode_search = msgspec.msgpack.Decoder(SearcherReply).decode
         self._tasks: set[asyncio.Task[None]] = set()
         self.crashed: asyncio.Future[Exception] | None = None
@@ -152,7 +153,14 @@ class AsyncActor(AsyncProcess):
     async def ask_searcher(
         self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()
     ) -> R:
-        """An answer of the least busy searcher that is up; raises Unavailable when there is none."""
+        """An answer of the least busy searcher that is up; raises Unavailable when there is none.
+
+        A few are asked at once; more wait here, before their time begins.
+        """
+        async with self._searches:
+            return await self._ask_searcher(request, trace_id, timeout_ms, frames)
+
+    async def _ask_searcher(self, request: Request[R], trace_id: str, timeout_ms: int, frames: Sequence[bytes]) -> R:
         names = [child.name for child in self.tree.children if child.role == "searcher" and child.state == UP]
         if not names:
             raise Unavailable("no searcher is up")

@@ -172,7 +172,7 @@ class Supervisor:
         for child in self._children:
             if child.restart_at_ns is not None:
                 until = min(until, child.restart_at_ns)
-        if self._serving and self._started_groups < self._children.group_count:
+        if self._serving and self._started_groups < self._children.group_count and self._late_start_ns > now:
             until = min(until, self._late_start_ns)
         if self._drain is not None:
             until = min(until, self._drain.due_ns, now + 50 * _MS)

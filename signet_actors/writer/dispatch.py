@@ -102,6 +102,8 @@ def idempotency_of(command: Effect) -> Idempotency | None:
 def keeps_reply(command: Effect) -> bool:
     """Whether the reply is kept for a retry. A ``ForgetMany`` without targets only asks for an earlier reply: to keep
     its own would use up the client's key for nothing."""
+    if isinstance(command, ReconcileJobs):
+        return False  # to look once more does no harm, and a look that finds nothing writes nothing
     return not isinstance(command, ForgetMany) or bool(command.targets)
 
 

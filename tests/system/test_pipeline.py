@@ -200,3 +200,16 @@ def test_an_update_keeps_the_former_text_in_the_history_and_a_pinned_memory_is_n
         assert daemon.read("SELECT outcome, reason FROM memory_proposals WHERE action = 'update'") == [
             ("blocked", "pinned")
         ]
+
+
+def test_a_note_of_twenty_facts_is_asked_about_once_and_decided_on_whole() -> None:
+    with pipeline() as (daemon, provider):
+        daemon.api.remember("Unit 99 runs job 99 daily. Unit 98 runs job 98 daily.")
+        finished(daemon)
+        note = " ".join(f"Unit {number} runs job {number}." for number in range(20))
+        second = daemon.api.remember(note)["id"]
+        finished(daemon, count=2)
+        assert daemon.read("SELECT attempts, releases FROM memory_jobs WHERE job_type = 'extract'") == [(1, 0), (1, 0)]
+        ((decided,),) = daemon.read("SELECT count(*) FROM memory_proposals WHERE memory_id = ?", second)
+        assert decided == 20
+        assert [prompt.startswith("You turn a note into facts") for prompt in provider.prompts].count(True) == 2

@@ -23,6 +23,7 @@ from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
 from signet_actors.extractor.lane import JobRun, Pause
 from signet_actors.extractor.prompts import extraction_prompt
 from signet_actors.extractor.workshop import Workshop
+from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import Decide, Decided, FactOrigin
 from signet_actors.protocol.pipeline import ApplyProposals
 from signet_actors.runtime.clock import new_id
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 
 _SLOTS_A_CALL = 2
 """While one job asks the model, another has its facts decided on and written."""
-_DECISION_MS = 120_000
-"""Longer than every call that the decider makes for one fact; its own deadlines end them."""
+_CALLS = 6
+"""Of the decider for one fact: two tries, each of which waits for a place, asks, and may need as long to be cut off."""
+_BESIDES_MS = 30_000
+_DECIDER_PAUSE_MS = 5_000
 _AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
 """The decider did not take the question up. One that took it up, life after life, and never answered, may have died of
 it: that is a failure of the job, so that it comes to an end (reliability.md R8)."""
@@ -47,6 +50,8 @@ class Extract:
 
     def __init__(self, shop: Workshop) -> None:
         self._shop = shop
+        self._undecided_until_ns = 0
+        self._undecided_because = ""
 
     def slots(self, config: Config) -> int:
         return _SLOTS_A_CALL * config.memory.pipeline_v2.extraction.concurrency
@@ -57,6 +62,11 @@ class Extract:
     def pause(self, config: Config) -> Pause | None:
         if not config.memory.pipeline_v2.enabled:
             return Pause("memory.pipelineV2.enabled is false")
+        if not any(child.role == "decider" and child.state == UP for child in self._shop.actor.tree.children):
+            return Pause("the decider is not up")
+        undecided_ns = self._undecided_until_ns - self._shop.actor.clock.monotonic_ns()
+        if undecided_ns > 0:
+            return Pause(self._undecided_because, undecided_ns // 1_000_000 + 1)
         return model_pause(self._shop.model)
 
     def healthy_since(self, moment_ns: int) -> bool:
@@ -81,10 +91,18 @@ class Extract:
         if lost and not (result.facts or result.entities) and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer("nothing in the answer could be used")
         facts = without_junk(result.facts, content)
-        vectors = await shop.embed([fact.content for fact in facts.kept])
+        vectors = await self._embedded(facts.kept, run)
         sync_point("extractor.embed_done")
         decided = await self._decide_all(run, facts.kept, vectors)
         await self._apply(run, result, decided, Counter(str(junk.reason) for junk in facts.junk), vectors)
+
+    async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[Embedder, Vectors] | None:
+        """The facts' vectors; None while they cannot be had, which holds nothing up: the embed lane makes them then."""
+        try:
+            return await self._shop.embed([fact.content for fact in facts])
+        except ProviderError as error:
+            self._shop.actor.log.info("facts_without_vectors", job=run.job.id, reason=error.detail)
+            return None
 
     async def _decide_all(
         self, run: JobRun, facts: Sequence[Fact], vectors: tuple[Embedder, Vectors] | None
@@ -105,11 +123,13 @@ class Extract:
             frames, model = [vectors[1][index].astype("<f4").tobytes()], vectors[0].model
         origin = FactOrigin(subject.id, subject.agent_id, subject.visibility, subject.project, subject.scope)
         try:
-            decided = await self._shop.decider.ask(
-                Decide(fact, origin, model), trace_id=run.trace_id, timeout_ms=_DECISION_MS, frames=frames
-            )
+            async with self._shop.deciding:
+                decided = await self._shop.decider.ask(
+                    Decide(fact, origin, model), trace_id=run.trace_id, timeout_ms=self._decision_ms(), frames=frames
+                )
         except SignetError as error:
             if error.code in _AWAY:
+                self._no_decision(error)
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise UnusableAnswer("the decider took a fact up and never answered") from error
@@ -117,6 +137,17 @@ class Extract:
         if decided.failed and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer(decided.warnings[-1])
         return decided
+
+    def _decision_ms(self) -> int:
+        """Longer than all that the decider may do for one fact: its own deadlines end it."""
+        pipeline = self._shop.pipeline
+        return _CALLS * pipeline.extraction.timeout_ms + pipeline.semantic_contradiction_timeout_ms + _BESIDES_MS
+
+    def _no_decision(self, error: SignetError) -> None:
+        """No job is begun for a while: its extraction would be paid for, and nothing come of it."""
+        for_ms = max(error.retry_after_ms or 0, _DECIDER_PAUSE_MS)
+        self._undecided_until_ns = self._shop.actor.clock.monotonic_ns() + for_ms * 1_000_000
+        self._undecided_because = f"the decider does not decide: {error.detail}"
 
     async def _apply(
         self,

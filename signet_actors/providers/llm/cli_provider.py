@@ -117,7 +117,8 @@ class CliProvider:
             case Ending.EXITED:
                 pass
         if outcome.exit_code != 0:
-            said = quotable((outcome.errors + b" " + outcome.output)[:_QUOTED_BYTES], self._secret)
+            # What it printed may be the begin of an answer, which no log is to hold.
+            said = quotable((outcome.errors.strip() or outcome.output)[:_QUOTED_BYTES], self._secret)
             raise ProviderError(
                 _kind_of_end(outcome.exit_code, said),
                 f"{self._program} ended with exit code {outcome.exit_code}" + (f": {said}" if said else ""),

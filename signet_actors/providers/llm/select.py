@@ -55,6 +55,13 @@ async def select_provider(
     A provider that is named is returned even while it cannot be reached: its circuit breaker deals with that. Never
     raises.
     """
+    try:
+        return await _chosen(config, environment, find)
+    except ProviderError as error:
+        return _nobody(config, f"the provider {config.provider} cannot be used: {error.detail}")
+
+
+async def _chosen(config: ExtractionConfig, environment: Mapping[str, str], find: Finder | None) -> Selected:
     match config.provider:
         case "none":
             return _nobody(config, "memory.pipelineV2.extraction.provider is none")

@@ -159,7 +159,7 @@ def reap(session: Session, command: ReapLeases) -> LeasesReaped:
     worker of that life can still be running.
     """
     expired = session.tx.rows(
-        f"SELECT {LOST_COLUMNS} FROM memory_jobs"
+        f"SELECT {LOST_COLUMNS} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
         " WHERE status = 'leased' AND (lease_boot IS NOT ? OR lease_expires_ns < ?) ORDER BY seq LIMIT ?",
         (session.boot_id, session.clock.monotonic_ns(), command.limit),
     )

@@ -249,11 +249,13 @@ def _end_former_lives(session: Session) -> None:
     """What an earlier life of the asker still holds is lost, as if its leases had expired."""
     name, life = session.asker
     held_by_it = session.tx.rows(
-        f"SELECT lease_id, {jobs.LOST_COLUMNS} FROM memory_jobs"
+        f"SELECT lease_id, {jobs.LOST_COLUMNS} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
         " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq",
         (session.boot_id, len(name) + 1, f"{name}."),
     )
-    jobs.lose(session, [lost for lease_id, *lost in held_by_it if int(lease_id.split(".")[1]) < life])
+    jobs.lose(
+        session, [lost for lease_id, *lost in held_by_it if int(lease_id[len(name) + 1 :].split(".", 1)[0]) < life]
+    )
 
 
 def _suspect_in_hands(connection: Connection) -> bool:
