@@ -199,8 +199,12 @@ def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
         )
     else:
         rows = session.tx.rows(
-            f"SELECT {columns} FROM memory_jobs WHERE status = 'dead' AND requeues = 0"
-            " AND (? OR job_type IN (SELECT value FROM json_each(?))) ORDER BY failed_at, job_type LIMIT ?",
+            f"SELECT {columns} FROM memory_jobs j WHERE status = 'dead' AND requeues = 0"
+            " AND (? OR job_type IN (SELECT value FROM json_each(?)))"
+            # What would be refused would be the oldest the next time too, and nothing behind it ever revived.
+            " AND (memory_id IS NULL OR EXISTS (SELECT 1 FROM memories WHERE id = j.memory_id AND is_deleted = 0))"
+            " AND NOT EXISTS (SELECT 1 FROM memory_jobs w WHERE w.memory_id = j.memory_id AND w.job_type = j.job_type"
+            "  AND w.status IN ('pending', 'leased')) ORDER BY failed_at, job_type LIMIT ?",
             (not command.kinds, _json(command.kinds), limit + 1),
         )
     answer = JobsRequeued([], [], more=len(rows) > limit)
