@@ -27,7 +27,8 @@ CROWD_PASSES_S = 0.2
 CROWD_WAIT_S = 0.5
 CROWD_FORGOTTEN_S = 0.5
 _PACE_S = 0.1
-LARGE_BODY_BYTES = 64 * 1024
+LARGE_BODY_BYTES = 128 * 1024
+"""What is longer takes a good part of a second to cut up and embed."""
 
 
 @dataclass(frozen=True, slots=True)

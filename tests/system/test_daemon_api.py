@@ -28,6 +28,8 @@ MUTATING = [
     ("POST", "/api/memory/modify", {"reason": "r", "patches": [{"id": "{id}", "importance": 0.1}]}),
     ("POST", "/api/memory/import", {"content": "x"}),
     ("POST", "/api/memory/codex-native-note", {"content": "x"}),
+    ("POST", "/api/memory/review-queue/{id}/approve", {}),
+    ("POST", "/api/pipeline/runs/{run}/undo", {}),
     ("POST", "/api/repair/retention-sweep", None),
 ]
 
@@ -35,7 +37,7 @@ MUTATING = [
 @pytest.fixture(scope="module")
 def own() -> Iterator[LiveDaemon]:
     """A daemon whose configuration files the tests may rewrite."""
-    with live_daemon(config="search:\n  alpha: 0.4\n") as daemon:
+    with live_daemon(config="search:\n  alpha: 0.4\n", pipeline=True) as daemon:
         yield daemon
 
 
