@@ -28,7 +28,7 @@ CROWD_WAIT_S = 0.5
 CROWD_FORGOTTEN_S = 0.5
 _PACE_S = 0.1
 LARGE_BODY_BYTES = 128 * 1024
-"""What is longer takes a good part of a second to cut up and embed."""
+"""What is longer takes a tenth of a second and more to cut up and embed."""
 
 
 @dataclass(frozen=True, slots=True)
