@@ -20,7 +20,7 @@ from signet_actors.providers.llm.chosen import ChosenProvider
 from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
 
 if TYPE_CHECKING:
-    from signet_actors.providers.embedding import Embedder, Vectors
+    from signet_actors.providers.embedding import AsyncEmbedder, Vectors
 
 
 _DECISIONS_A_CALL = 2
@@ -46,7 +46,7 @@ class Workshop:
         self.turned_away: Counter[str] = Counter()
         self.deciding = asyncio.Semaphore(_DECISIONS_A_CALL * self.pipeline.extraction.concurrency)
         """Facts that are with the decider at once, of all jobs: what is more waits here, and not in its queue."""
-        self._embedder: Embedder | None = None
+        self._embedder: AsyncEmbedder | None = None
         self._embedder_of: EmbeddingConfig | None = None
         self._loading = asyncio.Lock()
         self._embedded_ns = -1
@@ -71,7 +71,7 @@ class Workshop:
         self.model.reconfigure(prompted(config))
         self.deciding = asyncio.Semaphore(_DECISIONS_A_CALL * config.memory.pipeline_v2.extraction.concurrency)
 
-    async def embedder(self) -> Embedder | None:
+    async def embedder(self) -> AsyncEmbedder | None:
         """The embedder of the configuration in force, loaded at its first use; None where there is to be none.
 
         Raises ``ProviderError`` (UNAVAILABLE) where it cannot be had.
@@ -79,21 +79,23 @@ class Workshop:
         async with self._loading:
             while self._embedder_of != (wanted := self.actor.config.embedding):
                 # Its import and tables cost a quarter of a second and tens of megabytes, which an idle process saves.
-                from signet_actors.providers.select import make_embedder  # noqa: PLC0415
+                from signet_actors.providers.select import for_event_loop, make_embedder  # noqa: PLC0415
 
                 try:
-                    self._embedder = await asyncio.to_thread(make_embedder, wanted)
+                    made = await asyncio.to_thread(make_embedder, wanted)
                 except ConfigError as error:
                     raise ProviderError(ProviderErrorKind.UNAVAILABLE, error.detail) from error
+                await self._close_embedder()
+                self._embedder = None if made is None else for_event_loop(made)
                 self._embedder_of = wanted
             return self._embedder
 
-    async def embed(self, texts: Sequence[str]) -> tuple[Embedder, Vectors] | None:
+    async def embed(self, texts: Sequence[str]) -> tuple[AsyncEmbedder, Vectors] | None:
         """One row for each text, and by whom; None where vectors are switched off."""
         embedder = await self.embedder()
         if embedder is None or not texts:
             return None
-        vectors = await asyncio.to_thread(embedder.embed, texts)
+        vectors = await embedder.embed_async(texts)
         self._embedded_ns = self.actor.clock.monotonic_ns()
         return embedder, vectors
 
@@ -104,3 +106,9 @@ class Workshop:
     async def close(self) -> None:
         """No socket and no process of a provider is left."""
         await self.model.close()
+        await self._close_embedder()
+
+    async def _close_embedder(self) -> None:
+        former, self._embedder = self._embedder, None
+        if former is not None:
+            await former.close()

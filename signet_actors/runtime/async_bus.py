@@ -29,6 +29,7 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import encode_body, is_tell, raise_failure
 from signet_actors.runtime.histogram import Histogram
+from signet_actors.runtime.peer_asks import PeerAsks
 from signet_actors.runtime.sockets import SEARCH_SOCKET, bind_router
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.runtime.work_pool import Query, WorkPool
@@ -144,24 +145,18 @@ class AsyncBus(AsyncProcess):
 
     async def ask_retention(self, request: Request[R], *, trace_id: str, timeout_ms: int = 60_000) -> R:
         """The retention actor's answer; raises like ``ask_writer`` and is never sent twice."""
-        asked = self._retention.submit(trace_id, timeout_ms, encode_body(request), [])
-        reply = await self._timed("retention", asked)
-        if type(reply) is Failure:
-            raise_failure(reply)
-        return cast("R", reply)
+        return await self._asked(self._retention, request, trace_id, timeout_ms)
 
     async def ask_extractor(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
         """The extractor's answer; raises like ``ask_writer`` and is never sent twice."""
-        asked = self._extractor.submit(trace_id, timeout_ms, encode_body(request), [])
-        reply = await self._timed("extractor", asked)
-        if type(reply) is Failure:
-            raise_failure(reply)
-        return cast("R", reply)
+        return await self._asked(self._extractor, request, trace_id, timeout_ms)
 
     async def ask_decider(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
         """The decider's answer; raises like ``ask_writer`` and is never sent twice."""
-        asked = self._decider.submit(trace_id, timeout_ms, encode_body(request), [])
-        reply = await self._timed("decider", asked)
+        return await self._asked(self._decider, request, trace_id, timeout_ms)
+
+    async def _asked(self, peer: PeerAsks, request: Request[R], trace_id: str, timeout_ms: int) -> R:
+        reply = await self._timed(peer.peer, peer.submit(trace_id, timeout_ms, encode_body(request), []))
         if type(reply) is Failure:
             raise_failure(reply)
         return cast("R", reply)

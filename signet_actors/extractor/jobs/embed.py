@@ -23,7 +23,7 @@ from signet_actors.protocol.pipeline import StoreVector
 from signet_actors.runtime.clock import iso
 
 if TYPE_CHECKING:
-    from signet_actors.providers.embedding import Embedder, Vectors
+    from signet_actors.providers.embedding import AsyncEmbedder, Vectors
 
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
@@ -158,7 +158,7 @@ class Embed:
             self._deliver(batch, *embedded)
         self._last_cycle_at = iso(self._shop.actor.clock.wall_ms())
 
-    def _deliver(self, batch: list[_Waiting], embedder: Embedder, vectors: Vectors) -> None:
+    def _deliver(self, batch: list[_Waiting], embedder: AsyncEmbedder, vectors: Vectors) -> None:
         self._pause_ms = 0
         for waiting, vector in zip(batch, vectors, strict=True):
             if not waiting.vector.done():

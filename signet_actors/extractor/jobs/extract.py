@@ -30,7 +30,7 @@ from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
-    from signet_actors.providers.embedding import Embedder, Vectors
+    from signet_actors.providers.embedding import AsyncEmbedder, Vectors
 
 _SLOTS_A_CALL = 2
 """While one job asks the model, another has its facts decided on and written."""
@@ -96,7 +96,7 @@ class Extract:
         decided = await self._decide_all(run, facts.kept, vectors)
         await self._apply(run, result, decided, Counter(str(junk.reason) for junk in facts.junk), vectors)
 
-    async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[Embedder, Vectors] | None:
+    async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Vectors] | None:
         """The facts' vectors; None while they cannot be had, which holds nothing up: the embed lane makes them then."""
         try:
             return await self._shop.embed([fact.content for fact in facts])
@@ -105,7 +105,7 @@ class Extract:
             return None
 
     async def _decide_all(
-        self, run: JobRun, facts: Sequence[Fact], vectors: tuple[Embedder, Vectors] | None
+        self, run: JobRun, facts: Sequence[Fact], vectors: tuple[AsyncEmbedder, Vectors] | None
     ) -> list[Decided]:
         """One answer for each fact, in order; the first that fails ends the others."""
         asked = [asyncio.create_task(self._decide(run, fact, at, vectors)) for at, fact in enumerate(facts)]
@@ -115,7 +115,9 @@ class Extract:
             for task in asked:
                 task.cancel()
 
-    async def _decide(self, run: JobRun, fact: Fact, index: int, vectors: tuple[Embedder, Vectors] | None) -> Decided:
+    async def _decide(
+        self, run: JobRun, fact: Fact, index: int, vectors: tuple[AsyncEmbedder, Vectors] | None
+    ) -> Decided:
         """What the decider says. A decider that is away, or has no model, is not the job's fault."""
         subject = run.subject
         frames, model = [], None
@@ -155,7 +157,7 @@ class Extract:
         result: ExtractionResult,
         decided: list[Decided],
         turned_away: Counter[str],
-        vectors: tuple[Embedder, Vectors] | None,
+        vectors: tuple[AsyncEmbedder, Vectors] | None,
     ) -> None:
         """The job is completed with everything that came of it."""
         shop = self._shop
