@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 
 MINUTES ?= 15
 
-.PHONY: help install install-dev run demo test test-fast hostile chaos sim sim-pipeline check format lock bench bench-100k \
+.PHONY: help install install-dev run demo test test-fast hostile chaos sim sim-pipeline check lint format lock bench bench-100k \
 	bench-searchers bench-isolation bench-pipeline bench-recall clean
 
 help: ## list the targets
@@ -49,12 +49,13 @@ chaos: install-dev ## every crash point with every fault, then MINUTES of random
 	SIGNET_CHAOS_FULL=1 $(BIN)/python -m pytest tests/chaos
 	$(BIN)/python -m tests.chaos.run --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) --json build/chaos.json
 
-check: install-dev ## format, lint, types, import contracts, fast tests
+check: lint test-fast ## format, lint, types, import contracts, fast tests
+
+lint: install-dev ## format, lint, types, import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not system and not slow" -q
 
 format: install-dev ## format the code
 	$(BIN)/ruff format .

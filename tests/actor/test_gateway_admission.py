@@ -243,10 +243,15 @@ def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) 
             connection.sendall(post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * 100)
         poll_until(lambda: admission.body_bytes == 500)
         assert edge.request("POST", "/echo", b"y" * LARGE).status == 200
-        for connection in slow:
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                connection.sendall(b"x" * (LARGE - 101))
-        poll_until(lambda: admission.body_bytes >= 3 * (LARGE - 1))
+        for nearly_whole, connection in enumerate(slow[:3], start=1):
+            # One by one: were all of them half in, none might fit.
+            connection.sendall(b"x" * (LARGE - 101))
+            held = nearly_whole * (LARGE - 1) + (5 - nearly_whole) * 100
+            poll_until(lambda held=held: admission.body_bytes == held)
+        slow[3].sendall(b"x" * (LARGE - 101))
+        assert_busy(read_to_end(slow[3]))  # beside what the fifth has sent there is no room for it
+        slow[4].sendall(b"x" * (LARGE - 101))
+        poll_until(lambda: admission.body_bytes == 4 * (LARGE - 1))
         assert edge.request("POST", "/echo", b"y" * 60_000).status == 200
         for connection in slow:
             connection.close()
