@@ -102,7 +102,10 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
         ),
     ] = ""
     wait_ms: Annotated[
-        int, _within(0, 30 * _SECOND_MS, "Longest wait of remember for a network provider's vector, after the commit")
+        int,
+        _within(
+            0, 30 * _SECOND_MS, "Longest wait for a network provider's vector, after a memory or a change is committed"
+        ),
     ] = 500
 
 

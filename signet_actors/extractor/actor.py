@@ -1,7 +1,7 @@
-"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why
-or wants a recall summed up.
+"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why,
+wants a recall summed up, or waits for a vector.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18; house.md section 2.
+Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18 and 23; house.md section 2.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from signet_actors.extractor.summaries import Summaries
 from signet_actors.extractor.workshop import Workshop, prompted
 from signet_actors.protocol.decider import DeciderReply
 from signet_actors.protocol.extractor import (
+    AwaitVectors,
     ExtractorRequest,
     ExtractorStatus,
     GetExtractorStatus,
     Summarize,
     Summarized,
+    VectorsAwaited,
 )
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.providers.llm.chosen import ChosenProvider
@@ -82,6 +84,7 @@ class Extractor:
 
     async def drain(self, grace_s: float) -> None:
         """Jobs that can end within the grace have ended; the others' attempts are given back."""
+        self._embed.leave()
         within_s = min(grace_s, _DRAIN_S)
         await asyncio.gather(*(lane.drain(within_s) for lane in self._lanes))
         await self._shop.close()
@@ -90,8 +93,10 @@ class Extractor:
         for lane in self._lanes:
             lane.wake()
 
-    async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorStatus | Summarized:
+    async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorStatus | Summarized | VectorsAwaited:
         match incoming.body:
+            case AwaitVectors(versions=versions, wait_ms=wait_ms):
+                return await self._embed.stored(versions, wait_ms)
             case Summarize() as asked:
                 return await self._summaries.of(asked, incoming.header)
             case GetExtractorStatus():

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
@@ -37,6 +37,8 @@ from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
     from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
+
+R = TypeVar("R")
 
 WATCH_MS = 25_000
 """So long the writer may keep a question for jobs before it says that there are none."""
@@ -98,8 +100,9 @@ class JobRun:
         self.began_ns = clock.monotonic_ns()
         self._writer = writer
 
-    async def report(self, request: Request[object], frames: Sequence[bytes] = ()) -> None:
-        """The writer has committed ``request``. Raises LeaseLost, or what the writer says against the request itself.
+    async def report(self, request: Request[R], frames: Sequence[bytes] = ()) -> R:
+        """What the writer answers once it has committed ``request``. Raises LeaseLost, or what the writer says against
+        the request itself.
 
         A writer that is busy or away is asked again, for as long as the lease is renewed: the report carries the lease,
         so a repetition of one that was committed changes nothing.
@@ -107,7 +110,7 @@ class JobRun:
         while True:
             sync_point("extractor.apply_sent")
             try:
-                await self._writer.ask(request, trace_id=self.trace_id, timeout_ms=_ANSWER_MS, frames=frames)
+                return await self._writer.ask(request, trace_id=self.trace_id, timeout_ms=_ANSWER_MS, frames=frames)
             except SignetError as error:
                 if error.code is ErrorCode.LEASE_LOST:
                     raise LeaseLost from error
@@ -115,8 +118,6 @@ class JobRun:
                     raise
                 full = error.code is ErrorCode.STORAGE_FULL
                 await asyncio.sleep((error.retry_after_ms or 0) / 1000 + (_FULL_PAUSE_S if full else _REPORT_PAUSE_S))
-            else:
-                return
 
 
 _PASSING = frozenset(

@@ -193,6 +193,7 @@ class Gateway:
         if self.state.draining:
             return
         self.state.draining = True
+        self.state.vector_waits.stop()
         self.log.info("draining", in_flight=self.state.counters.in_flight)
         self.server.stop(max(0, grace_ms - DRAIN_RESERVE_MS))
 

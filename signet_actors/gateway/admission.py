@@ -109,6 +109,11 @@ class Admission:
         """Whether another short request would be refused."""
         return self.requests >= self._room(limits)
 
+    @property
+    def crowded(self) -> bool:
+        """Whether places were short in the last moments, so that nobody is to hold one for longer than his work."""
+        return self._crowd.lasted(self._now()) >= 0
+
     def answered(self) -> None:
         """One request fewer is unanswered."""
         self.requests -= 1

@@ -10,7 +10,8 @@ Source: house.md section 2; wire.md 1.0; decisions.md 25, 30, 40; reliability.md
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
 
 from starlette.routing import Router
@@ -22,7 +23,7 @@ from signet_actors.gateway.answers import Answer, answer_from_error, answer_from
 from signet_actors.gateway.guard import Headers, has_body, judge
 from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.route_table import RouteTable
-from signet_actors.gateway.server import ANSWER, GONE, SendWhole
+from signet_actors.gateway.server import ANSWER, GONE, UNTIL_GONE, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point
@@ -44,13 +45,14 @@ class _Exchange:
     """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
     ``code``: that of the error it was answered with."""
 
-    __slots__ = ("_send", "_send_whole", "code", "gone", "path", "route", "status", "trace_id")
+    __slots__ = ("_send", "_send_whole", "code", "gone", "path", "route", "status", "trace_id", "until_gone")
 
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
         """What the server put into ``scope`` for us is taken out again: it refers to whatever holds the scope, and
         garbage that is a cycle would stay until the collector comes."""
         self.trace_id = trace_id
         self.gone: Callable[[], bool] | None = scope.pop(GONE, None)
+        self.until_gone: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(UNTIL_GONE, None)
         self._send = send
         self._send_whole: SendWhole | None = scope.pop(ANSWER, None)
         self.path: str | None = None
@@ -185,6 +187,8 @@ class Edge:
             headers=_decoded(headers),
             raw=raw,
             trace_id=exchange.trace_id,
+            began_ns=state.clock.monotonic_ns(),
+            until_gone=exchange.until_gone,
         )
         sync_point("gateway.validated")
         limit_ms = state.config.gateway.request_timeout_ms

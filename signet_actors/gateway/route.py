@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,7 +83,11 @@ class Route:
 
 @dataclass(slots=True)
 class Call:
-    """One HTTP request, read whole and bounded, on its way to a handler. Header names are lower-case."""
+    """One HTTP request, read whole and bounded, on its way to a handler. Header names are lower-case.
+
+    ``began_ns`` (monotonic) is when the handler's time began; ``until_gone`` returns when its client has gone, None
+    where that cannot be known.
+    """
 
     state: GatewayState
     route: Route
@@ -92,6 +96,8 @@ class Call:
     headers: Mapping[str, str]
     raw: bytes
     trace_id: str
+    began_ns: int = 0
+    until_gone: Callable[[], Coroutine[Any, Any, None]] | None = None
 
     def json_object(self, *, required: bool = True) -> dict[str, Any]:
         """The body as a JSON object, whatever its Content-Type; an absent body is ``{}`` unless required."""

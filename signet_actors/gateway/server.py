@@ -59,6 +59,9 @@ BEYOND_MS = 1000
 LINGER_BYTES = 64 * 1024 * 1024
 GONE = "signet.gone"
 """Under this key the scope has a function that says whether the client has gone."""
+UNTIL_GONE = "signet.until_gone"
+"""Under this key the scope has a coroutine function that returns when the client has gone; for whoever has read the
+whole body, and one at a time."""
 SendWhole: TypeAlias = Callable[[int, Iterable[tuple[bytes, bytes]], bytes], Coroutine[Any, Any, None]]
 ANSWER = "signet.answer"
 """Under this key the scope has a coroutine function that sends a whole answer: status, headers, body.
@@ -147,6 +150,13 @@ class ServerSettings(uvicorn.Config):
             self._busy_for, self._busy_answer = default_headers, (before, b"\r\n\r\n" + body)
         before, after = self._busy_answer
         return before + self.new_trace_id().encode() + after
+
+
+async def _until_gone(cycle: RequestResponseCycle) -> None:
+    """The client has gone, or its answer is written. The body has been read: the cycle has one event for everything."""
+    while not cycle.disconnected and not cycle.response_complete:
+        cycle.message_event.clear()
+        await cycle.message_event.wait()
 
 
 def _is_ours(error: httptools.HttpParserError) -> bool:
@@ -545,6 +555,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         admitted = self._waiting.pop(cycle, None) or (self._arriving if cycle is self.cycle else None)
         scope = cast("dict[str, Any]", cycle.scope)
         scope[GONE] = lambda: cycle.disconnected
+        scope[UNTIL_GONE] = functools.partial(_until_gone, cycle)
         scope[ANSWER] = functools.partial(self._answer, cycle)
         task = self.loop.create_task(self._run(cycle, app) if admitted is not None else cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)

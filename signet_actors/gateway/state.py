@@ -17,6 +17,8 @@ from signet_actors.gateway.readiness import Readiness, readiness
 from signet_actors.gateway.request_figures import RequestFigures
 from signet_actors.gateway.store_figures import StoreFigures
 from signet_actors.gateway.stored_text import ChunkWrites
+from signet_actors.gateway.vector_waits import VectorWaits
+from signet_actors.protocol.control import UP
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 
@@ -83,6 +85,7 @@ class GatewayState:
     former: FormerEmbedding = field(default_factory=FormerEmbedding)
     rate_windows: RateWindows = field(default_factory=RateWindows)
     summaries_waiting: int = 0
+    vector_waits: VectorWaits = field(default_factory=VectorWaits)
     wire: ServerSettings | None = None
 
     def __post_init__(self) -> None:
@@ -92,6 +95,10 @@ class GatewayState:
     def workspace(self) -> Path:
         """The daemon's directory."""
         return Path(self.boot.workspace)
+
+    def is_up(self, role: str) -> bool:
+        """Whether a process of the role serves, as far as the supervisor tells."""
+        return any(child.role == role and child.state == UP for child in self.bus.tree.children)
 
     def readiness(self) -> Readiness:
         """What the daemon can do now, as far as its supervisor tells."""

@@ -18,7 +18,6 @@ from typing import Final
 from signet_actors.domain.extraction.summary_card import MIN_LIMIT, SUMMARY_SOURCE, summary_id
 from signet_actors.errors import SignetError
 from signet_actors.gateway.route import Call
-from signet_actors.protocol.control import UP
 from signet_actors.protocol.extractor import Summarize
 from signet_actors.protocol.http.recall import RecallResult
 from signet_actors.protocol.searcher import RecalledRow
@@ -45,7 +44,7 @@ async def summary_card(
     patience_ms = min(reranker.timeout_ms, state.config.gateway.request_timeout_ms - spent_ms - RESERVE_MS)
     if not reranker.use_extraction_model or limit < MIN_LIMIT or not rows or patience_ms <= 0:
         return None
-    if not _extractor_is_up(call) or state.summaries_waiting >= MOST_AT_ONCE or not _allowed(call):
+    if not state.is_up("extractor") or state.summaries_waiting >= MOST_AT_ONCE or not _allowed(call):
         return None
     shown = beside(rows, limit)[:MOST_RESULTS]
     state.summaries_waiting += 1
@@ -85,10 +84,6 @@ async def summary_card(
 def beside(rows: Sequence[RecalledRow], limit: int) -> Sequence[RecalledRow]:
     """The rows that are returned with a card, which takes one of the ``limit`` places."""
     return rows[: limit - 1]
-
-
-def _extractor_is_up(call: Call) -> bool:
-    return any(child.role == "extractor" and child.state == UP for child in call.state.bus.tree.children)
 
 
 def _allowed(call: Call) -> bool:

@@ -1,6 +1,6 @@
-"""The extractor's mailbox: what it works on, what it waits for, and why; and a question to its model.
+"""The extractor's mailbox: what it works on, what it waits for, and why; a question to its model; a wait for vectors.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 14.
+Source: memory-pipeline.txt "Worker Model"; decisions.md 14 and 23.
 """
 
 from __future__ import annotations
@@ -72,5 +72,23 @@ class Summarize(Request[Summarized], frozen=True, tag="extractor.summarize"):
     texts: tuple[str, ...]
 
 
-ExtractorRequest = GetExtractorStatus | Summarize
-ExtractorReply = ExtractorStatus | Summarized | Failure
+class VectorsAwaited(Message, frozen=True, tag="extractor.vectors_awaited"):
+    """The memories whose vectors are committed. Of the others none is to be expected soon, or the time was over
+    (``late``)."""
+
+    stored: list[str]
+    late: bool = False
+
+
+class AwaitVectors(Request[VectorsAwaited], frozen=True, tag="extractor.await_vectors"):
+    """Wait at most ``wait_ms`` until memories have the vectors of these ``versions`` of them, or of later ones.
+
+    Nothing is done for it: their ``embed`` jobs are there already. Answered at once while no such job is taken.
+    """
+
+    versions: dict[str, int]
+    wait_ms: int
+
+
+ExtractorRequest = GetExtractorStatus | Summarize | AwaitVectors
+ExtractorReply = ExtractorStatus | Summarized | VectorsAwaited | Failure

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _RETENTION_ITEMS = 8
-_PIPELINE_ITEMS = 16
+_PIPELINE_ITEMS = 24
+"""Eight summaries, eight waits for vectors, and what people ask."""
 
 
 class AsyncBus(AsyncProcess):

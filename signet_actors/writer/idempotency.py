@@ -6,7 +6,7 @@ reply and acts no second time; the primary key decides between twins.
 Source: decisions.md 3; reliability.md section 2 rule 8.
 Departs: content and tags in a repeated ``Remembered``, and the subjects in repeated ``JobsLeased``, are the row's as
 it is now (empty once the memory is erased; a job whose memory was forgotten is left out), because a kept copy would
-outlive the memory (reliability.md R23).
+outlive the memory (reliability.md R23). ``embedded`` is as it is now, too: a vector may follow its commit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import Idempotency, JobsLeased, Remembered, WriterReply
+from signet_actors.protocol.writer import Idempotency, JobsLeased, ManyModified, Modified, Remembered, WriterReply
 from signet_actors.store.failures import Connection
 from signet_actors.writer.commands.job_subjects import job_subjects
 from signet_actors.writer.new_rows import Insert
@@ -52,12 +52,25 @@ def earlier_reply(connection: Connection, key: str, digest: str | None) -> Write
         )
     reply = _decoder.decode(row[1])
     if isinstance(reply, Remembered):
-        found = connection.execute("SELECT content, tags FROM memories WHERE id = ?", (reply.id,)).fetchone()
-        content, tags = ("", "[]") if found is None else found
-        return msgspec.structs.replace(reply, content=content, tags=_tags.decode(tags))
+        found = connection.execute(
+            "SELECT content, tags, embedding_seq IS NOT NULL FROM memories WHERE id = ?", (reply.id,)
+        ).fetchone()
+        content, tags, embedded = ("", "[]", False) if found is None else found
+        return msgspec.structs.replace(reply, content=content, tags=_tags.decode(tags), embedded=bool(embedded))
+    if isinstance(reply, Modified):
+        return _as_embedded_now(connection, reply)
+    if isinstance(reply, ManyModified):
+        return ManyModified([_as_embedded_now(connection, outcome) for outcome in reply.results])
     if isinstance(reply, JobsLeased):
         return _with_subjects(connection, reply)
     return reply
+
+
+def _as_embedded_now(connection: Connection, outcome: Modified) -> Modified:
+    if not outcome.content_changed:
+        return outcome
+    found = connection.execute("SELECT embedding_seq IS NOT NULL FROM memories WHERE id = ?", (outcome.id,)).fetchone()
+    return msgspec.structs.replace(outcome, embedded=found is not None and bool(found[0]))
 
 
 def _with_subjects(connection: Connection, reply: JobsLeased) -> JobsLeased:

@@ -15,7 +15,7 @@ from signet_actors.config.schema import Config, EmbeddingConfig, EmbeddingTracke
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.extractor.jobs import embed as embed_jobs
 from signet_actors.extractor.jobs.embed import Embed
-from signet_actors.protocol.pipeline import StoreVector
+from signet_actors.protocol.pipeline import StoreVector, VectorStored
 from tests.support.store_room import SetClock
 
 DIMENSIONS = 8
@@ -54,13 +54,15 @@ class Shop:
 class Run:
     """An attempt at one memory."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, version: int = 1) -> None:
         self.job = SimpleNamespace(id=text, lease_id="lease")
-        self.subject = SimpleNamespace(content=text, content_hash=f"hash of {text}")
+        self.subject = SimpleNamespace(id=text, version=version, content=text, content_hash=f"hash of {text}")
         self.reports: list[tuple[Any, Any]] = []
+        self.stored = True
 
-    async def report(self, request: Any, frames: Any = ()) -> None:
+    async def report(self, request: Any, frames: Any = ()) -> VectorStored:
         self.reports.append((request, frames))
+        return VectorStored(self.stored)
 
 
 def work(shop: Shop, kind: Embed, texts: Sequence[str]) -> list[Any]:

@@ -11,14 +11,16 @@ Departs: texts are embedded in batches and not one at a time, and there is no po
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.extractor.lane import JobRun, Pause
+from signet_actors.extractor.vector_waits import VectorWaits
 from signet_actors.extractor.workshop import Workshop
-from signet_actors.protocol.extractor import TrackerState
+from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
 from signet_actors.runtime.clock import iso
 
@@ -68,6 +70,8 @@ class Embed:
         self._failed = 0
         self._skipped_cycles = 0
         self._last_cycle_at: str | None = None
+        self._leaving = False
+        self.waits = VectorWaits()
 
     def slots(self, config: Config) -> int:
         return _BATCHES_AT_HAND * config.memory.pipeline_v2.embedding_tracker.batch_size
@@ -103,13 +107,30 @@ class Embed:
             last_cycle_at=self._last_cycle_at,
         )
 
+    async def stored(self, versions: Mapping[str, int], wait_ms: int) -> VectorsAwaited:
+        """Which of the memories have the vector of that version; see ``AwaitVectors``."""
+        if not versions or self._leaving or self._pause_ms or self.pause(self._shop.actor.config) is not None:
+            # One job may be trying whether the server is back: nobody is kept waiting for that.
+            return VectorsAwaited([])
+        return await self.waits.stored(versions, wait_ms / 1000)
+
+    def leave(self) -> None:
+        """Who waits for a vector has been told that there will be none; this life takes no job any more."""
+        self._leaving = True
+        self.waits.give_up()
+
     async def work(self, run: JobRun) -> None:
         subject = run.subject
-        vector = await self._vector(subject.content)
-        await run.report(
-            StoreVector(run.job.id, run.job.lease_id, subject.content_hash, vector.model, vector.dimensions),
-            [vector.raw],
-        )
+        stored = False
+        try:
+            vector = await self._vector(subject.content)
+            answer = await run.report(
+                StoreVector(run.job.id, run.job.lease_id, subject.content_hash, vector.model, vector.dimensions),
+                [vector.raw],
+            )
+            stored = answer.stored
+        finally:
+            self.waits.ended(subject.id, subject.version, stored=stored)
         self._processed += 1
 
     async def _vector(self, text: str) -> Embedded:
@@ -178,3 +199,4 @@ class Embed:
         self._away_until_ns = self._shop.actor.clock.monotonic_ns() + wait_ms * 1_000_000
         self._away_because = error.detail
         self._skipped_cycles += 1
+        self.waits.give_up()

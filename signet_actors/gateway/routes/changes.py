@@ -5,7 +5,7 @@ Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 3, 26, 30-33, 35.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, UnsetType
@@ -27,7 +27,7 @@ from signet_actors.protocol.http.memories import (
     Refusal,
 )
 from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, ModifyMemory, RecoverMemory
+from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, Modified, ModifyMemory, RecoverMemory
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
@@ -63,6 +63,7 @@ async def patch_memory(call: Call) -> Reply:
             current_version=done.current_version,
             duplicate_memory_id=done.duplicate_memory_id,
         )
+    embedded = done.embedded or done.id in await call.state.vector_waits.stored(call, awaited_versions([done]))
     return Reply(
         PatchReply(
             id=done.id,
@@ -70,10 +71,22 @@ async def patch_memory(call: Call) -> Reply:
             current_version=_given(done.current_version),
             new_version=_given(done.new_version),
             content_changed=done.content_changed,
-            embedded=done.embedded if done.content_changed else UNSET,
+            embedded=embedded if done.content_changed else UNSET,
             redacted=True if redacted else UNSET,
         )
     )
+
+
+def awaited_versions(outcomes: Sequence[Modified]) -> dict[str, int]:
+    """The memories whose new content has no vector yet, and its version."""
+    return {
+        outcome.id: outcome.new_version
+        for outcome in outcomes
+        if outcome.status == "updated"
+        and outcome.content_changed
+        and not outcome.embedded
+        and outcome.new_version is not None
+    }
 
 
 async def read_patch(

@@ -6,7 +6,7 @@ Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"; wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -16,7 +16,7 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import Fields, read_scope_of
 from signet_actors.gateway.refusals import refusal_text
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.routes.changes import read_patch
+from signet_actors.gateway.routes.changes import awaited_versions, read_patch
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.http.modify import ModifyReply, ModifyRequest, ModifyResult
@@ -59,6 +59,7 @@ async def modify(call: Call) -> Reply:
         await asyncio.sleep(0)  # 200 redactions take 25 ms; others may be served between two of them
 
     done: Iterator[Modified] = iter(())
+    stored: Collection[str] = ()
     if patches:
         answer = await call.state.bus.ask_writer(
             ModifyMany(
@@ -71,7 +72,10 @@ async def modify(call: Call) -> Reply:
             frames=frames,
         )
         done = iter(answer.results)
-    results = [entry if isinstance(entry, ModifyResult) else _result(next(done), redacted=entry) for entry in judged]
+        stored = await call.state.vector_waits.stored(call, awaited_versions(answer.results))
+    results = [
+        entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redacted=entry) for entry in judged
+    ]
     updated = sum(result.status == "updated" for result in results)
     return Reply(ModifyReply(total=len(results), updated=updated, results=results))
 
@@ -97,7 +101,7 @@ def _invalid(item: object, error: InvalidRequest) -> ModifyResult:
     )
 
 
-def _result(outcome: Modified, *, redacted: bool) -> ModifyResult:
+def _result(outcome: Modified, stored: Collection[str], *, redacted: bool) -> ModifyResult:
     applied = outcome.status in {"updated", "no_changes"}
     return ModifyResult(
         id=outcome.id,
@@ -105,7 +109,7 @@ def _result(outcome: Modified, *, redacted: bool) -> ModifyResult:
         current_version=UNSET if outcome.current_version is None else outcome.current_version,
         new_version=UNSET if outcome.new_version is None else outcome.new_version,
         content_changed=outcome.content_changed if applied else UNSET,
-        embedded=outcome.embedded if applied and outcome.content_changed else UNSET,
+        embedded=(outcome.embedded or outcome.id in stored) if applied and outcome.content_changed else UNSET,
         duplicate_memory_id=UNSET if outcome.duplicate_memory_id is None else outcome.duplicate_memory_id,
         redacted=True if applied and redacted else UNSET,
         error=UNSET if applied else refusal_text(outcome.status),

@@ -51,6 +51,10 @@ async def remember(call: Call) -> Reply:
         trace_id=call.trace_id,
         frames=frames,
     )
+    embedded = kept.embedded
+    if not embedded and not kept.deduped:
+        # Whether the memory that it repeats still has a job that could be waited for, nobody knows here.
+        embedded = kept.id in await state.vector_waits.stored(call, {kept.id: kept.version})
     return Reply(
         RememberReply(
             id=kept.id,
@@ -59,7 +63,7 @@ async def remember(call: Call) -> Reply:
             pinned=kept.pinned,
             importance=kept.importance,
             content=kept.content,
-            embedded=kept.embedded,
+            embedded=embedded,
             deduped=kept.deduped,
             redacted=redacted,
         )
