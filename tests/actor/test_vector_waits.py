@@ -1,0 +1,188 @@
+"""Waiting for vectors at the extractor: who is told what, and when nobody waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from signet_actors.config.schema import EmbeddingConfig
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.extractor.jobs.embed import Embed
+from signet_actors.extractor.lane import LeaseLost
+from signet_actors.extractor.vector_waits import ENDS_KEPT, VectorWaits
+from signet_actors.protocol.extractor import VectorsAwaited
+from signet_actors.protocol.pipeline import VectorStored
+from tests.actor.test_embed_batches import Run, Shop
+
+LONG_MS = 30_000
+"""Nobody waits so long in a test that passes."""
+STORED = VectorsAwaited(["a"])
+NOT_STORED = VectorsAwaited([])
+
+
+def unreachable(_: Any) -> ProviderError:
+    return ProviderError(ProviderErrorKind.UNAVAILABLE, "nobody there")
+
+
+def told(kind: Embed, during: Callable[[], Any], versions: dict[str, int] | None = None) -> VectorsAwaited:
+    """What somebody hears who was waiting already when ``during`` happened."""
+
+    async def wait() -> VectorsAwaited:
+        waiting = asyncio.create_task(kind.stored(versions or {"a": 1}, LONG_MS))
+        await asyncio.sleep(0)
+        assert len(kind.waits) > 0
+        happening = during()
+        if asyncio.iscoroutine(happening):
+            await asyncio.gather(happening, return_exceptions=True)
+        answer = await waiting
+        assert len(kind.waits) == 0
+        return answer
+
+    return asyncio.run(wait())
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+def kind(shop: Shop) -> Embed:
+    return Embed(shop)  # type: ignore[arg-type]
+
+
+def test_who_waits_is_told_once_the_writer_has_stored_the_vector(kind: Embed) -> None:
+    assert told(kind, lambda: kind.work(Run("a"))) == STORED  # type: ignore[arg-type]
+
+
+def test_before_the_writer_has_answered_nobody_is_told_that_it_is_stored(kind: Embed) -> None:
+    async def wait() -> None:
+        run, answered = Run("a"), asyncio.Event()
+
+        async def report(*_: Any) -> VectorStored:
+            await answered.wait()
+            return VectorStored(True)
+
+        run.report = report  # type: ignore[assignment]
+        waiting = asyncio.create_task(kind.stored({"a": 1}, LONG_MS))
+        working = asyncio.create_task(kind.work(run))  # type: ignore[arg-type]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        answered.set()
+        assert await waiting == STORED
+        await working
+
+    asyncio.run(wait())
+
+
+def test_who_asks_after_the_end_of_the_job_hears_how_it_ended(kind: Embed) -> None:
+    async def ask() -> list[VectorsAwaited]:
+        await kind.work(Run("a", version=3))  # type: ignore[arg-type]
+        useless = Run("b")
+        useless.stored = False
+        await kind.work(useless)  # type: ignore[arg-type]
+        return [await kind.stored(asked, LONG_MS) for asked in ({"a": 3}, {"a": 2}, {"b": 1})]
+
+    assert asyncio.run(ask()) == [STORED, STORED, NOT_STORED]
+
+
+def test_the_vector_of_what_a_memory_said_before_is_not_taken_for_that_of_what_it_says_now(kind: Embed) -> None:
+    async def ask() -> VectorsAwaited:
+        await kind.work(Run("a", version=1))  # type: ignore[arg-type]
+        waiting = asyncio.create_task(kind.stored({"a": 2}, LONG_MS))
+        await asyncio.sleep(0)
+        await kind.work(Run("a", version=1))  # type: ignore[arg-type]
+        assert not waiting.done()
+        await kind.work(Run("a", version=2))  # type: ignore[arg-type]
+        return await waiting
+
+    assert asyncio.run(ask()) == STORED
+
+
+def test_a_job_of_a_memory_that_is_gone_ends_the_wait(kind: Embed) -> None:
+    run = Run("a")
+    run.stored = False
+    assert told(kind, lambda: kind.work(run)) == NOT_STORED  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("error", [LeaseLost(), ProviderError(ProviderErrorKind.REFUSED, "I cannot read this")])
+def test_a_job_that_fails_ends_the_wait_at_once(shop: Shop, kind: Embed, error: Exception) -> None:
+    shop.fate = lambda texts: error
+    assert told(kind, lambda: kind.work(Run("a"))) == NOT_STORED  # type: ignore[arg-type]
+
+
+def test_an_attempt_that_is_cancelled_ends_the_wait(shop: Shop, kind: Embed) -> None:
+    async def cancelled() -> None:
+        attempt = asyncio.create_task(kind.work(Run("a")))  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+        attempt.cancel()
+        await asyncio.wait({attempt})
+
+    assert told(kind, cancelled) == NOT_STORED
+
+
+def test_a_provider_that_is_away_is_waited_for_by_nobody(shop: Shop, kind: Embed) -> None:
+    shop.fate = unreachable
+    others = {"of": 1, "another": 1, "memory": 1}
+    assert told(kind, lambda: kind.work(Run("a")), others) == NOT_STORED  # type: ignore[arg-type]
+    assert asyncio.run(kind.stored({"new": 1}, LONG_MS)) == NOT_STORED
+    pause = kind.pause(shop.config)
+    assert pause is not None
+    assert pause.for_ms is not None
+    shop.clock.advance(pause.for_ms)
+    assert kind.pause(shop.config) is None
+    assert asyncio.run(kind.stored({"new": 1}, LONG_MS)) == NOT_STORED, "one job tries whether it is back"
+    shop.fate = lambda texts: None
+    asyncio.run(kind.work(Run("b")))  # type: ignore[arg-type]
+    assert told(kind, lambda: kind.work(Run("c")), {"c": 1}) == VectorsAwaited(["c"])  # type: ignore[arg-type]
+
+
+def test_where_no_vectors_are_made_nobody_waits(shop: Shop, kind: Embed) -> None:
+    shop.actor.config = msgspec.structs.replace(shop.config, embedding=EmbeddingConfig(provider="none"))
+    assert asyncio.run(kind.stored({"a": 1}, LONG_MS)) == NOT_STORED
+
+
+def test_a_wait_ends_with_its_time_and_tells_which_vectors_there_are(kind: Embed) -> None:
+    async def wait() -> VectorsAwaited:
+        await kind.work(Run("a"))  # type: ignore[arg-type]
+        return await kind.stored({"a": 1, "b": 1}, 1)
+
+    assert asyncio.run(wait()) == VectorsAwaited(["a"], late=True)
+    assert len(kind.waits) == 0
+
+
+def test_a_daemon_that_leaves_keeps_nobody(kind: Embed) -> None:
+    assert told(kind, kind.leave) == NOT_STORED
+    assert asyncio.run(kind.stored({"a": 1}, LONG_MS)) == NOT_STORED
+
+
+def test_several_who_wait_for_one_memory_are_all_told(kind: Embed) -> None:
+    async def wait() -> list[VectorsAwaited]:
+        waiting = [asyncio.create_task(kind.stored({"a": version}, LONG_MS)) for version in (1, 1, 2)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await kind.work(Run("a", version=2))  # type: ignore[arg-type]
+        return await asyncio.gather(*waiting[1:])
+
+    assert asyncio.run(wait()) == [STORED, STORED]
+    assert len(kind.waits) == 0
+
+
+def test_so_many_ends_are_kept_and_no_more() -> None:
+    waits = VectorWaits()
+    for number in range(2 * ENDS_KEPT):
+        waits.ended(f"m{number}", 1, stored=True)
+        waits.ended("the same", number, stored=True)
+
+    async def ask(memory_id: str) -> VectorsAwaited:
+        return await waits.stored({memory_id: 1}, 0.001)
+
+    newest, oldest = f"m{2 * ENDS_KEPT - 1}", f"m{ENDS_KEPT}"
+    assert asyncio.run(ask(newest)) == VectorsAwaited([newest])
+    assert asyncio.run(ask("the same")) == VectorsAwaited(["the same"])
+    assert asyncio.run(ask(oldest)) == VectorsAwaited([], late=True)
