@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.pipeline import StoreVector
 from signet_actors.protocol.writer import (
     ForgetMany,
     ForgetMemory,
     ForgetTarget,
     Idempotency,
+    LeaseJobs,
     MemoryPatch,
     ModifyMany,
     ModifyMemory,
@@ -325,6 +328,33 @@ class TestExactlyOnce:
         room.group.commit(twins)
         assert twins[0].answer == twins[1].answer
         assert not twins[1].answer.deduped
+
+    def test_a_repeated_answer_says_whether_there_is_a_vector_now(self, room: StoreRoom) -> None:
+        remember, _ = remembering("embedded later")
+        first = room.ask(remember, message_id="remember")
+        assert not first.embedded
+        patch = MemoryPatch(id=first.id, reason="r", content="changed and embedded later")
+        one, many = ModifyMemory(patch, ME), ModifyMany((patch, MemoryPatch(id="nobody", reason="r", pinned=True)), ME)
+
+        def embed(memory_id: str) -> None:
+            jobs = room.ask(LeaseJobs(kinds=("embed",), limit=1, lease_ms=60_000)).jobs
+            (job,) = [job for job in jobs if job.memory_id == memory_id]
+            stored = StoreVector(job.id, job.lease_id, job.subject.content_hash, MODEL, DIMENSIONS)
+            assert room.ask(stored, [raw([1.0])]).stored
+
+        embed(first.id)
+        assert room.ask(remember, message_id="remember") == msgspec.structs.replace(first, embedded=True)
+        changed = room.ask(one, message_id="one")
+        assert (changed.content_changed, changed.embedded) == (True, False)
+        assert not room.ask(remember, message_id="remember").embedded, "its vector went with its content"
+        embed(first.id)
+        assert room.ask(one, message_id="one") == msgspec.structs.replace(changed, embedded=True)
+        batch = room.ask(many, message_id="many")
+        assert [result.status for result in batch.results] == ["no_changes", "not_found"]
+        assert room.ask(many, message_id="many") == batch, "nothing is said of a vector where nothing was embedded"
+        assert room.ask(ForgetMany((ForgetTarget(first.id),), "r", ME, hard=True)).results[0].status == "deleted"
+        assert not room.ask(remember, message_id="remember").embedded
+        assert not room.ask(one, message_id="one").embedded
 
     def test_a_clients_key_works_across_messages_and_refuses_another_body(self, room: StoreRoom) -> None:
         first = room.remember("once", idempotency=Idempotency("client-key", "digest-1"))
