@@ -35,6 +35,11 @@ def prompted(config: Config) -> ExtractionConfig:
     return msgspec.structs.replace(pipeline.extraction, provider="none")
 
 
+def _made_by(embedding: EmbeddingConfig) -> EmbeddingConfig:
+    """What an embedder is made of: how long somebody waits for it is none of that."""
+    return msgspec.structs.replace(embedding, wait_ms=0)
+
+
 class Workshop:
     """Shared by all jobs of one extractor. ``turned_away`` counts by reason what was no memory."""
 
@@ -77,7 +82,7 @@ class Workshop:
         Raises ``ProviderError`` (UNAVAILABLE) where it cannot be had.
         """
         async with self._loading:
-            while self._embedder_of != (wanted := self.actor.config.embedding):
+            while self._embedder_of != (wanted := _made_by(self.actor.config.embedding)):
                 # Its import and tables cost a quarter of a second and tens of megabytes, which an idle process saves.
                 from signet_actors.providers.select import for_event_loop, make_embedder  # noqa: PLC0415
 

@@ -202,7 +202,8 @@ class Gateway:
         if self.state is None or self.server is None:
             return  # the state will be built from the bus's configuration, which is this one
         self.server.settings.limits = wire_limits(config.gateway)
-        self.state.reconfigure(msgspec.structs.replace(config, embedding=self.state.config.embedding))
+        embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
+        self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
         self._follow_embedding(self.state)
         self.log.info("reloaded")
 

@@ -27,11 +27,8 @@ AT_ONCE_S = 15
 """Half of the longest budget: whoever had waited for it would have come later."""
 
 
-@contextmanager
-def room(wait_ms: int, pipeline: str = "") -> Iterator[tuple[LiveDaemon, ScriptedProvider]]:
-    """A daemon whose vectors come from a server; the pipeline itself is off."""
-    with ScriptedProvider(models=("vectors",)) as provider:
-        config = f"""
+def config_of(provider: ScriptedProvider, wait_ms: int, pipeline: str = "") -> str:
+    return f"""
 embedding: {{provider: ollama, model: vectors, dimensions: 8, endpoint: "{provider.url}", waitMs: {wait_ms}}}
 gateway: {{requestTimeoutMs: 120000}}
 memory:
@@ -39,13 +36,21 @@ memory:
     enabled: false
 {pipeline}
 """
-        with live_daemon(config=config) as daemon:
-            if not pipeline:
-                wait_for_extractor(daemon)
-            yield daemon, provider
-            if daemon.process is not None and daemon.process.poll() is None:
-                assert daemon.stop() == 0
-            assert daemon.broken_invariants() == []
+
+
+@contextmanager
+def room(wait_ms: int, pipeline: str = "") -> Iterator[tuple[LiveDaemon, ScriptedProvider]]:
+    """A daemon whose vectors come from a server; the pipeline itself is off."""
+    with (
+        ScriptedProvider(models=("vectors",)) as provider,
+        live_daemon(config=config_of(provider, wait_ms, pipeline)) as daemon,
+    ):
+        if not pipeline:
+            wait_for_extractor(daemon)
+        yield daemon, provider
+        if daemon.process is not None and daemon.process.poll() is None:
+            assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
 
 
 def wait_for_extractor(daemon: LiveDaemon) -> None:
@@ -148,6 +153,20 @@ def test_a_server_that_is_known_to_be_away_is_not_waited_for() -> None:
         provider.stuck = None
         eventually(lambda: vectors(daemon) == 11, within_s=HANG_GUARD_S, what="all vectors")
         assert at_once(daemon, "Nothing was in vain, so this waits at once")["embedded"] is True
+
+
+def test_without_a_budget_nobody_waits_and_a_reload_gives_one() -> None:
+    with room(0) as (daemon, provider):
+        assert at_once(daemon, "The first one")["embedded"] is False
+        eventually(lambda: vectors(daemon) == 1, within_s=HANG_GUARD_S, what="its vector")
+        daemon.configure(config_of(provider, LONG_MS))
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGHUP)
+        eventually(
+            lambda: daemon.api.remember(f"Said at {time.monotonic_ns()}")["embedded"],
+            within_s=HANG_GUARD_S,
+            what="remembers wait",
+        )
 
 
 def test_where_no_vectors_are_made_a_remember_says_so_at_once() -> None:

@@ -56,7 +56,10 @@ class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 
 
 class RememberReply(msgspec.Struct, frozen=True):
-    """The memory is on disk, or ``deduped`` names the one that it repeats. ``redacted`` only when a secret was cut."""
+    """The memory is on disk, or ``deduped`` names the one that it repeats. ``redacted`` only when a secret was cut.
+
+    ``embedded``: its vector is stored; where it is not, it may follow.
+    """
 
     id: str
     type: str
