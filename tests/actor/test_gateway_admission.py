@@ -377,6 +377,19 @@ def test_in_a_flood_nobody_who_is_let_in_waits_behind_many(pace: int, room: int)
     assert queue.offer(500) == 500, "the flood is gone, and so is its bound"
 
 
+def test_it_is_crowded_while_places_are_short_and_for_a_moment_after() -> None:
+    queue = Queue(WireLimits(unanswered=500, unanswered_least=64))
+    queue.offer(64)
+    assert not queue.admission.crowded, "all of them have a place at any pace"
+    queue.offer(1)
+    assert queue.admission.crowded
+    queue.wait(0.4, pace=1000, offered=0)
+    assert queue.admission.requests == 0
+    assert queue.admission.crowded
+    queue.wait(0.2, pace=0, offered=0)
+    assert not queue.admission.crowded
+
+
 @pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])
 def test_what_is_released_is_what_was_admitted(sizes: tuple[int, ...]) -> None:
     admission, limits = Admission(), WireLimits()
