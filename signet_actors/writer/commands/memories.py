@@ -492,8 +492,8 @@ def remove_row(session: Session, seq: int, memory_id: str, tags: str) -> None:
     session.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
     session.tx.execute("UPDATE memory_jobs SET result = NULL WHERE memory_id = ?", (memory_id,))
     session.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
-    history.erase_content(session, memory_id)
-    proposal_texts.erase(session, memory_id)
+    history.erase_content(session, memory_id, seq)
+    proposal_texts.erase(session, memory_id, seq)
 
 
 def recover(session: Session, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
