@@ -104,8 +104,8 @@ class JobsRequeued(Message, frozen=True, tag="writer.jobs_requeued"):
 class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs"):
     """Revive dead jobs at a person's word: those named, or up to ``limit`` of ``kinds`` (none = all), oldest first.
 
-    Without being named a job is revived once only, so that what kills its worker cannot be revived for ever. Revived too
-    soon or too often (``memory.pipelineV2.repair``) they stay dead: ``Failure(RATE_LIMITED)``.
+    Without being named a job is revived once only, so that what kills its worker cannot be revived for ever. Asked too
+    soon again, or too often (``memory.pipelineV2.repair``), nothing is: ``Failure(RATE_LIMITED)``.
     """
 
     ids: tuple[str, ...] = ()
@@ -218,8 +218,8 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
 
     ``status``: approved, rejected (now or before, see ``already``), not_found, not_reviewable, decided_otherwise,
     content_gone, source_gone (the memory that it came from is forgotten), or why it could not be carried out
-    (version_conflict, target_gone, pinned, other_scope, own_source, constraint, duplicate_content, unchanged, frozen): it
-    waits on then. ``memory_id`` is the proposal's target.
+    (version_conflict, target_gone, pinned, other_scope, own_source, constraint, duplicate_content, unchanged, frozen):
+    it waits on then. ``memory_id`` is the proposal's target.
     """
 
     id: str

@@ -345,6 +345,7 @@ def test_an_undo_names_what_it_took_back_and_what_it_kept(api: MemoryApi, word: 
         "run-1",
         word,
         [UndoneProposal(0, "add", "undone", "m5"), UndoneProposal(1, "update", "kept", "m6", "changed_since")],
+        reviews_closed=2,
     )
     answer = api.request("POST", "/api/pipeline/runs/run-1/undo?agentId=a", headers={"x-signet-actor": "noor"})
     assert api.bus.only(UndoRun).body == UndoRun("run-1", Principal("noor"), ReadScope("a"))
@@ -357,6 +358,7 @@ def test_an_undo_names_what_it_took_back_and_what_it_kept(api: MemoryApi, word: 
             {"ordinal": 0, "action": "add", "status": "undone", "memoryId": "m5", "reason": None},
             {"ordinal": 1, "action": "update", "status": "kept", "memoryId": "m6", "reason": "changed_since"},
         ],
+        "reviewsClosed": 2,
         "success": True,
     }
 
@@ -461,7 +463,11 @@ def test_a_review_is_decided_in_the_caller_s_name_and_within_its_scope(
         ("content_gone", 409, "conflict"),
         ("version_conflict", 409, "conflict"),
         ("target_gone", 409, "conflict"),
+        ("source_gone", 409, "conflict"),
         ("pinned", 409, "conflict"),
+        ("other_scope", 409, "conflict"),
+        ("own_source", 409, "conflict"),
+        ("constraint", 409, "conflict"),
         ("duplicate_content", 409, "conflict"),
         ("unchanged", 409, "conflict"),
         ("frozen", 503, "mutations_frozen"),

@@ -51,6 +51,7 @@ from tests.support.writer_life import Life
 
 ME = Principal(changed_by="tester")
 SECOND_MS = 1_000
+COOLDOWN_MS = 60_000
 
 
 @pytest.fixture
@@ -312,10 +313,12 @@ def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: Pipelin
     assert room.ask(RequeueJobs(kinds=("extract",))).requeued == [job_id]
     assert room.memory(memory_id, "extraction_status") == ("pending",)
     assert died(room) == job_id
+    room.clock.advance(COOLDOWN_MS)
     assert room.ask(RequeueJobs()).requeued == []
     answer = room.ask(RequeueJobs(ids=(job_id, "no-such-job")))
     assert answer.requeued == [job_id]
     assert [(one.job_id, one.reason) for one in answer.refused] == [("no-such-job", "not_found")]
+    room.clock.advance(COOLDOWN_MS)
     assert [one.reason for one in room.ask(RequeueJobs(ids=(job_id,))).refused] == ["not_dead"]
 
 
@@ -334,6 +337,7 @@ def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
         died(room)
     answer = room.ask(RequeueJobs(limit=2))
     assert (len(answer.requeued), answer.more) == (2, True)
+    room.clock.advance(COOLDOWN_MS)
     answer = room.ask(RequeueJobs(limit=5))
     assert (len(answer.requeued), answer.more) == (3, False)
 

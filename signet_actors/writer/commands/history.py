@@ -47,7 +47,7 @@ class Evidence(NamedTuple):
 
 _REASON = "'$.decisionReason'"
 _TEXTS = f"'$.factContent', {_REASON}"
-"""Where an event's metadata may repeat what a memory says; the reason, what any memory says that the model was shown."""
+"""Where an event's metadata may repeat what a memory says; the reason, any memory that the model was shown."""
 
 
 def record(

@@ -407,7 +407,7 @@ def _seqs_of_shown(session: Session, command: ApplyProposals) -> dict[str, int]:
     rows = session.tx.rows(
         "SELECT m.id, m.seq FROM json_each(?) i CROSS JOIN memories m ON m.id = i.value", (_json(sorted(ids)),)
     )
-    return {memory_id: seq for memory_id, seq in rows}
+    return dict(rows)
 
 
 def _earlier(session: Session, command: ApplyProposals) -> ProposalsApplied | None:
