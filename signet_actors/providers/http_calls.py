@@ -31,6 +31,7 @@ CONNECT_TIMEOUT_S: Final = 5.0
 _ERROR_BODY_BYTES: Final = 4096
 _AWAY: Final = frozenset({502, 503, 504})
 """What a proxy or a loading server says in the provider's place."""
+_SOMEBODYS: Final = ("prompt", "messages", "content", "input")
 _REFUSALS: Final = frozenset({401, 403, 404})
 
 T = TypeVar("T")
@@ -156,16 +157,15 @@ class HttpCalls:
 
 
 def _texts(body: Any) -> Iterator[str]:
-    """Every text of a request's body but the name of the model."""
+    """What a request's body says that is somebody's: prompts, and texts to embed."""
     if isinstance(body, str):
         yield body
-    elif isinstance(body, dict):
-        for name, value in body.items():
-            if name != "model":
-                yield from _texts(value)
     elif isinstance(body, list | tuple):
         for value in body:
             yield from _texts(value)
+    elif isinstance(body, dict):
+        for name in _SOMEBODYS:
+            yield from _texts(body.get(name))
 
 
 def _words(error: Exception) -> str:

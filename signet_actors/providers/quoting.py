@@ -10,8 +10,10 @@ QUOTED_CHARS: Final = 200
 """Source: memory-pipeline.txt "Provider Abstraction": the first 200 characters of the body."""
 ECHO_CHARS: Final = 12
 """So many letters and digits in a row that were sent, and come back, are an echo."""
+_SHORTEST_ECHO: Final = 4
 _KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|key)-[\w*.-]{4,}")
-_NO_LETTERS: Final = re.compile(r"[\W_]+")
+_NO_LETTERS: Final = re.compile(r"\\u[0-9A-Fa-f]{4}|\\[bfnrt]|[\W_]+")
+"""What stands between letters, also as JSON writes it."""
 _BLANKS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\s\x00-\x1f\x7f]+")
 
 
@@ -36,7 +38,7 @@ def unless_echoed(said: str, sent: Iterable[str]) -> str:
     """
     heard = _letters(said)
     texts = [_letters(text) for text in sent]
-    short = any(text and text in heard for text in texts if len(text) <= ECHO_CHARS)
+    short = any(text in heard for text in texts if _SHORTEST_ECHO <= len(text) < ECHO_CHARS)
     told = "\0".join(texts)
     pieces = (heard[at : at + ECHO_CHARS] for at in range(len(heard) - ECHO_CHARS + 1))
     return "" if short or any(piece in told for piece in pieces) else said
