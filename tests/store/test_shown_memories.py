@@ -17,6 +17,7 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, HeldLease, ReleaseJobs
 from signet_actors.protocol.pipeline_queries import GetRun, ListReviews, ProposalRow
+from signet_actors.protocol.searcher import GetHistory
 from signet_actors.protocol.writer import (
     FailJob,
     ForgetMany,
@@ -26,6 +27,7 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
 )
 from signet_actors.searcher.queries import pipeline
+from signet_actors.searcher.queries.memories import get_history
 from tests.store.test_apply_proposals import everywhere
 from tests.support.pipeline_room import PipelineRoom, add, change, configured, refused
 from tests.support.store_room import broken_invariants
@@ -81,6 +83,13 @@ def forget(room: PipelineRoom, memory_id: str) -> None:
 def proposals(room: PipelineRoom) -> list[ProposalRow]:
     with room.reader.view() as view:
         return pipeline.get_run(view, GetRun("run", ReadScope())).proposals
+
+
+def trail(room: PipelineRoom, memory_id: str) -> list[str]:
+    with room.reader.view() as view:
+        events = get_history(view, GetHistory(memory_id, ReadScope())).events
+    assert events is not None
+    return [str(event) for event in events]
 
 
 def rationales(room: PipelineRoom) -> list[str | None]:
@@ -149,15 +158,17 @@ def test_no_reason_is_written_in_sight_of_a_memory_that_was_erased_meanwhile(roo
 
 
 def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineRoom) -> None:
-    secret, _, _ = decided(room)
+    secret, _, source = decided(room)
     before = proposals(room)
     forget(room, secret)
     assert [row.rationale for row in proposals(room)] == [None, None, "not stored yet"]
     with room.reader.view() as view:
         (item,) = pipeline.list_reviews(view, ListReviews(ReadScope())).items
     assert (item.proposal.rationale, item.proposal.fact_content) == (None, "The build does not use Make")
+    assert [CANARY in event for event in trail(room, source)] == [False] * 3
     room.ask(RecoverMemory(id=secret, reason="r", principal=ME))
     assert proposals(room) == before
+    assert [CANARY in event for event in trail(room, source)].count(True) == 2
 
 
 def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_or_carried_out(

@@ -58,6 +58,7 @@ def test_a_reason_that_quotes_a_memory_goes_with_it() -> None:
         assert holders(daemon) != []
 
         api.request("DELETE", f"/api/memory/{secret}", {"reason": "r"}).ok()
+        assert CANARY.encode() not in api.get(f"/api/memory/{source}/history").raw
         hidden = api.get(f"/api/pipeline/runs/{run}").ok()["proposals"]
         assert [row["rationale"] for row in hidden] == [None] * 2
         api.post(f"/api/memory/{secret}/recover", {"reason": "r"}).ok()

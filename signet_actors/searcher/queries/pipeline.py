@@ -38,14 +38,15 @@ REVIEW_STATES = ("pending", "approved", "rejected")
 # from, and the memory that it made; a reason may quote whatever the model was shown.
 _FORGOTTEN = "EXISTS (SELECT 1 FROM memories f WHERE f.is_deleted = 1 AND f.id IN ({}))"
 _SAYS = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"
-_SHOWN_FORGOTTEN = (
+SHOWN_FORGOTTEN = (
     "EXISTS (SELECT 1 FROM shown_memories s JOIN memories f ON f.seq = s.memory_seq"
     " WHERE s.proposal_seq = p.seq AND f.is_deleted = 1)"
 )
+"""Of a proposal ``p``: its reason may quote a memory that is forgotten."""
 _TEXTS = {
     "fact_content": f"CASE WHEN {_FORGOTTEN.format(_SAYS)} THEN NULL ELSE p.fact_content END",
     "rationale": (
-        f"CASE WHEN {_FORGOTTEN.format('p.memory_id, p.target_id, p.result_memory_id')} OR {_SHOWN_FORGOTTEN}"
+        f"CASE WHEN {_FORGOTTEN.format('p.memory_id, p.target_id, p.result_memory_id')} OR {SHOWN_FORGOTTEN}"
         " THEN NULL ELSE p.rationale END"
     ),
 }
