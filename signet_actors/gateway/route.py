@@ -18,8 +18,7 @@ from signet_actors.domain.normalization import safe_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest
-from signet_actors.protocol.message import Principal
-from signet_actors.protocol.writer import Idempotency
+from signet_actors.protocol.message import Idempotency, Principal
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState

@@ -1,4 +1,4 @@
-"""Bases of all messages: a typed request, a failure, and who acts.
+"""Bases of all messages: a typed request, a failure, who acts, and the key of a retry.
 
 Tags are written out in every subclass and never derived from the class name, so that a rename in
 code cannot change the wire.
@@ -46,3 +46,13 @@ class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
     actor_type: str = "operator"
     session_id: str | None = None
     request_id: str | None = None
+
+
+class Idempotency(msgspec.Struct, frozen=True):
+    """The client's ``Idempotency-Key`` made unique by principal and route, and a digest of its body.
+
+    The same ``key`` with another ``body_digest`` is answered ``Failure(IDEMPOTENCY_CONFLICT)``.
+    """
+
+    key: str
+    body_digest: str

@@ -14,7 +14,7 @@ import msgspec
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.domain.extraction.proposals import Proposal
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Message, Principal, Request
+from signet_actors.protocol.message import Idempotency, Message, Principal, Request
 
 
 class JobMemory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -104,12 +104,15 @@ class JobsRequeued(Message, frozen=True, tag="writer.jobs_requeued"):
 class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs"):
     """Revive dead jobs at a person's word: those named, or up to ``limit`` of ``kinds`` (none = all), oldest first.
 
-    Without being named a job is revived once only, so that what kills its worker cannot be revived for ever.
+    Without being named a job is revived once only, so that what kills its worker cannot be revived for ever. Asked too
+    soon again, or too often (``memory.pipelineV2.repair``), nothing is: ``Failure(RATE_LIMITED)``.
     """
 
     ids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     limit: int = 50
+    principal: Principal = Principal()
+    idempotency: Idempotency | None = None
 
 
 class JobsReconciled(Message, frozen=True, tag="writer.jobs_reconciled"):
@@ -154,7 +157,8 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     At most 20 proposals. ``vectors`` holds for each proposal the index of the raw frame with the embedding of its fact,
     -1 where there is none; empty = none at all. ``mode`` is a name of ``domain.extraction.gates.PipelineMode``; the
     writer's own configuration may be stricter, never more permissive. ``repaired`` and ``dropped`` are the parser's
-    counts, ``turned_away`` counts by reason what never became a proposal (echoes, questions, boilerplate).
+    counts, ``turned_away`` counts by reason what never became a proposal (echoes, questions, boilerplate). ``shown``
+    holds for each proposal the memories that the model had before it when it gave its reason; empty = none at all.
     """
 
     job_id: str
@@ -166,6 +170,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     proposals: tuple[Proposal, ...]
     entities: tuple[EntityTriple, ...] = ()
     warnings: tuple[str, ...] = ()
+    shown: tuple[tuple[str, ...], ...] = ()
     vectors: tuple[int, ...] = ()
     vector_model: str = ""
     dimensions: int = 0
@@ -212,9 +217,9 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
     """Outcome of a review.
 
     ``status``: approved, rejected (now or before, see ``already``), not_found, not_reviewable, decided_otherwise,
-    content_gone, or the reason of ``domain.extraction.gates`` for which it could not be carried out (version_conflict,
-    target_gone, pinned, duplicate_content, unchanged, frozen): it waits on then. ``memory_id`` is the proposal's
-    target.
+    content_gone, source_gone (the memory that it came from is forgotten), or why it could not be carried out
+    (version_conflict, target_gone, pinned, other_scope, own_source, constraint, duplicate_content, unchanged, frozen):
+    it waits on then. ``memory_id`` is the proposal's target.
     """
 
     id: str
@@ -232,6 +237,7 @@ class ApproveProposal(Request[ReviewDecided], frozen=True, tag="writer.approve_p
     principal: Principal
     reason: str = ""
     read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
 
 
 class RejectProposal(Request[ReviewDecided], frozen=True, tag="writer.reject_proposal"):
@@ -241,6 +247,7 @@ class RejectProposal(Request[ReviewDecided], frozen=True, tag="writer.reject_pro
     principal: Principal
     reason: str = ""
     read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
 
 
 class UndoneProposal(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -255,19 +262,22 @@ class UndoneProposal(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RunUndone(Message, frozen=True, tag="writer.run_undone", omit_defaults=True):
-    """``status``: undone, already_undone, not_found. One result for each proposal that had changed something."""
+    """``status``: undone, already_undone, not_found. One result for each proposal that had changed something;
+    ``reviews_closed`` others waited for a person and do so no more."""
 
     run_id: str
     status: str
     results: list[UndoneProposal] = []
+    reviews_closed: int = 0
 
 
 class UndoRun(Request[RunUndone], frozen=True, tag="writer.undo_run"):
-    """Take back what a run changed and nobody has changed since."""
+    """Take back what a run changed and nobody has changed since, and close its reviews that wait."""
 
     run_id: str
     principal: Principal
     read: ReadScope = ReadScope()
+    idempotency: Idempotency | None = None
 
 
 class CallsReserved(Message, frozen=True, tag="writer.calls_reserved"):

@@ -78,7 +78,7 @@ class GetPipelineStatus(Request[PipelineStatus], frozen=True, tag="searcher.get_
 class ProposalRow(msgspec.Struct, frozen=True):
     """A row of ``memory_proposals``. ``reason`` says why it was not carried out, ``rationale`` is the model's.
 
-    Text is None once the memory that it came from, or that it is about, was erased.
+    Text is None once a memory that it came from, is about or may quote was erased, and while that is forgotten.
     """
 
     id: str

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Failure, Message, Principal, Request
+from signet_actors.protocol.message import Failure, Idempotency, Message, Principal, Request
 from signet_actors.protocol.pipeline import JobMemory, PipelineCommand, PipelineReply
 
 
@@ -25,16 +25,6 @@ class Vector(msgspec.Struct, frozen=True):
     model: str
     dimensions: int
     frame: int
-
-
-class Idempotency(msgspec.Struct, frozen=True):
-    """The client's ``Idempotency-Key`` made unique by principal and route, and a digest of its body.
-
-    The same ``key`` with another ``body_digest`` is answered ``Failure(IDEMPOTENCY_CONFLICT)``.
-    """
-
-    key: str
-    body_digest: str
 
 
 class TemporalEdge(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ import msgspec
 
 from signet_actors.config.checks import is_loopback
 from signet_actors.errors import ProviderError, ProviderErrorKind
-from signet_actors.providers.quoting import on_one_line, quotable
+from signet_actors.providers.quoting import on_one_line, quotable, unless_echoed
 
 MAX_RETRY_AFTER_MS: Final = 3_600_000
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -30,6 +31,7 @@ CONNECT_TIMEOUT_S: Final = 5.0
 _ERROR_BODY_BYTES: Final = 4096
 _AWAY: Final = frozenset({502, 503, 504})
 """What a proxy or a loading server says in the provider's place."""
+_SOMEBODYS: Final = ("prompt", "messages", "content", "input")
 _REFUSALS: Final = frozenset({401, 403, 404})
 
 T = TypeVar("T")
@@ -73,22 +75,25 @@ class HttpCalls:
 
     async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int) -> T:
         """The server's answer to ``body`` as ``shape``. Raises ``ProviderError``."""
-        return await self._call("POST", path, msgspec.json.encode(body), shape, timeout_ms)
+        return await self._call("POST", path, body, shape, timeout_ms)
 
     async def get(self, path: str, shape: type[T], *, timeout_ms: int) -> T:
         """What the server has under ``path`` as ``shape``. Raises ``ProviderError``."""
         return await self._call("GET", path, None, shape, timeout_ms)
 
-    async def _call(self, method: str, path: str, body: bytes | None, shape: type[T], timeout_ms: int) -> T:
+    async def _call(self, method: str, path: str, body: Any, shape: type[T], timeout_ms: int) -> T:
         url = f"{self.endpoint}{path}"
         headers = {"content-type": "application/json"} if body is not None else {}
         try:
             async with (
                 asyncio.timeout(timeout_ms / 1000),
-                self._client.stream(method, url, content=body, headers=headers) as response,
+                self._client.stream(
+                    method, url, content=None if body is None else msgspec.json.encode(body), headers=headers
+                ) as response,
             ):
                 if response.status_code != httpx.codes.OK:
-                    raise self._status_error(response, await self._beginning(response))
+                    said = unless_echoed(await self._beginning(response), _texts(body))
+                    raise self._status_error(response, said)
                 content = await self._content(response)
         except TimeoutError as error:
             raise self._error(ProviderErrorKind.TIMEOUT, f"gave no answer within {timeout_ms} ms") from error
@@ -149,6 +154,18 @@ class HttpCalls:
 
     def _error(self, kind: ProviderErrorKind, words: str) -> ProviderError:
         return ProviderError(kind, f"{self._name} {words}")
+
+
+def _texts(body: Any) -> Iterator[str]:
+    """What a request's body says that is somebody's: prompts, and texts to embed."""
+    if isinstance(body, str):
+        yield body
+    elif isinstance(body, list | tuple):
+        for value in body:
+            yield from _texts(value)
+    elif isinstance(body, dict):
+        for name in _SOMEBODYS:
+            yield from _texts(body.get(name))
 
 
 def _words(error: Exception) -> str:

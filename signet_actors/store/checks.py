@@ -253,6 +253,15 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         since=2,
     ),
     Invariant(
+        ROWS,
+        "a reason that was given in sight of a memory that is erased",
+        (
+            "SELECT p.id FROM shown_memories s JOIN memory_proposals p ON p.seq = s.proposal_seq"
+            " LEFT JOIN memories m ON m.seq = s.memory_seq WHERE m.seq IS NULL"
+        ),
+        since=3,
+    ),
+    Invariant(
         INDEX,
         "a hint of nothing",
         (

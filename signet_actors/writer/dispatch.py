@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import (
     ApplyProposals,
     ApproveProposal,
@@ -27,7 +27,6 @@ from signet_actors.protocol.writer import (
     ForgetMemory,
     ForgetTarget,
     Forgotten,
-    Idempotency,
     ImportMemories,
     LeaseJobs,
     ManyForgotten,

@@ -15,8 +15,8 @@ import msgspec
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
-from signet_actors.protocol.message import Failure
-from signet_actors.protocol.writer import Idempotency, JobsLeased, ManyModified, Modified, Remembered, WriterReply
+from signet_actors.protocol.message import Failure, Idempotency
+from signet_actors.protocol.writer import JobsLeased, ManyModified, Modified, Remembered, WriterReply
 from signet_actors.store.failures import Connection
 from signet_actors.writer.commands.job_subjects import job_subjects
 from signet_actors.writer.new_rows import Insert

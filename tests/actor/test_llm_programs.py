@@ -93,6 +93,15 @@ def failure(provider: CliProvider, timeout_ms: int = 20_000) -> ProviderError:
     return caught.value
 
 
+def test_a_program_that_repeats_the_prompt_as_it_fails_is_not_quoted(cli: FakeCli, program: str) -> None:
+    provider = made(cli, program, "exit_1")
+    for prompt, quoted in (("It ends so because because because", False), ("The code word is Wolverine", True)):
+        with pytest.raises(ProviderError) as caught:
+            generated(provider, prompt)
+        assert ("because" in caught.value.detail) is quoted
+        assert "ended with exit code 1" in caught.value.detail
+
+
 def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 

@@ -164,6 +164,18 @@ def test_an_http_error_quotes_the_first_two_hundred_characters_of_the_body_witho
     assert len(quoted) == 200
 
 
+@pytest.mark.parametrize("fault", ["http_400", "http_500"])
+def test_an_http_error_that_repeats_the_prompt_is_not_quoted(
+    server: ScriptedProvider, make: Maker, fault: Fault
+) -> None:
+    prompt = "The code word of the vault is Wolverine-7731."
+    server.then(Act(fault, f"cannot read {prompt}"), Act(fault, "cannot read it"))
+    for quoted in ("", ': {"error": "cannot read it"}'):
+        with pytest.raises(ProviderError) as caught:
+            generated(make(server), prompt)
+        assert caught.value.detail.endswith(f"answered {fault[5:]}{quoted}")
+
+
 @pytest.mark.parametrize("fault", ["hang", "slow_drip"])
 def test_the_deadline_is_for_the_whole_call(server: ScriptedProvider, make: Maker, fault: Fault) -> None:
     """A byte now and then keeps no call alive."""

@@ -17,7 +17,7 @@ from signet_actors.domain.providers import (
     ProviderReport,
     Selection,
 )
-from signet_actors.errors import OutcomeUnknown, Unavailable
+from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
@@ -345,6 +345,7 @@ def test_an_undo_names_what_it_took_back_and_what_it_kept(api: MemoryApi, word: 
         "run-1",
         word,
         [UndoneProposal(0, "add", "undone", "m5"), UndoneProposal(1, "update", "kept", "m6", "changed_since")],
+        reviews_closed=2,
     )
     answer = api.request("POST", "/api/pipeline/runs/run-1/undo?agentId=a", headers={"x-signet-actor": "noor"})
     assert api.bus.only(UndoRun).body == UndoRun("run-1", Principal("noor"), ReadScope("a"))
@@ -357,6 +358,7 @@ def test_an_undo_names_what_it_took_back_and_what_it_kept(api: MemoryApi, word: 
             {"ordinal": 0, "action": "add", "status": "undone", "memoryId": "m5", "reason": None},
             {"ordinal": 1, "action": "update", "status": "kept", "memoryId": "m6", "reason": "changed_since"},
         ],
+        "reviewsClosed": 2,
         "success": True,
     }
 
@@ -391,6 +393,42 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
             "message": "Requeued 1 dead job; 1 not: not_dead; more are dead",
             "steps": [{"step": "requeue", "count": 1, "more": True}],
         }
+
+
+def test_a_requeue_that_comes_too_soon_says_when_to_come_again(api: MemoryApi) -> None:
+    api.bus.script[RequeueJobs] = SignetError("too soon", code=ErrorCode.RATE_LIMITED, retry_after_ms=41_500)
+    for path in ("/api/pipeline/requeue", "/api/repair/requeue-dead"):
+        answer = api.request("POST", path, {})
+        assert (answer.status, answer.json) == (429, {"error": "too soon", "code": "rate_limited"})
+        assert answer.headers["retry-after"] == "42"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "done"),
+    [
+        ("/api/memory/review-queue/p1/approve", ApproveProposal, ReviewDecided("p1", "approved")),
+        ("/api/memory/review-queue/p1/reject", RejectProposal, ReviewDecided("p1", "rejected")),
+        ("/api/pipeline/runs/run-1/undo", UndoRun, RunUndone("run-1", "undone")),
+        ("/api/pipeline/requeue", RequeueJobs, JobsRequeued([], [])),
+        ("/api/repair/requeue-dead", RequeueJobs, JobsRequeued([], [])),
+    ],
+)
+def test_every_decision_about_the_pipeline_takes_a_key(api: MemoryApi, path: str, kind: Any, done: Any) -> None:
+    """Each key is its principal's, agent's and route's own, as everywhere."""
+    api.bus.script[kind] = done
+    for headers in (
+        {"Idempotency-Key": "k"},
+        {"Idempotency-Key": "k"},
+        {"Idempotency-Key": "k", "x-signet-actor": "noor"},
+        {"Idempotency-Key": "l"},
+        {},
+    ):
+        assert api.request("POST", path, {}, headers).status == 200
+    first, again, somebody, other, none = (sent.body.idempotency for sent in api.bus.asked)
+    assert first == again
+    assert none is None
+    assert len({first.key, somebody.key, other.key}) == 3
+    assert api.request("POST", path, {}, {"Idempotency-Key": "k" * 201}).status == 400
 
 
 @pytest.mark.parametrize(
@@ -461,7 +499,11 @@ def test_a_review_is_decided_in_the_caller_s_name_and_within_its_scope(
         ("content_gone", 409, "conflict"),
         ("version_conflict", 409, "conflict"),
         ("target_gone", 409, "conflict"),
+        ("source_gone", 409, "conflict"),
         ("pinned", 409, "conflict"),
+        ("other_scope", 409, "conflict"),
+        ("own_source", 409, "conflict"),
+        ("constraint", 409, "conflict"),
         ("duplicate_content", 409, "conflict"),
         ("unchanged", 409, "conflict"),
         ("frozen", 503, "mutations_frozen"),

@@ -64,6 +64,7 @@ def carry_out(room: PipelineRoom) -> None:
         add("Golden fact of the second"),
         change("update", "A golden memory that a run has changed", (changed.id, 1)),
         change("delete", "A golden memory that no run doubts", (doubted.id, 1), contradiction=True),
+        shown=((), (changed.id,), (doubted.id, changed.id)),
         entities=(EntityTriple("golden", "is", "kept", 0.9),),
         vectors=([3.0, 1.0], [1.0, 3.0], None),
         turned_away={"question": 2},

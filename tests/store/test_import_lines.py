@@ -8,11 +8,10 @@ import msgspec
 import pytest
 
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.searcher import ExportMemories
 from signet_actors.protocol.writer import (
     ForgetMemory,
-    Idempotency,
     ImportLine,
     ImportMemories,
     MemoriesImported,

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_actors.config.schema import Config, EmbeddingConfig
+from signet_actors.config.schema import Config, EmbeddingConfig, RepairConfig
 from signet_actors.domain.jobs import JOB_KINDS, LONGEST_DELAY_MS
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
+from signet_actors.protocol.message import Idempotency, Principal
 from signet_actors.protocol.pipeline import (
     HeldLease,
     JobsReady,
@@ -51,6 +51,7 @@ from tests.support.writer_life import Life
 
 ME = Principal(changed_by="tester")
 SECOND_MS = 1_000
+COOLDOWN_MS = 60_000
 
 
 @pytest.fixture
@@ -312,10 +313,12 @@ def test_a_dead_job_is_revived_once_for_all_and_again_only_by_name(room: Pipelin
     assert room.ask(RequeueJobs(kinds=("extract",))).requeued == [job_id]
     assert room.memory(memory_id, "extraction_status") == ("pending",)
     assert died(room) == job_id
+    room.clock.advance(COOLDOWN_MS)
     assert room.ask(RequeueJobs()).requeued == []
     answer = room.ask(RequeueJobs(ids=(job_id, "no-such-job")))
     assert answer.requeued == [job_id]
     assert [(one.job_id, one.reason) for one in answer.refused] == [("no-such-job", "not_found")]
+    room.clock.advance(COOLDOWN_MS)
     assert [one.reason for one in room.ask(RequeueJobs(ids=(job_id,))).refused] == ["not_dead"]
 
 
@@ -334,8 +337,57 @@ def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
         died(room)
     answer = room.ask(RequeueJobs(limit=2))
     assert (len(answer.requeued), answer.more) == (2, True)
+    room.clock.advance(COOLDOWN_MS)
     answer = room.ask(RequeueJobs(limit=5))
     assert (len(answer.requeued), answer.more) == (3, False)
+
+
+def test_requeues_are_held_apart_by_a_least_time_and_a_number_an_hour(room: PipelineRoom) -> None:
+    limits = RepairConfig(requeue_cooldown_ms=5_000, requeue_hourly_budget=2)
+    room.reconfigure(repairing(limits))
+    stored(room, "Poison")
+    job_id = died(room)
+    again = RequeueJobs(ids=(job_id,), principal=ME)
+
+    def revived_and_dead_again() -> None:
+        assert room.ask(again).requeued == [job_id]
+        assert died(room) == job_id
+
+    revived_and_dead_again()
+    room.clock.advance(4_000)
+    answer = refused(room.ask(again))
+    assert (answer.code, answer.retry_after_ms) == (ErrorCode.RATE_LIMITED, 1_000)
+    assert room.value("SELECT status FROM memory_jobs WHERE id = ?", job_id) == "dead"
+    room.clock.advance(1_000)
+    revived_and_dead_again()
+    room.clock.advance(60_000)
+    answer = refused(room.ask(again))
+    assert (answer.code, answer.retry_after_ms) == (ErrorCode.RATE_LIMITED, 3_600_000 - 65_000)
+    room.clock.advance(3_600_000 - 65_000)
+    revived_and_dead_again()
+    room.clock.advance(-1_000_000)
+    assert room.ask(again).requeued == [job_id], "a clock that went back locks nobody out"
+    assert [
+        (event["event"], event["reason"], event["changed_by"], event["metadata"]) for event in room.events("system")
+    ] == [("none", "requeueDeadJobs", "tester", {"repair": "requeueDeadJobs", "affected": 1})] * 4
+
+
+def test_a_requeue_that_revives_nothing_and_a_retry_of_one_are_no_requeues(room: PipelineRoom) -> None:
+    stored(room, "Poison")
+    job_id = died(room)
+    for _ in range(3):
+        assert room.ask(RequeueJobs(kinds=("embed",))).requeued == []
+    first = RequeueJobs(ids=(job_id,), idempotency=Idempotency("key", "body"))
+    answer = room.ask(first)
+    assert answer.requeued == [job_id]
+    assert room.ask(first) == answer
+    assert refused(room.ask(RequeueJobs())).code is ErrorCode.RATE_LIMITED
+
+
+def repairing(limits: RepairConfig) -> Config:
+    config = configured()
+    pipeline = msgspec.structs.replace(config.memory.pipeline_v2, repair=limits)
+    return msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
 
 
 def embedded_by(model: str, dimensions: int = DIMENSIONS) -> Config:

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signet_actors.errors import InvalidRequest
+from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Principal
-from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, UndoRun
+from signet_actors.protocol.message import Idempotency, Principal
+from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, RequeueJobs, UndoRun
 from signet_actors.protocol.pipeline_queries import (
     GetPipelineStatus,
     GetRun,
@@ -34,7 +35,7 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.runtime.clock import iso
 from signet_actors.searcher.queries import pipeline
-from tests.support.pipeline_room import PipelineRoom, add, change, configured
+from tests.support.pipeline_room import PipelineRoom, add, change, configured, refused
 from tests.support.store_room import broken_invariants
 
 ME = Principal(changed_by="mira", actor_type="operator")
@@ -147,6 +148,89 @@ def test_what_was_blocked_by_the_switch_alone_can_be_approved_and_nothing_else_i
     assert room.ask(ApproveProposal("no-such-id", ME)).status == "not_found"
     assert room.ask(ApproveProposal(blocked, ME)).status == "approved"
     assert room.memory(target, "is_deleted") == (1,)
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+@pytest.mark.parametrize("against", ["other_scope", "own_source", "constraint"])
+def test_what_no_model_may_touch_never_waits_for_a_person(room: PipelineRoom, against: str, allowed: bool) -> None:
+    room.reconfigure(configured(allow_update_delete=allowed))
+    project = "other" if against == "other_scope" else None
+    kind = "constraint" if against == "constraint" else "fact"
+    target = room.remember("The build uses Make", vector=[1.0], project=project, type=kind).id
+    if against != "own_source":
+        room.remember("We have moved the build", vector=[1.0])
+        room.report(room.take())
+    (result,) = room.extract(change("delete", "The build never uses Make", (target, 1), contradiction=True))
+    assert (result.outcome, result.reason) == (
+        "blocked",
+        against if allowed else "destructive_mutations_disabled",
+    )
+    event = room.events(room.value("SELECT memory_id FROM memory_proposals"))[-1]
+    assert event["metadata"]["reviewNeeded"] is False
+    assert listed(room, state="all").items == []
+    proposal = room.value("SELECT id FROM memory_proposals")
+    assert room.ask(ApproveProposal(proposal, ME)).status == "not_reviewable"
+
+
+@pytest.mark.parametrize(
+    ("sql", "status"),
+    [
+        ("UPDATE memories SET project = 'other' WHERE id = :target", "other_scope"),
+        ("UPDATE memories SET agent_id = 'cleo' WHERE id = :target", "other_scope"),
+        ("UPDATE memories SET type = 'constraint' WHERE id = :target", "constraint"),
+        ("UPDATE memory_proposals SET memory_id = target_id", "own_source"),
+    ],
+)
+def test_an_approval_has_no_more_authority_than_the_model_that_it_approves_of(
+    room: PipelineRoom, sql: str, status: str
+) -> None:
+    """However it came to wait: a store that was put together from parts may hold it."""
+    proposal, target = waiting(room)
+    room.connection.execute(sql, {"target": target} if ":target" in sql else {})
+    before = whole(room)
+    decided = room.ask(ApproveProposal(proposal, ME))
+    assert (decided.status, decided.memory_id, decided.current_version) == (status, target, 2)
+    assert whole(room) == before
+    assert room.value("SELECT review_state FROM memory_proposals WHERE id = ?", proposal) == "pending"
+    assert room.ask(RejectProposal(proposal, ME)).status == "rejected"
+
+
+def test_what_waits_of_a_run_is_closed_when_the_run_is_undone(room: PipelineRoom) -> None:
+    proposal, target = waiting(room)
+    other, _ = waiting(room, project="p")
+    run, source = room.connection.execute(
+        "SELECT run_id, memory_id FROM memory_proposals WHERE id = ?", (proposal,)
+    ).fetchone() or ("", "")
+    before = whole(room)
+    answer = room.ask(UndoRun(run, ME))
+    assert (answer.status, answer.results, answer.reviews_closed) == ("undone", [], 1)
+    assert [item.proposal.id for item in listed(room).items] == [other], "another run's waits on"
+    event = room.events(source)[-1]
+    assert (event["event"], event["changed_by"], event["reason"]) == ("none", "mira", f"undo of run {run}")
+    assert event["metadata"]["review"] == "rejected"
+    assert room.ask(ApproveProposal(proposal, ME)).status == "decided_otherwise"
+    (item,) = listed(room, state="rejected").items
+    assert (item.proposal.reviewed_by, item.proposal.undo_note) == ("mira", "run_undone")
+    again = room.ask(UndoRun(run, ME))
+    assert (again.status, again.results, again.reviews_closed) == ("already_undone", [], 1)
+    assert whole(room) == before
+    assert room.memory(target, "version") == (2,)
+    assert room.value("SELECT count FROM pipeline_counters WHERE name = 'review.closed'") == 1
+
+
+def test_a_decision_with_a_key_is_answered_once_and_the_key_serves_no_other(room: PipelineRoom) -> None:
+    proposal, target = waiting(room)
+    run = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
+    for number, command in enumerate(
+        (ApproveProposal(proposal, ME), RejectProposal(proposal, ME), UndoRun(run, ME), RequeueJobs(ids=("no-job",)))
+    ):
+        keyed = msgspec.structs.replace(command, idempotency=Idempotency(f"key-{number}", "body"))
+        first = room.ask(keyed)
+        assert room.ask(keyed) == first
+        other = room.ask(msgspec.structs.replace(keyed, idempotency=Idempotency(f"key-{number}", "another body")))
+        assert refused(other).code is ErrorCode.IDEMPOTENCY_CONFLICT
+    assert room.ask(ApproveProposal(proposal, ME)).already, "without a key it says that it was done before"
+    assert room.memory(target, "version") == (3,)
 
 
 def test_only_who_may_read_the_memory_sees_and_decides_its_reviews(room: PipelineRoom) -> None:

@@ -323,7 +323,8 @@ class ScriptedProvider:
                 return await self._reply(writer, 429, b'{"error": "slow down"}', *extra)
             case "http_400" | "http_401" | "http_404" | "http_500" | "http_503":
                 echoed = asked.headers.get("authorization", "")
-                body = json.dumps({"error": f"{act.fault} of {echoed}\n" + "because " * 100}).encode()
+                told = f"{act.fault} of {echoed}\n" + "because " * 100 if act.text is None else act.text
+                body = json.dumps({"error": told}).encode()
                 return await self._reply(writer, int(act.fault[5:]), body)
             case _:
                 return await self._reply(writer, 200, self._answer(act, asked))

@@ -13,9 +13,9 @@ import structlog
 from signet_actors.config.schema import Config
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.memories import ReadScope
-from signet_actors.protocol.message import Failure, Principal
+from signet_actors.protocol.message import Failure, Idempotency, Principal
 from signet_actors.protocol.searcher import Recall, Recalled
-from signet_actors.protocol.writer import Idempotency, NewMemory, Remember, Remembered, Vector
+from signet_actors.protocol.writer import NewMemory, Remember, Remembered, Vector
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.checks import scrub

@@ -151,7 +151,7 @@ def test_the_confidence_is_clamped_or_the_default(said: object, meant: float) ->
 def test_warnings_travel_with_the_proposal() -> None:
     decision = decided(confidence="sure")
     assert decision.proposal is not None
-    assert decision.proposal.warnings == decision.warnings == ('Invalid confidence "sure", using 0.5',)
+    assert decision.proposal.warnings == decision.warnings == ("Invalid confidence str, using 0.5",)
 
 
 @pytest.mark.parametrize("answer", ["I would add it.", "", "[]", "<think>{", b"\xff"])

@@ -224,10 +224,10 @@ def _shown(raw: object) -> str:
     return str(raw)[:40] if isinstance(raw, bool | float) else type(raw).__name__
 
 
-def confidence_of(raw: object, warnings: Warnings) -> float:
+def confidence_of(raw: object, warnings: Warnings, *, quoted: bool = True) -> float:
     """A confidence in [0, 1]: a number clamped, a number in a string read (``0.9``, ``90%``), else the default.
 
-    True is no number here, and neither is NaN.
+    True is no number here, and neither is NaN. Unless ``quoted`` the warning tells only the kind of what was there.
     """
     number: float | None = None
     if isinstance(raw, int | float) and not isinstance(raw, bool):
@@ -242,7 +242,8 @@ def confidence_of(raw: object, warnings: Warnings) -> float:
         except ValueError:
             number = None
     if number is None or math.isnan(number):
-        warnings.add(f"Invalid confidence {_shown(raw)}, using {DEFAULT_CONFIDENCE}")
+        shown = _shown(raw) if quoted else type(raw).__name__
+        warnings.add(f"Invalid confidence {shown}, using {DEFAULT_CONFIDENCE}")
         return DEFAULT_CONFIDENCE
     return min(max(number, 0.0), 1.0)
 

@@ -3,6 +3,9 @@
 A target is named by its number in the prompt; a full id counts only if it is one of those shown. So no text, neither of
 a model nor of a memory, reaches a memory outside the candidates (decisions.md 19).
 
+The reason is the one text of a model's decision that is kept. It may quote what the model was shown, and goes with it;
+warnings, which stay with the job, quote nothing (reliability.md R23).
+
 Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine"; wire.md section 3 "Decision".
 """
 
@@ -99,14 +102,14 @@ def _proposal(
     name = raw_action.strip().lower() if isinstance(raw_action, str) and len(raw_action) < 40 else ""
     action = next((known for known in ACTIONS if known == name), None)
     if action is None:
-        warnings.add(f"Unknown decision action: {name or type(raw_action).__name__}")
+        warnings.add(f"Unknown decision action: {type(raw_action).__name__}")
         return None
     reason = value.get("reason")
     reason = short(reason, MAX_REASON_CHARS) if isinstance(reason, str) else ""
     if not reason:
         warnings.add(f"Decision without reason: {action}")
         return None
-    confidence = confidence_of(value.get("confidence"), warnings)
+    confidence = confidence_of(value.get("confidence"), warnings, quoted=False)
     if action not in DESTRUCTIVE:
         return Proposal(action, fact, confidence, reason)
     raw_target = next((value[key] for key in _TARGET_KEYS if value.get(key) is not None), None)
@@ -115,8 +118,7 @@ def _proposal(
         return None
     target = target_of(raw_target, candidates)
     if target is None:
-        shown = short(str(raw_target), 60) if isinstance(raw_target, str | int | float) else type(raw_target).__name__
-        warnings.add(f"Decision target is not a candidate: {shown}")
+        warnings.add(f"Decision target is not a candidate: {type(raw_target).__name__}")
         return None
     return Proposal(
         action,

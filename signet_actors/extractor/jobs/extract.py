@@ -162,6 +162,7 @@ class Extract:
         """The job is completed with everything that came of it."""
         shop = self._shop
         proposals: list[Proposal] = []
+        shown: list[tuple[str, ...]] = []
         places: list[int] = []
         frames: list[bytes] = []
         warnings = list(result.warnings)
@@ -170,6 +171,7 @@ class Extract:
             if one.proposal is None:
                 continue
             proposals.append(one.proposal)
+            shown.append(one.candidate_ids)
             if vectors is not None and one.proposal.action in {"add", "update"} and vectors[1][index].any():
                 places.append(len(frames))
                 frames.append(vectors[1][index].astype("<f4").tobytes())
@@ -186,6 +188,7 @@ class Extract:
                 proposals=tuple(proposals),
                 entities=result.entities,
                 warnings=tuple(warnings),
+                shown=tuple(shown),
                 vectors=tuple(places) if frames else (),
                 vector_model=vectors[0].model if vectors is not None and frames else "",
                 dimensions=vectors[0].dimensions if vectors is not None and frames else 0,

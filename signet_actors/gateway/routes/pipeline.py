@@ -153,6 +153,7 @@ async def undo_run(call: Call) -> Reply:
             run_id=call.path["run"],
             principal=ShortTexts(call.state).principal(call.principal(body)),
             read=read_scope_of(call, body),
+            idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,
     )
@@ -167,6 +168,7 @@ async def undo_run(call: Call) -> Reply:
             undone=undone,
             kept=len(results) - undone,
             results=results,
+            reviews_closed=done.reviews_closed,
         )
     )
 
@@ -184,7 +186,10 @@ async def requeue(call: Call) -> Reply:
 
 
 async def requeue_jobs(call: Call) -> JobsRequeued:
-    """The writer's answer to the request of ``call``; raises InvalidRequest where that is unclear."""
+    """The writer's answer to the request of ``call``; raises InvalidRequest where that is unclear.
+
+    It is the writer that holds requeues apart (429): a retry with the same ``Idempotency-Key`` is none.
+    """
     body = call.json_object(required=False)
     ids = _names(body, "ids", most=MOST_REQUEUED)
     kinds = _names(body, "kinds", most=len(_KINDS))
@@ -197,7 +202,14 @@ async def requeue_jobs(call: Call) -> JobsRequeued:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_REQUEUED:
         raise InvalidRequest(f"limit must be an integer from 1 to {MOST_REQUEUED}", field="limit")
     return await call.state.bus.ask_writer(
-        RequeueJobs(ids=ids, kinds=kinds, limit=max(limit, len(ids))), trace_id=call.trace_id
+        RequeueJobs(
+            ids=ids,
+            kinds=kinds,
+            limit=max(limit, len(ids)),
+            principal=ShortTexts(call.state).principal(call.principal(body)),
+            idempotency=call.idempotency(body),
+        ),
+        trace_id=call.trace_id,
     )
 
 
@@ -411,7 +423,8 @@ def _proposal(row: ProposalRow) -> ProposalReport:
     )
 
 
-CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {504: Problem, 507: Problem, **PROBLEMS}
+CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {409: Problem, 504: Problem, 507: Problem, **PROBLEMS}
+REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {429: Problem, **CHANGE_PROBLEMS}
 
 ROUTES: tuple[Route, ...] = (
     Route(
@@ -461,7 +474,8 @@ ROUTES: tuple[Route, ...] = (
         replies={200: UndoReply, 404: Problem, **CHANGE_PROBLEMS},
         limit="modify",
         mutates=True,
-        description="A change that somebody made since is kept, and the results say so. Undoing twice is undoing once.",
+        description="A change that somebody made since is kept, and the results say so. Reviews of the run that wait "
+        "are closed. Undoing twice is undoing once.",
     ),
     Route(
         method="POST",
@@ -471,9 +485,10 @@ ROUTES: tuple[Route, ...] = (
         summary="Revive dead jobs",
         tag="Pipeline",
         body=RequeueRequest,
-        replies={200: RequeueReply, **CHANGE_PROBLEMS},
+        replies={200: RequeueReply, **REPAIR_PROBLEMS},
         limit="admin",
         writes=True,
-        description="A job that is not named is revived once only.",
+        description="A job that is not named is revived once only. Held to `repair.requeueCooldownMs` and "
+        "`repair.requeueHourlyBudget`.",
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.routes.pipeline import CHANGE_PROBLEMS, requeue_jobs
+from signet_actors.gateway.routes.pipeline import REPAIR_PROBLEMS, requeue_jobs
 from signet_actors.protocol.http.pipeline import RequeueRequest
 from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
 from signet_actors.protocol.retention import SweepNow, Swept
@@ -82,7 +82,7 @@ ROUTES: tuple[Route, ...] = (
         "Revive dead jobs",
         "repair",
         body=RequeueRequest,
-        replies={200: RepairReply, **CHANGE_PROBLEMS},
+        replies={200: RepairReply, **REPAIR_PROBLEMS},
         limit="admin",
         writes=True,
         description="As `/api/pipeline/requeue`.",

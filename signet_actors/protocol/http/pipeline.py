@@ -247,7 +247,7 @@ class RunReport(msgspec.Struct, frozen=True, rename="camel"):
 class ProposalReport(msgspec.Struct, frozen=True, rename="camel"):
     """One proposal of a run. ``reason`` says why it was not carried out, ``rationale`` is the model's.
 
-    Text is null once the memory that it came from, or that it is about, was erased.
+    Text is null once a memory that it came from, is about or may quote was erased, and while that is forgotten.
     """
 
     id: str
@@ -302,13 +302,15 @@ class UndoResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UndoReply(msgspec.Struct, frozen=True, rename="camel"):
-    """What the run changed is as it was before, except what is ``kept``."""
+    """What the run changed is as it was before, except what is ``kept``. ``reviewsClosed``: proposals of it that waited
+    for a person, and do so no more."""
 
     run_id: str
     status: Literal["undone", "already_undone"]
     undone: int
     kept: int
     results: list[UndoResult]
+    reviews_closed: int = 0
     success: Literal[True] = True
 
 
@@ -318,6 +320,7 @@ class RequeueRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     ids: list[str] | None = None
     kinds: list[str] | None = None
     limit: int | None = None
+    changed_by: str | None = None
 
 
 class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):

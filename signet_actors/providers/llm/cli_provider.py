@@ -14,7 +14,7 @@ from typing import Final
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Ending, clean_environment, run_cli
 from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
-from signet_actors.providers.quoting import quotable
+from signet_actors.providers.quoting import quotable, unless_echoed
 
 Finder = Callable[[str], str | None]
 """From the name of a program to its path, None when it is not installed."""
@@ -119,9 +119,10 @@ class CliProvider:
         if outcome.exit_code != 0:
             # What it printed may be the begin of an answer, which no log is to hold.
             said = quotable((outcome.errors.strip() or outcome.output)[:_QUOTED_BYTES], self._secret)
+            told = unless_echoed(said, [prompt])
             raise ProviderError(
                 _kind_of_end(outcome.exit_code, said),
-                f"{self._program} ended with exit code {outcome.exit_code}" + (f": {said}" if said else ""),
+                f"{self._program} ended with exit code {outcome.exit_code}" + (f": {told}" if told else ""),
             )
         text = outcome.output.decode("utf-8", "replace").strip()
         if not text:

@@ -22,6 +22,7 @@ from signet_actors.protocol.searcher import (
     MemoryFound,
     MemoryListed,
 )
+from signet_actors.searcher.queries.pipeline import SHOWN_FORGOTTEN
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.failures import QueryRefused
 from signet_actors.store.read_policy import both, matching, readable
@@ -29,7 +30,13 @@ from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 
 CRITICAL_IMPORTANCE = 0.9
-_HISTORY = ", ".join(f"h.{name}" for name in HistoryEvent.__struct_fields__)
+# The reason of a proposal may quote another memory than the one whose trail it stands in.
+_METADATA = (
+    "CASE WHEN h.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM memory_proposals p WHERE p.job_id = h.job_id"
+    f" AND p.history_id = h.id AND {SHOWN_FORGOTTEN}) THEN json_remove(h.metadata, '$.decisionReason')"
+    " ELSE h.metadata END"
+)
+_HISTORY = ", ".join(_METADATA if name == "metadata" else f"h.{name}" for name in HistoryEvent.__struct_fields__)
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
 
 
@@ -68,7 +75,8 @@ def get_memory(view: Snapshot, query: GetMemory) -> MemoryFound:
 
 
 def get_history(view: Snapshot, query: GetHistory) -> HistoryFound:
-    """The trail of a memory, oldest first; None when the memory is missing or outside the scope."""
+    """The trail of a memory, oldest first, without reasons that may quote a forgotten one; None when the memory is
+    missing or outside the scope."""
     if not _is_readable(view, query.memory_id, query.read):
         return HistoryFound(events=None)
     rows = view.rows(

@@ -34,7 +34,23 @@ from signet_actors.store.snapshot import Snapshot
 MOST_CAUSES = 10
 REVIEW_STATES = ("pending", "approved", "rejected")
 
-_PROPOSAL = ", ".join(f"p.{name}" for name in ProposalRow.__struct_fields__)
+# What a proposal says is what memories say, and not to be read while these are forgotten. A fact says what it was taken
+# from, and the memory that it made; a reason may quote whatever the model was shown.
+_FORGOTTEN = "EXISTS (SELECT 1 FROM memories f WHERE f.is_deleted = 1 AND f.id IN ({}))"
+_SAYS = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"
+SHOWN_FORGOTTEN = (
+    "EXISTS (SELECT 1 FROM shown_memories s JOIN memories f ON f.seq = s.memory_seq"
+    " WHERE s.proposal_seq = p.seq AND f.is_deleted = 1)"
+)
+"""Of a proposal ``p``: its reason may quote a memory that is forgotten."""
+_TEXTS = {
+    "fact_content": f"CASE WHEN {_FORGOTTEN.format(_SAYS)} THEN NULL ELSE p.fact_content END",
+    "rationale": (
+        f"CASE WHEN {_FORGOTTEN.format('p.memory_id, p.target_id, p.result_memory_id')} OR {SHOWN_FORGOTTEN}"
+        " THEN NULL ELSE p.rationale END"
+    ),
+}
+_PROPOSAL = ", ".join(_TEXTS.get(name, f"p.{name}") for name in ProposalRow.__struct_fields__)
 _RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
 _FLAGS = ("syntactic_contradiction", "semantic_contradiction")
 _counts = msgspec.json.Decoder(dict[str, int])
@@ -94,7 +110,10 @@ def status(view: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
 
 
 def list_reviews(view: Snapshot, query: ListReviews) -> ReviewsListed:
-    """What waits for a person (or did), oldest first. Raises ``InvalidRequest`` for an unknown state."""
+    """What waits for a person (or did), oldest first, without the text of what is forgotten.
+
+    Raises ``InvalidRequest`` for an unknown state.
+    """
     if query.state not in {*REVIEW_STATES, "all"}:
         raise InvalidRequest(f"unknown review state {query.state!r}", field="state")
     state = "p.review_state IS NOT NULL" if query.state == "all" else f"p.review_state = '{query.state}'"
@@ -113,7 +132,7 @@ def list_reviews(view: Snapshot, query: ListReviews) -> ReviewsListed:
 
 
 def get_run(view: Snapshot, query: GetRun) -> RunFound:
-    """The run with its proposals, if the reader may see the memory that it was about."""
+    """The run with its proposals, if the reader may see the memory that it was about; without forgotten text."""
     where, bindings = both(("r.id = :id OR r.job_id = :id", {"id": query.id}), readable(view.connection, query.read))
     row = view.one(f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}", bindings)
     if row is None:

@@ -45,8 +45,9 @@ class Evidence(NamedTuple):
     metadata: Mapping[str, object]
 
 
-_TEXTS = "'$.factContent', '$.decisionReason'"
-"""Where an event's metadata may repeat what a memory says."""
+_REASON = "'$.decisionReason'"
+_TEXTS = f"'$.factContent', {_REASON}"
+"""Where an event's metadata may repeat what a memory says; the reason, any memory that the model was shown."""
 
 
 def record(
@@ -84,7 +85,7 @@ def record(
     )
 
 
-def erase_content(session: Session, memory_id: str) -> None:
+def erase_content(session: Session, memory_id: str, memory_seq: int) -> None:
     """The events of a memory that is gone stay, their content does not. Source: reliability.md R23."""
     session.tx.execute(
         "UPDATE memory_history SET old_content = NULL, new_content = NULL,"
@@ -98,4 +99,10 @@ def erase_content(session: Session, memory_id: str) -> None:
         " ON h.job_id = p.job_id AND h.id = p.history_id"
         " WHERE p.memory_id = :id OR p.target_id = :id OR p.result_memory_id = :id)",
         {"id": memory_id},
+    )
+    session.tx.execute(
+        f"UPDATE memory_history SET metadata = json_remove(metadata, {_REASON})"
+        " WHERE seq IN (SELECT h.seq FROM shown_memories s JOIN memory_proposals p ON p.seq = s.proposal_seq"
+        " JOIN memory_history h ON h.job_id = p.job_id AND h.id = p.history_id WHERE s.memory_seq = ?)",
+        (memory_seq,),
     )

@@ -36,6 +36,7 @@ from signet_actors.protocol.pipeline import (
     RequeueRefused,
 )
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
+from signet_actors.writer.commands import repairs
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
@@ -44,6 +45,8 @@ _FIRST_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempt
 LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
 WORKER_LOST = "the worker went away"
 """The ``error`` of a job whose last attempt ended so; it may be what ended its worker (``leases``)."""
+ERASED = "the memory was erased"
+"""The ``error`` of a job that failed on a memory that is gone: what it failed of may repeat the text."""
 DERIVED = "pipeline-v2"
 """``source_type`` and ``who`` of a memory that the pipeline made: nothing is extracted from it again."""
 
@@ -188,8 +191,27 @@ def lose(session: Session, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
     return LeasesReaped(requeued=len(leased) - dead, dead=dead)
 
 
+def erase_words(session: Session, memory_id: str) -> None:
+    """What jobs of the memory came to, or failed of, is not told any more. Source: reliability.md R23."""
+    session.tx.execute(
+        "UPDATE memory_jobs SET result = NULL,"
+        " error = CASE WHEN error IS NULL OR error IN (?, ?) THEN error ELSE ? END WHERE memory_id = ?",
+        (WORKER_LOST, LAST_ATTEMPT_LOST, ERASED, memory_id),
+    )
+
+
 def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
-    """Dead jobs have all their attempts again, as far as they may; see ``RequeueJobs``."""
+    """Dead jobs have all their attempts again, as far as they may; see ``RequeueJobs``.
+
+    Raises ``SignetError`` (``rate_limited``) where the last requeue is too near, or the hour has had too many.
+    """
+    limits = session.config.memory.pipeline_v2.repair
+    repairs.hold_to(
+        session,
+        repairs.REQUEUE_DEAD,
+        cooldown_ms=limits.requeue_cooldown_ms,
+        hourly_budget=limits.requeue_hourly_budget,
+    )
     limit = min(command.limit, _MOST_REQUEUED)
     columns = "seq, id, job_type, memory_id, status, requeues"
     if command.ids:
@@ -224,6 +246,8 @@ def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
         session.queue.ready.add(kind)
         follow(session, kind, memory_id, None, state)
         answer.requeued.append(job_id)
+    if answer.requeued:
+        repairs.record(session, repairs.REQUEUE_DEAD, command.principal, affected=len(answer.requeued))
     return answer
 
 

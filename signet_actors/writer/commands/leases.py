@@ -295,6 +295,8 @@ def _give_back(
     session: Session, job: Held, state: JobState, why: str, *, attempts: int, releases: int, waits_ms: int
 ) -> None:
     waits = state is JobState.PENDING
+    if job.memory_id is not None and not session.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
+        why = jobs.ERASED
     session.tx.execute(
         "UPDATE memory_jobs SET status = ?, error = ?, failed_at = coalesce(?, failed_at), updated_at = ?,"
         " available_at = ?, attempts = ?,"

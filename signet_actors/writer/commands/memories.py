@@ -490,10 +490,10 @@ def remove_row(session: Session, seq: int, memory_id: str, tags: str) -> None:
     session.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
     graph_links.remove(session, memory_id)
     session.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
-    session.tx.execute("UPDATE memory_jobs SET result = NULL WHERE memory_id = ?", (memory_id,))
+    jobs.erase_words(session, memory_id)
     session.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
-    history.erase_content(session, memory_id)
-    proposal_texts.erase(session, memory_id)
+    history.erase_content(session, memory_id, seq)
+    proposal_texts.erase(session, memory_id, seq)
 
 
 def recover(session: Session, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:

@@ -7,8 +7,9 @@ from signet_actors.writer.session import Session
 _ABOUT = ("memory_id", "target_id", "result_memory_id")
 
 
-def erase(session: Session, memory_id: str) -> None:
-    """No proposal that came of the memory, would change it or made it says any more what it said.
+def erase(session: Session, memory_id: str, memory_seq: int) -> None:
+    """No proposal that came of the memory, would change it or made it says any more what it said, and none that was
+    made in its sight says why.
 
     Comes after ``history.erase_content``, which finds the events by the same rows.
     """
@@ -16,3 +17,9 @@ def erase(session: Session, memory_id: str) -> None:
         session.tx.execute(
             f"UPDATE memory_proposals SET fact_content = NULL, rationale = NULL WHERE {column} = ?", (memory_id,)
         )
+    session.tx.execute(
+        "UPDATE memory_proposals SET rationale = NULL"
+        " WHERE seq IN (SELECT proposal_seq FROM shown_memories WHERE memory_seq = ?)",
+        (memory_seq,),
+    )
+    session.tx.execute("DELETE FROM shown_memories WHERE memory_seq = ?", (memory_seq,))

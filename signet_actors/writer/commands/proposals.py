@@ -12,7 +12,8 @@ constraint, and never the memory that the facts came from, whose raw text stays.
 Source: memory-pipeline.txt "Controlled Writes"; memory-system.txt "History and Audit Trail"; decisions.md 16, 39;
 reliability.md R6, R7, 3.3, 3.4.
 Departs: the job's result counts the facts and does not repeat them: they stand in ``memory_proposals``, so that
-forgetting a memory for good has one place to look at (reliability.md R23).
+forgetting a memory for good has one place to look at (reliability.md R23). A reason may quote any memory that the model
+was shown: which these were is kept beside it (``shown_memories``), and of one that is gone already no reason is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import msgspec
 from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES, MAX_FACTS
 from signet_actors.domain.extraction.gates import GateOutcome, Outcome, PipelineFlags, PipelineMode, Reason
-from signet_actors.domain.extraction.proposals import DESTRUCTIVE, Proposal
+from signet_actors.domain.extraction.proposals import DESTRUCTIVE, MAX_CANDIDATES, Proposal
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import content_hash, storage_content
 from signet_actors.errors import InvalidRequest, SignetError
@@ -54,6 +55,7 @@ _RUNS = (
 _PROPOSALS = Insert(
     "memory_proposals",
     (
+        "seq",
         "id",
         "run_id",
         "job_id",
@@ -80,6 +82,9 @@ _PROPOSALS = Insert(
 )
 
 
+_SHOWN = Insert("shown_memories", ("proposal_seq", "memory_seq"))
+
+
 class Settled(NamedTuple):
     """What has become of a proposal. ``review``: a person may still decide otherwise."""
 
@@ -98,6 +103,18 @@ class _Run(NamedTuple):
     source: StoredRow
     flags: PipelineFlags
     outdated: bool
+    seqs: dict[str, int]
+    """Of the memories that the model was shown, those that are not erased."""
+
+    def shown(self, ordinal: int) -> set[str]:
+        """The memories that the proposal's reason may quote."""
+        proposal = self.command.proposals[ordinal]
+        shown = set(self.command.shown[ordinal] if self.command.shown else ())
+        return shown if proposal.target_id is None else shown | {proposal.target_id}
+
+    def reason(self, ordinal: int) -> str | None:
+        """What the model said for its proposal; None where it may quote a memory that was erased meanwhile."""
+        return self.command.proposals[ordinal].reason if self.shown(ordinal) <= self.seqs.keys() else None
 
 
 def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failure:
@@ -108,6 +125,10 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
     """
     if len(command.proposals) > MAX_FACTS:
         raise InvalidRequest(f"a job has at most {MAX_FACTS} proposals", field="proposals")
+    if command.shown and len(command.shown) != len(command.proposals):
+        raise InvalidRequest("what was shown must be told of each proposal, or of none", field="shown")
+    if any(len(ids) > MAX_CANDIDATES for ids in command.shown):
+        raise InvalidRequest(f"a model is shown at most {MAX_CANDIDATES} memories", field="shown")
     if command.mode not in set(PipelineMode):
         raise InvalidRequest(f"unknown mode {command.mode!r}", field="mode")
     earlier = _earlier(session, command)
@@ -125,7 +146,8 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
         return ProposalsApplied(None, command.mode, [])
     flags = gates.held_to(gates.flags_of(session.config.memory.pipeline_v2), PipelineMode(command.mode))
     mode = gates.pipeline_mode(flags)
-    run = _Run(command, job, source, flags, outdated=job.leased_hash not in {None, source.content_hash})
+    outdated = job.leased_hash not in {None, source.content_hash}
+    run = _Run(command, job, source, flags, outdated, _seqs_of_shown(session, command))
     session.tx.execute(
         _RUNS,
         (
@@ -188,6 +210,8 @@ def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
         entity_count=len(run.command.entities),
     )
     metadata |= {"proposalId": proposal_id, "ordinal": ordinal, "extractionProvider": run.command.provider}
+    if run.reason(ordinal) is None:
+        del metadata["decisionReason"]
     by = Principal(changed_by=gates.changed_by(verdict), actor_type="pipeline")
     evidence = history.Evidence(event_id, run.command.job_id, metadata)
     if protected is not None:
@@ -220,16 +244,21 @@ def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple
         target=target_of(target),
         duplicate_of=twin_of(session, run.source, text) if proposal.action in {"add", "update"} else None,
     )
+    against = protection(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
     if not verdict.changes and verdict.outcome is not Outcome.REVIEW:
+        if run.outdated or against is not None:  # no approval could carry it out
+            verdict = msgspec.structs.replace(verdict, review_needed=False)
         return verdict, None
     if run.outdated:
         return verdict, Settled(Outcome.SKIPPED, SOURCE_CHANGED)
-    against = _protection(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
     return verdict, None if against is None else Settled(Outcome.BLOCKED, against)
 
 
-def _protection(source: StoredRow, target: StoredRow) -> str | None:
-    """Why this memory is not changed on a model's word, whatever the gates say. Source: reliability.md 3.3, 3.4."""
+def protection(source: StoredRow, target: StoredRow) -> str | None:
+    """Why this memory is not changed by way of a proposal, whatever the gates, and whoever approves of it, say.
+
+    A person who means it changes the memory itself. Source: reliability.md 3.3, 3.4.
+    """
     if target.id == source.id:
         return OWN_SOURCE
     if _scope(target) != _scope(source):
@@ -337,10 +366,12 @@ def _held_after_all(settled: Settled) -> dict[str, object]:
 
 
 def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id: str, settled: Settled) -> None:
-    proposal = run.command.proposals[ordinal]
+    proposal, reason = run.command.proposals[ordinal], run.reason(ordinal)
+    seq = session.new_rows.next_seq("memory_proposals")
     session.new_rows.add(
         _PROPOSALS,
         (
+            seq,
             proposal_id,
             run.command.run_id,
             run.command.job_id,
@@ -349,7 +380,7 @@ def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id
             proposal.action,
             settled.outcome,
             settled.reason,
-            proposal.reason,
+            reason,
             proposal.fact.content,
             proposal.fact.type,
             proposal.fact.confidence,
@@ -365,6 +396,18 @@ def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id
             session.now,
         ),
     )
+    if reason is not None:
+        for memory_id in sorted(run.shown(ordinal)):
+            session.new_rows.add(_SHOWN, (seq, run.seqs[memory_id]))
+
+
+def _seqs_of_shown(session: Session, command: ApplyProposals) -> dict[str, int]:
+    ids = {memory_id for shown in command.shown for memory_id in shown}
+    ids |= {proposal.target_id for proposal in command.proposals if proposal.target_id is not None}
+    rows = session.tx.rows(
+        "SELECT m.id, m.seq FROM json_each(?) i CROSS JOIN memories m ON m.id = i.value", (_json(sorted(ids)),)
+    )
+    return dict(rows)
 
 
 def _earlier(session: Session, command: ApplyProposals) -> ProposalsApplied | None:

@@ -5,7 +5,9 @@ the model saw it, an undo needs each memory as the run left it.
 
 Source: decisions.md 16; memory-pipeline.txt "Controlled Writes".
 Departs: a proposal that was blocked only because updates and deletions are switched off can be approved, too: the
-switch holds back the pipeline, not people. An undo leaves what a person approved: that was not the run's doing.
+switch holds back the pipeline, not people. What no model may touch (another scope, a constraint, the source itself) no
+approval touches either: a person who means it changes that memory in its own place. An undo leaves what a person
+approved: that was not the run's doing.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from signet_actors.protocol.pipeline import (
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
 from signet_actors.writer.commands import history, memories
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
-from signet_actors.writer.commands.proposals import count, target_of, twin_of
+from signet_actors.writer.commands.proposals import count, protection, target_of, twin_of
 from signet_actors.writer.session import Session
 
 
@@ -62,6 +64,16 @@ class _Row(NamedTuple):
 
 
 _COLUMNS = ", ".join(f"p.{name}" for name in _Row._fields)
+RUN_UNDONE = "run_undone"
+"""The note of a proposal that waited for a person until its run was undone."""
+
+
+class _Found(NamedTuple):
+    """A proposal that is somebody's to decide, with the memories that it came from and would change."""
+
+    row: _Row
+    source: StoredRow
+    target: StoredRow | None
 
 
 def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
@@ -69,11 +81,13 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
     found = _found(session, command.id, command.read)
     if isinstance(found, ReviewDecided):
         return found
-    row, target = found
+    row, source, target = found
     if row.review_state != "pending":
         return _decided_before(row, "approved")
     if row.fact_content is None:
         return ReviewDecided(row.id, "content_gone", memory_id=row.target_id)
+    if source.is_deleted:
+        return ReviewDecided(row.id, "source_gone", memory_id=row.target_id)
     text = storage_content(row.fact_content)
     verdict = gates.gate_approved(
         _proposal(row, text),
@@ -85,6 +99,9 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
         reason = verdict.reason or Reason.TARGET_GONE
         version = None if target is None else target.version
         return ReviewDecided(row.id, reason.value, memory_id=row.target_id, current_version=version)
+    against = protection(source, target)
+    if against is not None:
+        return ReviewDecided(row.id, against, memory_id=row.target_id, current_version=target.version)
     evidence = _evidence(session, row, {"review": "approved"})
     why = command.reason or "approved in review"
     new_version: int | None
@@ -119,23 +136,11 @@ def reject(session: Session, command: RejectProposal) -> ReviewDecided:
     found = _found(session, command.id, command.read)
     if isinstance(found, ReviewDecided):
         return found
-    row, target = found
+    row, _, target = found
     if row.review_state != "pending":
         return _decided_before(row, "rejected")
     evidence = _evidence(session, row, {"review": "rejected"})
-    history.record(
-        session,
-        row.memory_id,
-        "none",
-        command.principal,
-        reason=command.reason or "rejected in review",
-        evidence=evidence,
-    )
-    session.tx.execute(
-        "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?"
-        " WHERE id = ?",
-        (Outcome.REJECTED, command.principal.changed_by, session.now, row.id),
-    )
+    _put_aside(session, row, command.principal, command.reason or "rejected in review", evidence)
     count(session, {"review.rejected": 1})
     return ReviewDecided(
         row.id, "rejected", memory_id=row.target_id, current_version=None if target is None else target.version
@@ -143,7 +148,8 @@ def reject(session: Session, command: RejectProposal) -> ReviewDecided:
 
 
 def undo(session: Session, command: UndoRun) -> RunUndone:
-    """What the run changed is as it was before, except what the results name as kept, each for its reason."""
+    """What the run changed is as it was before, except what the results name as kept, each for its reason; nothing of
+    it waits for a person any more."""
     run = session.tx.one("SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?", (command.run_id,))
     if run is None or not _may_see(session, run[0], run[1], command.read):
         return RunUndone(command.run_id, "not_found")
@@ -155,27 +161,53 @@ def undo(session: Session, command: UndoRun) -> RunUndone:
     ]
     if run[2] is not None:
         results = [result for row in rows if (result := _remembered(row)) is not None]
-        return RunUndone(command.run_id, "already_undone", results[::-1])
+        return RunUndone(
+            command.run_id, "already_undone", results[::-1], sum(row.undo_note == RUN_UNDONE for row in rows)
+        )
     results = [result for row in rows if (result := _undo(session, row, command.principal, command.read)) is not None]
+    waiting = [row for row in rows if row.review_state == "pending"]
+    for row in waiting:
+        evidence = _evidence(session, row, {"review": "rejected", "undo": True})
+        _put_aside(session, row, command.principal, _why(row), evidence, note=RUN_UNDONE)
     session.tx.execute(
         "UPDATE pipeline_runs SET undone_at = ?, undone_by = ? WHERE id = ?",
         (session.now, command.principal.changed_by, command.run_id),
     )
-    count(session, {"undone": sum(result.status == "undone" for result in results)})
-    return RunUndone(command.run_id, "undone", results[::-1])
+    undone = sum(result.status == "undone" for result in results)
+    count(session, {"undone": undone, "review.closed": len(waiting)})
+    return RunUndone(command.run_id, "undone", results[::-1], len(waiting))
 
 
-def _found(session: Session, proposal_id: str, read: ReadScope) -> tuple[_Row, StoredRow | None] | ReviewDecided:
-    """The proposal with its target as the reader may see them; a target that is gone is None."""
+def _put_aside(
+    session: Session,
+    row: _Row,
+    principal: Principal,
+    reason: str,
+    evidence: history.Evidence,
+    note: str | None = None,
+) -> None:
+    """The proposal waits for nobody any more, and the trail of the memory that it came from says why."""
+    history.record(session, row.memory_id, "none", principal, reason=reason, evidence=evidence)
+    session.tx.execute(
+        "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?,"
+        " undo_note = ? WHERE id = ?",
+        (Outcome.REJECTED, principal.changed_by, session.now, note, row.id),
+    )
+
+
+def _found(session: Session, proposal_id: str, read: ReadScope) -> _Found | ReviewDecided:
+    """The proposal with its memories as the reader may see them; a target that is gone is None."""
     raw = session.tx.one(f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?", (proposal_id,))
     if raw is None:
         return ReviewDecided(proposal_id, "not_found")
     row = _Row(*raw)
-    if memories.readable_by_id(session, row.memory_id, read) is None:
+    source = memories.readable_by_id(session, row.memory_id, read)
+    if source is None:
         return ReviewDecided(proposal_id, "not_found")
     if row.review_state is None:
         return ReviewDecided(proposal_id, "not_reviewable")
-    return row, None if row.target_id is None else memories.readable_by_id(session, row.target_id, read)
+    target = None if row.target_id is None else memories.readable_by_id(session, row.target_id, read)
+    return _Found(row, source, target)
 
 
 def _decided_before(row: _Row, wanted: str) -> ReviewDecided:
@@ -226,7 +258,7 @@ def _remembered(row: _Row) -> UndoneProposal | None:
     """What an earlier undo came to."""
     if row.outcome == Outcome.UNDONE:
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
-    if row.undo_note is not None:
+    if row.undo_note not in {None, RUN_UNDONE}:
         return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, row.undo_note)
     return None
 

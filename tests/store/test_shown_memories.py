@@ -1,0 +1,251 @@
+"""A model's reason may quote what it was shown, and goes with it: erased with the first of these memories, not read
+while one of them is forgotten, and never written where one is gone already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Proposal
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.message import Principal
+from signet_actors.protocol.pipeline import ApproveProposal, HeldLease, ReleaseJobs
+from signet_actors.protocol.pipeline_queries import GetRun, ListReviews, ProposalRow
+from signet_actors.protocol.searcher import GetHistory
+from signet_actors.protocol.writer import (
+    FailJob,
+    ForgetMany,
+    ForgetMemory,
+    ForgetTarget,
+    PurgeStep,
+    RecoverMemory,
+)
+from signet_actors.searcher.queries import pipeline
+from signet_actors.searcher.queries.memories import get_history
+from tests.store.test_apply_proposals import everywhere
+from tests.support.pipeline_room import PipelineRoom, add, change, configured, refused
+from tests.support.store_room import broken_invariants
+
+ME = Principal(changed_by="mira", actor_type="operator")
+CANARY = "wolverine"
+LATER = "2100-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[PipelineRoom]:
+    room = PipelineRoom(tmp_path, config=configured(allow_update_delete=True))
+    yield room
+    try:
+        assert broken_invariants(room.connection) == []
+    finally:
+        room.close()
+
+
+def said(action: Any, content: str, reason: str, target: tuple[str, int] | None = None) -> Proposal:
+    proposal = add(content) if target is None else change(action, content, target, contradiction=True)
+    return msgspec.structs.replace(proposal, action=action, reason=reason)
+
+
+def decided(room: PipelineRoom) -> tuple[str, str, str]:
+    """``(secret, other, source)``: of three reasons two were given in sight of the secret, and quote it."""
+    secret = room.remember(f"The code word is {CANARY}", vector=[1.0]).id
+    other = room.remember("The build uses Make", vector=[1.0]).id
+    source = room.remember("We have moved the build", vector=[1.0]).id
+    for _ in range(2):
+        room.report(room.take())
+    answer = room.report(
+        room.take(),
+        said("none", "The build moved", f"nothing to do with the {CANARY}"),
+        said("update", "The build does not use Make", f"{CANARY} is another thing", (other, 1)),
+        said("add", "Builds take four minutes", "not stored yet"),
+        run_id="run",
+        shown=((secret, other), (other, secret), (other,)),
+    )
+    assert [result.outcome for result in answer.results] == ["recorded", "review", "created"]
+    return secret, other, source
+
+
+def erase(room: PipelineRoom, *ids: str) -> None:
+    answer = room.ask(ForgetMany(targets=tuple(map(ForgetTarget, ids)), reason="r", principal=ME, hard=True))
+    assert [result.status for result in answer.results] == ["deleted"] * len(ids)
+
+
+def forget(room: PipelineRoom, memory_id: str) -> None:
+    assert room.ask(ForgetMemory(id=memory_id, reason="r", principal=ME)).status == "deleted"
+
+
+def proposals(room: PipelineRoom) -> list[ProposalRow]:
+    with room.reader.view() as view:
+        return pipeline.get_run(view, GetRun("run", ReadScope())).proposals
+
+
+def trail(room: PipelineRoom, memory_id: str) -> list[str]:
+    with room.reader.view() as view:
+        events = get_history(view, GetHistory(memory_id, ReadScope())).events
+    assert events is not None
+    return [str(event) for event in events]
+
+
+def rationales(room: PipelineRoom) -> list[str | None]:
+    return [row[0] for row in room.connection.execute("SELECT rationale FROM memory_proposals ORDER BY ordinal")]
+
+
+def reasons_in_history(room: PipelineRoom) -> list[str | None]:
+    return [
+        row[0]
+        for row in room.connection.execute(
+            "SELECT h.metadata ->> '$.decisionReason' FROM memory_proposals p"
+            " JOIN memory_history h ON h.id = p.history_id ORDER BY p.ordinal"
+        )
+    ]
+
+
+def test_erasing_a_memory_erases_every_reason_that_was_given_in_its_sight_and_no_other(room: PipelineRoom) -> None:
+    secret, _, _ = decided(room)
+    assert {"memories", "memory_proposals", "memory_history"} <= set(everywhere(room, CANARY))
+    assert reasons_in_history(room) == rationales(room)
+    erase(room, secret)
+    assert everywhere(room, CANARY) == []
+    assert rationales(room) == reasons_in_history(room) == [None, None, "not stored yet"]
+    assert [row.fact_content for row in proposals(room)] == [
+        "The build moved",
+        "The build does not use Make",
+        "Builds take four minutes",
+    ], "facts were taken from the source alone"
+
+
+def test_the_purge_of_a_tombstone_erases_them_too(room: PipelineRoom) -> None:
+    secret, _, _ = decided(room)
+    forget(room, secret)
+    for step in ("graph_links", "embeddings", "tombstones"):
+        room.ask(PurgeStep(step, LATER, 500))
+    assert everywhere(room, CANARY) == []
+    assert rationales(room) == [None, None, "not stored yet"]
+
+
+def test_a_review_without_its_reason_can_still_be_decided(room: PipelineRoom) -> None:
+    secret, other, _ = decided(room)
+    erase(room, secret)
+    (waiting,) = (row.id for row in proposals(room) if row.review_state == "pending")
+    assert room.ask(ApproveProposal(waiting, ME)).status == "approved"
+    assert room.memory(other, "content") == ("The build does not use Make",)
+
+
+def test_no_reason_is_written_in_sight_of_a_memory_that_was_erased_meanwhile(room: PipelineRoom) -> None:
+    secret = room.remember(f"The code word is {CANARY}", vector=[1.0]).id
+    other = room.remember("The build uses Make", vector=[1.0]).id
+    room.remember("We have moved the build", vector=[1.0])
+    for _ in range(2):
+        room.report(room.take())
+    job = room.take()
+    erase(room, secret)
+    room.report(
+        job,
+        said("add", "The build moved", f"nothing to do with the {CANARY}"),
+        said("delete", "There is no code word", f"{CANARY} is over", (secret, 1)),
+        said("none", "The build uses Make", "it says so"),
+        run_id="run",
+        shown=((other, secret), (), (other,)),
+    )
+    assert everywhere(room, CANARY) == []
+    assert rationales(room) == reasons_in_history(room) == [None, None, "it says so"]
+
+
+def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineRoom) -> None:
+    secret, _, source = decided(room)
+    before = proposals(room)
+    forget(room, secret)
+    assert [row.rationale for row in proposals(room)] == [None, None, "not stored yet"]
+    with room.reader.view() as view:
+        (item,) = pipeline.list_reviews(view, ListReviews(ReadScope())).items
+    assert (item.proposal.rationale, item.proposal.fact_content) == (None, "The build does not use Make")
+    assert [CANARY in event for event in trail(room, source)] == [False] * 3
+    room.ask(RecoverMemory(id=secret, reason="r", principal=ME))
+    assert proposals(room) == before
+    assert [CANARY in event for event in trail(room, source)].count(True) == 2
+
+
+def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_or_carried_out(
+    room: PipelineRoom,
+) -> None:
+    _, other, source = decided(room)
+    before = proposals(room)
+    forget(room, source)
+    assert [(row.fact_content, row.rationale) for row in proposals(room)] == [(None, None)] * 3
+    with room.reader.view() as view:
+        (item,) = pipeline.list_reviews(view, ListReviews(ReadScope())).items
+    assert (item.proposal.fact_content, item.proposal.rationale) == (None, None)
+    assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "source_gone"
+    assert room.memory(other, "version") == (1,)
+    room.ask(RecoverMemory(id=source, reason="r", principal=ME))
+    assert proposals(room) == before
+    assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "approved"
+
+
+def test_a_fact_is_not_shown_while_the_memory_that_says_it_is_forgotten(room: PipelineRoom) -> None:
+    decided(room)
+    made = proposals(room)[2].result_memory_id
+    assert made is not None
+    forget(room, made)
+    assert [row.fact_content is None for row in proposals(room)] == [False, False, True]
+
+
+def test_what_a_job_failed_of_is_erased_with_its_memory(room: PipelineRoom) -> None:
+    words = f"the server has never heard of a {CANARY}"
+    erased = [room.remember(f"The {CANARY} of room {number}", vector=[1.0]).id for number in range(3)]
+    dead, late, returned = room.take_all()
+    room.connection.execute("UPDATE memory_jobs SET attempts = max_attempts WHERE id = ?", (dead.id,))
+    assert room.ask(FailJob(dead.id, dead.lease_id, words)).state == "dead"
+    assert everywhere(room, "never heard of") == ["memory_jobs"]
+    erase(room, *erased)
+    room.ask(FailJob(late.id, late.lease_id, words))
+    room.ask(ReleaseJobs((HeldLease(returned.id, returned.lease_id),), words))
+    assert everywhere(room, CANARY) == []
+    assert room.value("SELECT error FROM memory_jobs WHERE status = 'dead'") == "the memory was erased"
+
+
+def test_what_is_erased_is_found_by_index(room: PipelineRoom) -> None:
+    secret, _, _ = decided(room)
+    changes: list[str] = []
+
+    def note(_cursor: Any, sql: str, _bindings: Any) -> bool:
+        changes.append(sql)
+        return True
+
+    room.connection.exec_trace = note
+    erase(room, secret)
+    room.connection.exec_trace = None
+    tables = ("memory_proposals", "memory_history", "shown_memories", "memory_jobs")
+    changes = [sql for sql in changes if sql.startswith(("UPDATE", "DELETE")) and any(name in sql for name in tables)]
+    assert len(changes) >= 8
+    for sql in changes:
+        bindings = {"id": "", "seq": 0} if ":" in sql else ("",) * sql.count("?")
+        plan = [row[3] for row in room.connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+        assert not [step for step in plan if step.startswith("SCAN")], (sql, plan)
+
+
+@pytest.mark.parametrize("shown", [((),), (tuple(f"m{n}" for n in range(MAX_CANDIDATES + 1)), ())])
+def test_an_unclear_account_of_what_was_shown_is_refused(room: PipelineRoom, shown: Any) -> None:
+    room.remember("We have moved the build", vector=[1.0])
+    job = room.take()
+    answer = refused(room.report(job, add("One fact of it"), add("Another fact of it"), shown=shown))
+    assert (answer.code, answer.field) == (ErrorCode.INVALID_REQUEST, "shown")
+
+
+def test_what_was_shown_goes_with_its_run(room: PipelineRoom) -> None:
+    decided(room)
+    assert room.value("SELECT count(*) FROM shown_memories") == 5
+    room.ask(PurgeStep("pipeline_runs", LATER, 500))
+    assert room.value("SELECT count(*) FROM shown_memories") == 0
+
+
+def test_a_fact_without_candidates_keeps_its_reason(room: PipelineRoom) -> None:
+    room.remember("We have moved the build", vector=[1.0])
+    room.extract(Proposal("add", Fact("The build moved", "fact", 0.9), 0.9, "nothing is known"), shown=((),))
+    assert rationales(room) == ["nothing is known"]
