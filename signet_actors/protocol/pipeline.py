@@ -214,7 +214,7 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
     ``status``: approved, rejected (now or before, see ``already``), not_found, not_reviewable, decided_otherwise,
     content_gone, or the reason of ``domain.extraction.gates`` for which it could not be carried out (version_conflict,
     target_gone, pinned, duplicate_content, unchanged, frozen): it waits on then. ``memory_id`` is the proposal's
-    target.
+    target, or the memory that an addition became.
     """
 
     id: str
