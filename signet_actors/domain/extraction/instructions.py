@@ -79,13 +79,14 @@ _SIGNS: Final[dict[str, str]] = {
           |invalidate|pin|unpin|merge|deprecate)\s{_DETERMINERS}(?:(?:existing|previous|long-term|saved|pinned)\s){{0,2}}
           (?:memories\b
           | memory\s(?:(?:\#|no\.?|number|id|entry|record|target|candidate)\s?)?\#?\d{{1,12}}\b(?!\s?[kmgt]i?b\b)
-          | memory\s(?:about|that\s(?:says|states)|with\s(?:the\s)?id|entry|entries|record|store\sof)\b
+          | memory\s(?:about|that|which|with\s(?:the\s)?id|entry|entries|record|store\sof)\b
+          | (?<=th(?:is|at)\s)memory(?:$|\s?[.,:;!]|\s(?:and|as|now|at)\b)
           | (?:candidate|target)s?\s\#?\d{{1,3}}\b)
       | \b(?:store|save|remember|memori[sz]e|keep|persist|pin)\s(?:this|it|that|the\sabove|the\sfollowing)\s
           (?:\w{{1,20}}\s){{0,4}}(?:as|with|at)\s(?:an?\s|the\s)?(?:\w{{1,20}}\s){{0,2}}
           (?:critical|pinned|constraint|importance|permanent|trusted|immutable)\b
       | \b(?:set|raise|change|increase)\s(?:the\s|its\s|this\s|my\s)?(?:memory\s)?(?:importance|pinned|trust)\s
-          (?:\w{{1,20}}\s){{0,3}}to\b
+          (?:\w{{1,20}}\s){{0,8}}to\s(?:\d|max|high|critical|true|the\s(?:max|high))
       | ["']?\b(?:action|proposedaction)["']?\s?[:=]\s?["']?(?:delete|update|forget|add)\b
       | \btarget_?id["']?\s?[:=]
     """,
@@ -197,7 +198,8 @@ def supported(fact: str, source: str) -> bool:
         return True
     patterns = _patterns()
     named = _URL_HOST.findall(text)
-    named += [found[0] for sign in (Mark.TOOL_CALL, Mark.PRIVILEGE) for found in patterns[sign].finditer(text)]
+    named += [found[0] for found in patterns[Mark.TOOL_CALL].finditer(text) if " " not in found[0]]
+    named += [found[0] for found in patterns[Mark.PRIVILEGE].finditer(text)]
     if any(name not in note for name in named):
         return False
     words = frozenset(telling_words(text)) - _NEUTRAL
