@@ -149,7 +149,8 @@ _DECIDED = (
     "We decided the following constraint: the vault stays open.",
 )
 
-_FACT_OF_DOUBT = "The vault keys of the visitor are new."
+_FACT_OF_DOUBT = "The vault keys are kept by Mira in a new safe."
+"""The nearest candidate is the one memory that a valid answer would change."""
 _TARGETS: tuple[Any, ...] = (
     [1],
     [1, 2],
