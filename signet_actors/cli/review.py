@@ -69,10 +69,13 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
         print_fields(
             (
                 ("id", item.get("id")),
-                ("proposal", f"{item.get('action')} {item.get('memory_id')} ({item.get('review_state')})"),
+                (
+                    "proposal",
+                    f"{item.get('action')} {item.get('memory_id') or 'a memory'} ({item.get('review_state')})",
+                ),
                 ("because of", item.get("reason")),
                 ("the model says", item.get("rationale")),
-                ("now", item.get("current_content") or "(gone)"),
+                ("now", item.get("current_content") or ("(nothing yet)" if item.get("action") == "add" else "(gone)")),
                 ("fact", _fact(item.get("fact_content"))),
             )
         )

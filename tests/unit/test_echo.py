@@ -52,7 +52,7 @@ def test_junk_is_turned_away_with_its_reason(reason: str, text: str) -> None:
 
 def test_every_reason_of_the_quality_gate_has_examples() -> None:
     shown = Counter(reason for reason, _ in JUNK)
-    compared = {JunkReason.ECHO_EXACT, JunkReason.ECHO_NEAR, JunkReason.PROMPT_EXAMPLE}
+    compared = {JunkReason.ECHO_EXACT, JunkReason.ECHO_NEAR, JunkReason.REPEATED, JunkReason.PROMPT_EXAMPLE}
     assert set(shown) == set(JunkReason) - compared
     assert min(shown.values()) >= 5
 
@@ -159,3 +159,17 @@ def test_injected_blocks_are_cut_out_of_a_text() -> None:
 @pytest.mark.parametrize("note", CLEAN)
 def test_a_text_without_injected_blocks_stays_as_it_is(note: str) -> None:
     assert without_injected(f"  - {note}\n") == (f"  - {note}\n", 0)
+
+
+def test_a_run_says_nothing_twice_and_loses_nothing_that_is_news() -> None:
+    said = [
+        "The staging database runs on port 5433.",
+        "The staging database is running on port 5433!",
+        "The staging database's port is 5433.",
+        "The staging database does not run on port 5433.",
+        "The staging database runs on port 5433 behind a tunnel.",
+        "The staging database runs on port 5434.",
+    ]
+    sorted_ = without_junk([fact(text) for text in said], "")
+    assert [(junk.fact.content, junk.reason) for junk in sorted_.junk] == [(said[1], JunkReason.REPEATED)]
+    assert [kept.content for kept in sorted_.kept] == [said[0], *said[2:]]

@@ -27,6 +27,7 @@ from signet_actors.domain.extraction.gates import (
     maintenance_runs,
     pipeline_mode,
 )
+from signet_actors.domain.extraction.instructions import Mark
 from signet_actors.domain.extraction.proposals import ACTIONS, Action, Proposal
 
 FACT = Fact("The cache holds two thousand rows", "fact", 0.9)
@@ -45,6 +46,7 @@ def proposal(
     confidence: float = 0.9,
     contradicts: bool = False,
     version: int = 3,
+    suspicion: Mark | None = None,
 ) -> Proposal:
     names_target = action in ("update", "delete")
     return Proposal(
@@ -55,6 +57,7 @@ def proposal(
         target_id="m1" if names_target else None,
         target_version=version if names_target else None,
         syntactic_contradiction=contradicts,
+        suspicion=suspicion,
     )
 
 
@@ -77,6 +80,7 @@ SITUATIONS: dict[Reason, GateOutcome] = {
     Reason.VERSION_CONFLICT: gate(proposal(version=2), FULL, target=TARGET),
     Reason.UNCHANGED: gate(proposal(), FULL, target=TARGET, duplicate_of="m1"),
     Reason.CONTRADICTION: gate(proposal(contradicts=True), FULL, target=TARGET),
+    Reason.INSTRUCTION: gate(proposal("add", suspicion=Mark.IMPERATIVE), CONTROLLED),
 }
 
 # The words of the documents, and those that they ask for without giving one.
@@ -94,6 +98,7 @@ REASON_WORDS = DOCUMENTED | {
     "version_conflict",
     "unchanged",
     "contradiction",
+    "instruction",
 }
 
 
@@ -175,6 +180,21 @@ def test_a_blocked_contradiction_is_flagged_for_review() -> None:
     assert gate(proposal("delete", contradicts=True), SHADOW, target=TARGET).review_needed
 
 
+@pytest.mark.parametrize("action", ["add", "update", "delete"])
+@pytest.mark.parametrize("mark", list(Mark))
+def test_nothing_is_done_on_the_word_of_an_instruction_before_a_person_has_looked(action: Action, mark: Mark) -> None:
+    suspicious = proposal(action, suspicion=mark)
+    assert gate(suspicious, FULL, target=TARGET) == GateOutcome(Outcome.REVIEW, Reason.INSTRUCTION, review_needed=True)
+    assert gate_approved(suspicious, CONTROLLED, target=TARGET).changes
+
+
+def test_an_instruction_that_another_gate_stops_asks_nobody() -> None:
+    twin = gate(proposal("add", suspicion=Mark.OVERRIDE), CONTROLLED, duplicate_of="m7")
+    assert (twin.reason, twin.review_needed) == (Reason.DUPLICATE_CONTENT, False)
+    held = gate(proposal("delete", suspicion=Mark.OVERRIDE), CONTROLLED, target=TARGET)
+    assert (held.reason, held.review_needed) == (Reason.DESTRUCTIVE_MUTATIONS_DISABLED, False)
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 0.9, 1.0])
 def test_the_threshold_is_the_configured_one(threshold: float) -> None:
     outcome = gate(proposal("add"), CONTROLLED, min_confidence=threshold)
@@ -246,6 +266,7 @@ confidences = st.floats(0, 1) | st.just(float("nan"))
     confidences,
     booleans,
     st.sampled_from([None, "m1", "m7"]),
+    st.none() | st.sampled_from(Mark),
 )
 def test_nothing_is_destroyed_against_a_gate(
     action: Action,
@@ -255,15 +276,21 @@ def test_nothing_is_destroyed_against_a_gate(
     confidence: float,
     contradicts: bool,
     duplicate_of: str | None,
+    suspicion: Mark | None,
 ) -> None:
     proposed = proposal(
-        action, fact=Fact(FACT.content, "fact", fact_confidence), confidence=confidence, contradicts=contradicts
+        action,
+        fact=Fact(FACT.content, "fact", fact_confidence),
+        confidence=confidence,
+        contradicts=contradicts,
+        suspicion=suspicion,
     )
     outcome = gate(proposed, flags, target=target, duplicate_of=duplicate_of)
     assert (outcome.reason is None) is (outcome.outcome in (Outcome.CREATED, Outcome.UPDATED, Outcome.DELETED))
     if outcome.reason is not None:
         assert outcome.outcome is OUTCOME_OF[outcome.reason]
     if outcome.changes:
+        assert suspicion is None
         assert flags.enabled
         assert not flags.shadow_mode
         assert not flags.mutations_frozen

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from signet_actors.domain.extraction.contradiction import syntactic_contradiction
 from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.telling_words import telling_words
 from signet_actors.domain.normalization import content_hash, storage_content
 
 MAX_INJECTED: Final = 500
@@ -40,6 +41,7 @@ class JunkReason(StrEnum):
     ECHO_MARKED = "echo_marked"
     ECHO_EXACT = "echo_exact"
     ECHO_NEAR = "echo_near"
+    REPEATED = "repeated"
     PROMPT_EXAMPLE = "prompt_example"
     PROMPT_TEMPLATE = "prompt_template"
     QUESTION = "question"
@@ -221,32 +223,6 @@ def without_injected(text: str) -> tuple[str, int]:
     return "\n".join(kept).strip(), count
 
 
-_WORDS = re.compile(r"[^\W_]+(?:['\u2019.\-/:@][^\W_]+)*")
-_SMALL_TEXT: Final = """
-    a an the this that these those it its he she they them his her their i we you my our your me us him
-    is are was were be been being am do does did has have had will would shall should can could may might must
-    of to in at by for with from as into about than then so and or but if also just very too there here who which
-    user users
-"""
-_SMALL_WORDS: Final = frozenset(_SMALL_TEXT.split())
-_ENDINGS: Final = ("ing", "ed", "es", "s")
-
-
-def _telling_words(text: str) -> tuple[str, ...]:
-    """The words of ``text`` that say something, in order, without their endings; negations say something."""
-    words = (word.removesuffix("'s").removesuffix("\u2019s") for word in _WORDS.findall(text.lower()))
-    return tuple(_stem(word) for word in words if word not in _SMALL_WORDS)
-
-
-def _stem(word: str) -> str:
-    """``word`` without its ending, as roughly as comparing takes: prefers, preferred and preferring are one word."""
-    for ending in _ENDINGS:
-        stem = word.removesuffix(ending)
-        if len(stem) >= 3 and stem != word and stem.isalpha():
-            return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem.rstrip("e")
-    return word.rstrip("e") if len(word) > 3 else word
-
-
 class _Known(Struct, frozen=True):
     content: str
     words: frozenset[str]
@@ -265,12 +241,18 @@ class Injected:
         stored = {content_hash(text): text for text in map(storage_content, texts)}
         stored.pop(source_hash, None)
         latest = list(stored.items())[-MAX_INJECTED:]
-        self._hashes = frozenset(hash_ for hash_, _ in latest)
+        self._hashes = {hash_ for hash_, _ in latest}
         self._known = [self._known_text(text[:_READ_CHARS]) for _, text in latest]
+
+    def add(self, text: str) -> None:
+        """``text`` is one of them from now on."""
+        stored = storage_content(text)
+        self._hashes.add(content_hash(stored))
+        self._known.append(self._known_text(stored[:_READ_CHARS]))
 
     @staticmethod
     def _known_text(text: str) -> _Known:
-        words = _telling_words(text)
+        words = telling_words(text)
         return _Known(text, frozenset(words), frozenset(pairwise(words)))
 
     def echo_reason(self, text: str) -> JunkReason | None:
@@ -278,7 +260,7 @@ class Injected:
         stored = storage_content(text)
         if content_hash(stored) in self._hashes:
             return JunkReason.ECHO_EXACT
-        words = _telling_words(stored[:_READ_CHARS])
+        words = telling_words(stored[:_READ_CHARS])
         distinct = frozenset(words)
         if len(distinct) < MIN_NEAR_WORDS:
             return None
@@ -300,20 +282,25 @@ _EXAMPLES: Final = Injected(PROMPT_EXAMPLES)
 def without_junk(facts: Sequence[Fact], source: str, injected: Injected = NOTHING_INJECTED) -> Sorted:
     """The facts of the memory ``source`` that are worth keeping, and the others with the reason.
 
-    A fact that repeats an example of our own prompt is turned away unless the memory has its words too.
+    A fact that repeats an example of our own prompt is turned away unless the memory has its words too, and one that
+    only repeats a fact before it is turned away: a run says nothing twice, however often its text does.
     """
     kept: list[Fact] = []
+    said = Injected(())
     junk: list[Junk] = []
     own: frozenset[str] | None = None
     for fact in facts:
         reason = junk_reason(fact.content) or injected.echo_reason(fact.content)
         if reason is None and _EXAMPLES.echo_reason(fact.content):
-            own = frozenset(_telling_words(source)) if own is None else own
-            words = frozenset(_telling_words(fact.content))
+            own = frozenset(telling_words(source)) if own is None else own
+            words = frozenset(telling_words(fact.content))
             if 2 * len(words & own) < len(words):
                 reason = JunkReason.PROMPT_EXAMPLE
+        if reason is None and said.echo_reason(fact.content):
+            reason = JunkReason.REPEATED
         if reason is None:
             kept.append(fact)
+            said.add(fact.content)
         else:
             junk.append(Junk(fact, reason))
     return Sorted(tuple(kept), tuple(junk))

@@ -3,7 +3,8 @@ as it is now.
 
 The writer calls ``gate`` inside its transaction, with the target read in that transaction, so that nothing can change
 between the decision and its effect. An update or a deletion passes only where it was allowed, the memory is not pinned,
-is still the version that the decider saw, and nothing hints at a contradiction; a hint sends it to a person.
+is still the version that the decider saw, and nothing hints at a contradiction; a hint sends it to a person, and so
+does a fact that looks like an instruction to an agent, whatever is to be done with it.
 
 Source: memory-pipeline.txt "Pipeline Modes", "Controlled Writes"; memory-system.txt "Shadow Mode vs. Controlled
 Writes", "History and Audit Trail"; architecture.txt "Memory Pipeline"; wire.md section 3 "Decision"; decisions.md 16.
@@ -135,6 +136,7 @@ class Reason(StrEnum):
     VERSION_CONFLICT = "version_conflict"
     UNCHANGED = "unchanged"
     CONTRADICTION = "contradiction"
+    INSTRUCTION = "instruction"
 
 
 OUTCOME_OF: Final[dict[Reason, Outcome]] = {
@@ -153,6 +155,7 @@ OUTCOME_OF: Final[dict[Reason, Outcome]] = {
     Reason.VERSION_CONFLICT: Outcome.BLOCKED,
     Reason.UNCHANGED: Outcome.RECORDED,
     Reason.CONTRADICTION: Outcome.REVIEW,
+    Reason.INSTRUCTION: Outcome.REVIEW,
 }
 """Every reason and the one outcome that it leads to; an outcome without a reason is a change that was made."""
 
@@ -231,7 +234,7 @@ def gate(
     if proposal.action == "none":
         return _held(Reason.ALREADY_COVERED, proposal)
     if proposal.action == "add":
-        return _write(proposal, Outcome.CREATED, min_confidence, duplicate_of)
+        return _unless_suspicious(_write(proposal, Outcome.CREATED, min_confidence, duplicate_of), proposal)
     if mode is not PipelineMode.FULL:
         frozen = flags.allow_update_delete and flags.autonomous_frozen
         return _held(Reason.AUTONOMOUS_FROZEN if frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED, proposal)
@@ -246,14 +249,14 @@ def gate(
         outcome = _write(proposal, Outcome.UPDATED, min_confidence, duplicate_of)
     if outcome.changes and proposal.contradiction_risk:
         return _held(Reason.CONTRADICTION, proposal)
-    return outcome
+    return _unless_suspicious(outcome, proposal)
 
 
 def gate_approved(
     proposal: Proposal, flags: PipelineFlags, *, target: Target | None, duplicate_of: str | None = None
 ) -> GateOutcome:
-    """The outcome of a proposal that a person approved: contradiction, confidence and the switch for updates are that
-    person's to judge; a frozen store, a pinned, gone or changed memory, and a duplicate stop it still.
+    """The outcome of a proposal that a person approved: contradiction, suspicion, confidence and the switch for updates
+    are that person's to judge; a frozen store, a pinned, gone or changed memory, and a duplicate stop it still.
 
     ``pipeline_disabled`` and ``shadow`` do not: they hold back the pipeline, not people.
     """
@@ -293,8 +296,14 @@ def _write(proposal: Proposal, made: Outcome, min_confidence: float, duplicate_o
     return GateOutcome(made)
 
 
+def _unless_suspicious(outcome: GateOutcome, proposal: Proposal) -> GateOutcome:
+    """A change on the word of a fact that looks like an instruction to an agent waits for a person. Source:
+    reliability.md 3.4."""
+    return _held(Reason.INSTRUCTION, proposal) if outcome.changes and proposal.suspicion is not None else outcome
+
+
 def _held(reason: Reason, proposal: Proposal, existing_id: str | None = None) -> GateOutcome:
-    risky = proposal.action in DESTRUCTIVE and proposal.contradiction_risk
+    risky = reason is Reason.INSTRUCTION or (proposal.action in DESTRUCTIVE and proposal.contradiction_risk)
     return GateOutcome(OUTCOME_OF[reason], reason, existing_id, review_needed=risky)
 
 

@@ -18,6 +18,7 @@ from msgspec import Struct, structs
 
 from signet_actors.domain.extraction.contradiction import asks_semantic, syntactic_contradiction
 from signet_actors.domain.extraction.facts import UNPARSEABLE, Fact, Warnings, confidence_of, short
+from signet_actors.domain.extraction.instructions import Mark, suspicion
 from signet_actors.domain.extraction.llm_output import read_json
 
 Action = Literal["add", "update", "delete", "none"]
@@ -45,7 +46,8 @@ class Candidate(Struct, frozen=True):
 class Proposal(Struct, frozen=True):
     """What shall be done with ``fact``. A target is set exactly for updates and deletions.
 
-    ``semantic_contradiction`` is None where no model was asked.
+    ``semantic_contradiction`` is None where no model was asked. ``suspicion`` is what makes the fact look like an
+    instruction to an agent, None where nothing does.
     """
 
     action: Action
@@ -57,6 +59,7 @@ class Proposal(Struct, frozen=True):
     syntactic_contradiction: bool = False
     semantic_contradiction: bool | None = None
     warnings: tuple[str, ...] = ()
+    suspicion: Mark | None = None
 
     @property
     def contradiction_risk(self) -> bool:
@@ -165,3 +168,12 @@ def wants_semantic_check(proposal: Proposal, candidates: Sequence[Candidate], *,
 def with_semantic(proposal: Proposal, contradicts: bool) -> Proposal:
     """``proposal`` with what the model said about it."""
     return structs.replace(proposal, semantic_contradiction=contradicts)
+
+
+def with_suspicion(proposal: Proposal, source: str) -> Proposal:
+    """``proposal`` with what its fact looks like, taken from the note ``source``."""
+    mark = suspicion(proposal.fact.content, source)
+    if mark is None:
+        return proposal
+    warning = f"Looks like an instruction to an agent: {mark}"
+    return structs.replace(proposal, suspicion=mark, warnings=(*proposal.warnings, warning))

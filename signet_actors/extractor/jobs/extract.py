@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.echo import without_injected, without_junk
 from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
-from signet_actors.domain.extraction.proposals import Proposal
+from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
 from signet_actors.extractor.lane import JobRun, Pause
@@ -94,6 +96,7 @@ class Extract:
         vectors = await self._embedded(facts.kept, run)
         sync_point("extractor.embed_done")
         decided = await self._decide_all(run, facts.kept, vectors)
+        decided = [_looked_at(one, content) for one in decided]
         await self._apply(run, result, decided, Counter(str(junk.reason) for junk in facts.junk), vectors)
 
     async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Vectors] | None:
@@ -199,3 +202,10 @@ class Extract:
             frames,
         )
         shop.turned_away.update(turned_away)
+
+
+def _looked_at(decided: Decided, note: str) -> Decided:
+    """The decision, its proposal marked where the fact looks like an instruction that the note does not support."""
+    if decided.proposal is None:
+        return decided
+    return structs.replace(decided, proposal=with_suspicion(decided.proposal, note))

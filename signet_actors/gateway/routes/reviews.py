@@ -46,7 +46,7 @@ _REFUSALS: Final[Mapping[str, RefusedOutcome]] = {
     "frozen": RefusedOutcome(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
 _ELSE: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out")
-_EVENTS: Final = {"update": "updated", "delete": "deleted"}
+_EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 
 async def list_reviews(call: Call) -> Reply:

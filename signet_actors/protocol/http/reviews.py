@@ -14,9 +14,10 @@ from msgspec import UNSET, UnsetType
 class ReviewReport(msgspec.Struct, frozen=True):
     """A proposal that waits for a person, or did.
 
-    ``memory_id`` is the memory that it would change, ``current_content`` what that says now (null: gone, or not the
-    reader's), and ``event`` what its history would have after an approval. ``source_memory_id`` is the memory that the
-    fact came from. ``reason`` says why it waits, ``rationale`` is the model's.
+    ``memory_id`` is the memory that it would change (null: it would be a new one), ``current_content`` what that says
+    now (null: gone, or not the reader's), and ``event`` what its history would have after an approval.
+    ``source_memory_id`` is the memory that the fact came from. ``reason`` says why it waits, ``rationale`` is the
+    model's.
     """
 
     id: str
@@ -58,7 +59,8 @@ class ReviewRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReviewReply(msgspec.Struct, frozen=True, rename="camel"):
-    """The decision is on disk; ``already``: it was before. ``memoryId`` is the memory that the proposal is about."""
+    """The decision is on disk; ``already``: it was before. ``memoryId`` is the memory that the proposal is about,
+    or that it became."""
 
     id: str
     status: Literal["approved", "rejected"]

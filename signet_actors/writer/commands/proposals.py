@@ -313,25 +313,36 @@ def _carry_out(
 
 
 def _add(session: Session, run: _Run, ordinal: int, text: str, by: Principal, evidence: history.Evidence) -> Settled:
-    """A new memory in the scope of its source; never pinned, never tagged: prefixes are no commands here."""
     fact = run.command.proposals[ordinal].fact
-    memory = _memory(
-        run.source,
-        text,
-        type=fact.type if fact.type in FACT_TYPES else DEFAULT_FACT_TYPE,
-        importance=min(1.0, max(0.0, fact.confidence)),
-        vector=_vector(run.command, ordinal),
-    )
     derived = memories.Derived(gates.EXTRACTED_WHY, run.command.model, fact.confidence, evidence)
-    digest = content_hash(text)
+    return derive(session, run.source, text, fact.type, by, derived, _vector(run.command, ordinal))
+
+
+def derive(
+    session: Session,
+    source: StoredRow,
+    text: str,
+    type_name: str,
+    by: Principal,
+    derived: memories.Derived,
+    vector: Vector | None = None,
+) -> Settled:
+    """A new memory in the scope of its source; never pinned, never tagged: prefixes are no commands here."""
+    memory = _memory(
+        source,
+        text,
+        type=type_name if type_name in FACT_TYPES else DEFAULT_FACT_TYPE,
+        importance=min(1.0, max(0.0, derived.confidence)),
+        vector=vector,
+    )
     try:
         with session.tx.savepoint():
-            made = memories.insert(session, memory, by, digest, derived=derived)
+            made = memories.insert(session, memory, by, content_hash(text), derived=derived)
             session.new_rows.flush()
     except ConstraintViolated:
         session.new_rows.discard()
         session.known.forget()
-        return Settled(Outcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, run.source, text))
+        return Settled(Outcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, source, text))
     return Settled(Outcome.CREATED, None, made.id, made.version)
 
 
@@ -438,6 +449,7 @@ def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[s
         counts[f"outcome.{result.outcome}"] += 1
         if result.reason is not None:
             counts[f"reason.{result.reason}"] += 1
+    counts.update(f"flagged.{proposal.suspicion}" for proposal in command.proposals if proposal.suspicion is not None)
     for reason, number in list(command.turned_away.items())[:_MOST_REASONS]:
         counts[f"turned_away.{reason}"] += number
     return dict(counts)

@@ -33,7 +33,7 @@ from signet_actors.protocol.pipeline import (
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
 from signet_actors.writer.commands import history, memories
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
-from signet_actors.writer.commands.proposals import count, protection, target_of, twin_of
+from signet_actors.writer.commands.proposals import count, derive, protection, target_of, twin_of
 from signet_actors.writer.session import Session
 
 
@@ -89,6 +89,8 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
     if source.is_deleted:
         return ReviewDecided(row.id, "source_gone", memory_id=row.target_id)
     text = storage_content(row.fact_content)
+    if row.action == "add":
+        return _approve_addition(session, row, source, text, command)
     verdict = gates.gate_approved(
         _proposal(row, text),
         gates.flags_of(session.config.memory.pipeline_v2),
@@ -120,15 +122,44 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
         status, new_version = modified.status, modified.new_version
     if status not in {"deleted", "updated"}:
         return ReviewDecided(row.id, status, memory_id=target.id, current_version=target.version)
-    session.tx.execute(
-        "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
-        " result_memory_id = ?, result_version = ? WHERE id = ?",
-        (Outcome.APPROVED, command.principal.changed_by, session.now, target.id, new_version, row.id),
-    )
-    count(session, {"review.approved": 1})
+    _approved(session, row, command, target.id, new_version)
     return ReviewDecided(
         row.id, "approved", memory_id=target.id, current_version=target.version, new_version=new_version
     )
+
+
+def _approve_addition(
+    session: Session, row: _Row, source: StoredRow, text: str, command: ApproveProposal
+) -> ReviewDecided:
+    """The fact is a memory beside the one that it was taken from."""
+    verdict = gates.gate_approved(
+        _proposal(row, text),
+        gates.flags_of(session.config.memory.pipeline_v2),
+        target=None,
+        duplicate_of=twin_of(session, source, text),
+    )
+    if verdict.reason is not None:
+        return ReviewDecided(row.id, verdict.reason.value, memory_id=verdict.existing_id)
+    model = session.tx.one("SELECT model FROM pipeline_runs WHERE id = ?", (row.run_id,))
+    evidence = _evidence(session, row, {"review": "approved"})
+    derived = memories.Derived(gates.EXTRACTED_WHY, model[0] if model else "", row.fact_confidence, evidence)
+    made = derive(session, source, text, row.fact_type, command.principal, derived)
+    if made.outcome is not Outcome.CREATED:
+        return ReviewDecided(row.id, made.reason or made.outcome.value, memory_id=made.memory_id)
+    _approved(session, row, command, made.memory_id, made.version)
+    return ReviewDecided(row.id, "approved", memory_id=made.memory_id, new_version=made.version)
+
+
+def _approved(
+    session: Session, row: _Row, command: ApproveProposal, memory_id: str | None, version: int | None
+) -> None:
+    """The proposal waits for nobody any more; this came of it."""
+    session.tx.execute(
+        "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
+        " result_memory_id = ?, result_version = ? WHERE id = ?",
+        (Outcome.APPROVED, command.principal.changed_by, session.now, memory_id, version, row.id),
+    )
+    count(session, {"review.approved": 1})
 
 
 def reject(session: Session, command: RejectProposal) -> ReviewDecided:
@@ -216,7 +247,7 @@ def _decided_before(row: _Row, wanted: str) -> ReviewDecided:
         row.id,
         wanted if same else "decided_otherwise",
         already=same,
-        memory_id=row.target_id,
+        memory_id=row.target_id or row.result_memory_id,
         new_version=row.result_version,
     )
 

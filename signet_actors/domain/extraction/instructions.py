@@ -1,0 +1,233 @@
+"""Facts that speak to an agent instead of telling something are found, so that nobody follows them unread.
+
+Only what a model took out of a text is looked at. What somebody remembers is theirs, and "Always use tabs in this repo"
+is a memory like any other; so words alone prove little, and two kinds of marks are told apart:
+
+- what no note about the world says ("ignore the previous instructions", "delete memory 3", "send all memories to ..."):
+  suspicious wherever it comes from, because the text that the fact was taken from may be somebody else's;
+- what a preference says too ("always run ...", a URL to be called, a tool's name, "critical:"): suspicious only where
+  the note itself does not support it, so that the model must have it from elsewhere.
+
+A suspicious fact is lost to nobody: it waits for a person (``gates``). The marks are English; a text in another
+language passes, as it would pass any list of words. What an instruction that passes can do is bounded by the gates.
+
+Source: reliability.md 3.4 ("quarantine state for low-trust rows that look like instructions"), 3.3 ("privilege by
+content").
+Departs: there is no trust level on rows; provenance is what tells them apart, a derived fact from what was remembered.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import StrEnum
+from functools import cache
+from typing import Final
+
+from signet_actors.domain.extraction.telling_words import telling_words
+
+MIN_SUPPORT: Final = 0.5
+"""So much of what a fact says must stand in the note, in any order, for the note to support it."""
+
+_READ_CHARS: Final = 2_000
+_SOURCE_CHARS: Final = 12_000
+"""As much of the note as the model is shown."""
+
+
+class Mark(StrEnum):
+    """What a suspicious fact was recognised by."""
+
+    OVERRIDE = "override"
+    MEMORY_COMMAND = "memory_command"
+    EXFILTRATION = "exfiltration"
+    REMOTE_CODE = "remote_code"
+    SECRECY = "secrecy"
+    PRIVILEGE = "privilege"
+    TOOL_CALL = "tool_call"
+    LINK = "link"
+    IMPERATIVE = "imperative"
+
+
+_DETERMINERS = r"(?:(?:the|all|any|every|each|your|my|our|their|of|these|those|this|that|other|stored|old)\s){0,5}"
+_ORDERS = r"(?:instructions?|prompts?|rules?|guidelines?|directives?|constraints?|guardrails?|polic(?:y|ies)|context)"
+_SEND = r"(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|copy|paste|share|report|submit|leak|append|curl|pipe)"
+_PLACE = r"(?:https?://|\S@\S{1,80}\.\w|\bwebhook\b|\bpastebin\b|\bgist\b)"
+
+_SECRETS, _HABIT, _ADDRESSED, _ORDERED, _STANDING = "secrets", "habit", "addressed", "ordered", "standing"
+"""Signs that are marks only together with others, or under another name."""
+
+_SIGNS: Final[dict[str, str]] = {
+    Mark.OVERRIDE: rf"""
+        \b(?:ignor(?:e|ing)|disregard(?:ing)?|forget(?:ting)?|overrid(?:e|ing)|bypass(?:ing)?|circumvent(?:ing)?|obey\sno)\s
+          {_DETERMINERS}(?:previous|prior|above|earlier|preceding|former|foregoing|system|safety)\s
+          (?:\w{{1,20}}\s){{0,2}}{_ORDERS}\b
+      | \b(?:ignore|disregard|forget|override)\s(?:all|any|every)\s(?:of\s)?(?:your\s|the\s)?(?:instructions?|prompts?
+          |guidelines?|directives?)\b
+      | \b(?:ignore|disregard|forget)\s(?:everything|anything|all)\s(?:you\s|that\s|above|before|prior|previous)
+      | \b(?:reveal|print|repeat|show|output|leak|disclose|ignore|forget|disregard|bypass|override|drop)\s
+          (?:\w{{1,20}}\s){{0,3}}your\s(?:\w{{1,20}}\s){{0,2}}(?:instructions|prompt|programming|rules|guardrails
+          |restrictions|training)\b
+      | \b(?:new|updated|revised|hidden|secret|real|actual)\s(?:system\s)?(?:instructions?|directives?|prompt)\s?:
+      | \byou\sare\s(?:now\s(?:an?\s|in\s|the\s|free\b|allowed\b|authori[sz]ed\b|unrestricted\b|permitted\b|dan\b)
+          |no\slonger\s(?:bound|restricted|limited|an?\s))
+      | \b(?:dan|jailbreak)\smode\b
+      | \bsystem\s?(?:override|prompt|message|notice|update|instruction)\s?:
+      | <\|?/?(?:system|im_start|im_end|assistant|instructions?)\|?>
+    """,
+    Mark.MEMORY_COMMAND: rf"""
+        \b(?:delete|forget|erase|remove|purge|wipe|drop|discard|overwrite|update|replace|rewrite|modify|edit|change|supersede
+          |invalidate|pin|unpin|merge|deprecate)\s{_DETERMINERS}(?:(?:existing|previous|long-term|saved|pinned)\s){{0,2}}
+          (?:memories\b
+          | memory\s(?:(?:\#|no\.?|number|id|entry|record|target|candidate)\s?)?\#?\d{{1,12}}\b(?!\s?[kmgt]i?b\b)
+          | memory\s(?:about|that|which|with\s(?:the\s)?id|entry|entries|record|store\sof)\b
+          | (?<=th(?:is|at)\s)memory(?:$|\s?[.,:;!]|\s(?:and|as|now|at)\b)
+          | (?:candidate|target)s?\s\#?\d{{1,3}}\b)
+      | \b(?:store|save|remember|memori[sz]e|keep|persist|pin)\s(?:this|it|that|the\sabove|the\sfollowing)\s
+          (?:\w{{1,20}}\s){{0,4}}(?:as|with|at)\s(?:an?\s|the\s)?(?:\w{{1,20}}\s){{0,2}}
+          (?:critical|pinned|constraint|importance|permanent|trusted|immutable)\b
+      | \b(?:set|raise|change|increase)\s(?:the\s|its\s|this\s|my\s)?(?:memory\s)?(?:importance|pinned|trust)\s
+          (?:\w{{1,20}}\s){{0,8}}to\s(?:\d|max|high|critical|true|the\s(?:max|high))
+      | ["']?\b(?:action|proposedaction)["']?\s?[:=]\s?["']?(?:delete|update|forget|add)\b
+      | \btarget_?id["']?\s?[:=]
+    """,
+    Mark.EXFILTRATION: rf"""
+        \b{_SEND}\s(?:\S{{1,30}}\s){{0,6}}(?:memories|(?:the|this|your|our|full|entire|whole)\s(?:conversation|chat\shistory
+          |chat|transcript|session|context)|conversation\shistory|system\sprompt)\b.{{0,120}}{_PLACE}
+    """,
+    _SECRETS: rf"""
+        \b{_SEND}\b.{{0,100}}\b(?:secrets?|credentials?|passwords?|tokens?|api\skeys?|ssh\skeys?|private\skeys?|id_rsa
+          |environment\svariables|cookies?)\b.{{0,120}}{_PLACE}
+      | \b{_SEND}\b.{{0,100}}(?:\.env\b|~/\.ssh|~/\.aws).{{0,120}}{_PLACE}
+    """,
+    Mark.REMOTE_CODE: r"""
+        \b(?:curl|wget|iwr|invoke-webrequest)\b.{0,200}\|\s?(?:sudo\s)?(?:(?:ba|z|da)?sh|python3?|perl|node|iex)\b
+      | \b(?:ba|z)?sh\s(?:-c\s)?["']?(?:<\(|\$\()\s?(?:curl|wget)\b
+      | \beval\s["'$(`]{1,3}(?:curl|wget)\b
+      | \bbase64\s(?:-d|--decode)\b.{0,80}\|\s?(?:ba|z)?sh\b
+      | \brm\s-[rf]{2,3}\s(?:--no-preserve-root\s)?["']?(?:/|~|\$home)(?:["'\s/*]|$)
+    """,
+    Mark.SECRECY: r"""
+        \b(?:do\snot|don['\u2019]?t|never|without)\s(?:tell(?:ing)?|inform(?:ing)?|mention(?:ing)?|reveal(?:ing)?
+          |alert(?:ing)?|notify(?:ing)?|let(?:ting)?|show(?:ing)?)\s(?:\w{1,20}\s){0,4}
+          (?:users?|humans?|operators?|owners?|anyone|anybody|them)\b
+      | \bhide\s(?:this|it|that)\sfrom\s(?:the\s)?(?:users?|humans?|operators?|owners?)\b
+    """,
+    _HABIT: r"""
+        \b(?:always|(?:every|each)\stime|whenever|from\snow\son|first\sthing|before\s(?:each|every|any|answering
+          |responding|replying|doing|you)|after\s(?:each|every|any)|(?:at|on)\s(?:the\sstart\sof\s)?(?:each|every)
+          |in\s(?:each|every|all)|remember\sto|never\sforget\sto|be\ssure\sto|make\ssure\sto|must)\b
+    """,
+    _ADDRESSED: r"""
+        ^(?:dear\s|hey\s|attention\s|note\sto\s|(?:any|all|every|the|an)\s)?(?:future\s)?(?:ai|assistants?|agents?|models?
+          |llms?|claude|copilot|chatgpt|gemini|codex|chatbots?)(?:\sagents?|\sassistants?|\smodels?)?(?:,|:|\swho|\sthat
+          |\sreading|\s(?:must|should|shall|has\sto|have\sto|needs?\sto|is\sto|are\sto|will\s(?:always|now)))
+      | \byou\s(?:must|should|shall|need\sto|have\sto|will\salways)\b
+      | ^if\syou\s(?:are|read|see)\b
+    """,
+    _ORDERED: r"""
+        ^(?:please\s|now\s|then\s|first\s|next\s|important:\s|note:\s)?(?:remember|run|execute|call|invoke|send|post|upload
+          |download|install|open|visit|fetch|click|delete|forget|remove|erase|update|pin|ignore|disregard|trust|approve
+          |allow|grant|disable|skip|obey|follow|reply|respond|answer|tell|treat|store|save|write|append|insert|copy|push
+          |merge|never|do\snot|don['\u2019]?t|ensure|make\ssure|use|add)\b
+    """,
+    Mark.TOOL_CALL: r"""
+        \bmcp__\w+ | \b(?:bash|shell|exec|subprocess|os\.system)\s?\(
+      | \b(?:run_(?:shell|command|terminal)\w*|execute_(?:command|bash|shell|code|sql)|shell_exec
+          |(?:write|read|edit)_file|apply_patch|web_?(?:fetch|search)|memory_(?:store|forget|modify|search|delete|recall|get)|tool_(?:call|use)
+          |computer_use|str_replace\w*|todo_?write)\b
+      | \b(?:call|use|invoke)\sthe\s[\w-]{1,30}\stool\b | </?(?:tool|function)_?\w{0,20}>
+    """,
+    Mark.LINK: r"""
+        \b(?:visit|open|fetch|download|install|curl|wget|get|load|import|read|follow|post|send|upload|call|query|check|clone
+          |report|submit|pull|push|run|execute|trust|use)\b.{0,200}https?://\S
+    """,
+    Mark.PRIVILEGE: r"""
+    ^(?:critical|pinned|constraint)\s?: | ^\[[^\]\n]{1,80}\]\s?:
+    """,
+    _STANDING: r"""
+        \b(?:always|never|must|remember\sto|from\snow\son,?|(?:before|after|on|in|at)\s(?:each|every|any)\s[\w-]{1,30},?
+          |(?:every|each)\stime,?|whenever\s.{1,60}?,)\s(?:be\s)?
+          (?:run|execut|call|invok|send|post|upload|download|install|open|visit|fetch|delet|forget|remov|eras|ignor|trust
+          |approv|allow|grant|disabl|skip|obey|follow|reply|respond|answer|tell|includ|append|insert|add|push|merg|report
+          |use|give|print|reveal|start|begin)\w{0,5}\b
+    """,
+}
+_DOUBTFUL: Final[dict[Mark, frozenset[str]]] = {
+    Mark.SECRECY: frozenset({Mark.SECRECY}),
+    Mark.EXFILTRATION: frozenset({_SECRETS}),
+    Mark.REMOTE_CODE: frozenset({Mark.REMOTE_CODE}),
+    Mark.PRIVILEGE: frozenset({Mark.PRIVILEGE}),
+    Mark.TOOL_CALL: frozenset({Mark.TOOL_CALL}),
+    Mark.LINK: frozenset({Mark.LINK}),
+    Mark.IMPERATIVE: frozenset({_ORDERED, _ADDRESSED, _STANDING}),
+}
+"""What makes a fact suspicious only where its note does not support it, the worst first."""
+
+_URL_HOST = re.compile(r"https?://([^\s/?#'\"<>)\]]{1,253})")
+_INVISIBLE: Final = dict.fromkeys((0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0xFEFF))
+_INVISIBLE.update(dict.fromkeys(range(0x2060, 0x2070)))
+_NEUTRAL: Final = frozenset(
+    telling_words(
+        "always never every each time whenever now on must remember make sure before after not please first next run"
+        " execute call use invoke agent agents assistant assistants ai model note important critical"
+    )
+)
+"""Words that turn a statement into an order; they say nothing about what is ordered."""
+
+
+def suspicion(fact: str, source: str = "") -> Mark | None:
+    """What makes ``fact`` look like an instruction to an agent; None where nothing does. ``source`` is the note that a
+    model took it from. Reads 2,000 characters of the one and 12,000 of the other.
+    """
+    text = _one_line(fact[:_READ_CHARS])
+    found = {sign for sign, pattern in _patterns().items() if pattern.search(text)}
+    if not found:
+        return None
+    mark = _certain(found)
+    if mark is not None:
+        return mark
+    doubtful = next((mark for mark, signs in _DOUBTFUL.items() if found & signs), None)
+    return None if doubtful is None or supported(text, source) else doubtful
+
+
+def supported(fact: str, source: str) -> bool:
+    """Whether ``source`` says it: word for word; or half of the words that tell something, and every host, tool and
+    prefix, because these are what an instruction is about."""
+    text, note = _one_line(fact), _one_line(source[:_SOURCE_CHARS])
+    if text in note:
+        return True
+    patterns = _patterns()
+    named = _URL_HOST.findall(text)
+    named += [found[0] for found in patterns[Mark.TOOL_CALL].finditer(text) if " " not in found[0]]
+    named += [found[0] for found in patterns[Mark.PRIVILEGE].finditer(text)]
+    if any(name not in note for name in named):
+        return False
+    words = frozenset(telling_words(text)) - _NEUTRAL
+    return bool(words) and len(words & frozenset(telling_words(note))) >= MIN_SUPPORT * len(words)
+
+
+def _certain(found: set[str]) -> Mark | None:
+    """The mark that no support takes away."""
+    for mark in (Mark.OVERRIDE, Mark.MEMORY_COMMAND, Mark.EXFILTRATION):
+        if mark in found:
+            return mark
+    if found & {_HABIT, _ADDRESSED}:
+        if _SECRETS in found:
+            return Mark.EXFILTRATION
+        if Mark.REMOTE_CODE in found:
+            return Mark.REMOTE_CODE
+    if Mark.SECRECY in found and found & {_SECRETS, Mark.REMOTE_CODE, Mark.LINK, Mark.TOOL_CALL}:
+        return Mark.SECRECY
+    return None
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """Compiled when the first fact is looked at: whoever never looks at one does not pay for it."""
+    return {sign: re.compile(pattern, re.VERBOSE) for sign, pattern in _SIGNS.items()}
+
+
+def _one_line(text: str) -> str:
+    """``text`` as the patterns read it: lower-case, every space a single one, nothing written in look-alike forms of
+    the same letter or with invisible characters inside of words."""
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_INVISIBLE).lower().split())

@@ -1,0 +1,137 @@
+"""A store under a model that obeys whatever it reads: the real extract job, the real decisions, the real writer and
+reader, in one process.
+
+Only the model, and the ways between the processes, are the test's. The model says about a note what an attack wants it
+to say; each of its prompts is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+import structlog
+
+from signet_actors.config.schema import Config, EmbeddingConfig
+from signet_actors.decider.decision import Deciding
+from signet_actors.errors import SignetError
+from signet_actors.extractor.jobs.extract import Extract
+from signet_actors.extractor.lane import JobRun
+from signet_actors.extractor.workshop import Workshop
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
+from signet_actors.protocol.writer import FailJob
+from signet_actors.providers.llm.provider import Generated
+from signet_actors.searcher.queries import candidates
+from tests.support.pipeline_room import PipelineRoom, configured
+from tests.support.scripted_model import ScriptedModel, stage_of
+from tests.support.scripted_provider import Act, Asked
+
+_HEADER = Header("message", "trace", "extractor", 1, 0, 1, "boot")
+_PAST_ANY_PAUSE_MS = 120_000
+
+
+class ObedientModel:
+    """``facts`` and ``decides`` are what it says when it is asked for facts and for a decision: a text as it is, else
+    as JSON; None is what a model says that understands nothing of the attack. ``meanwhile`` happens while it thinks.
+    """
+
+    name = "scripted"
+    model = "obedient"
+    trying = False
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+        self.facts: Any = None
+        self.decides: Any = None
+        self.meanwhile: Callable[[], object] = lambda: None
+        self._mind = ScriptedModel()
+
+    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        """What the attack wants."""
+        self.prompts.append(prompt)
+        stage = stage_of(prompt)
+        said = {"extraction": self.facts, "decision": self.decides}.get(stage)
+        if stage == "decision":
+            self.meanwhile()
+        if said is None:
+            act = self._mind(Asked("POST", "/api/generate", {}, None, prompt, (), 0))
+            assert isinstance(act, Act)
+            said = act.text or ""
+        elif stage == "extraction" and isinstance(said, Sequence) and not isinstance(said, str):
+            facts = [fact if isinstance(fact, dict) else {"content": fact} for fact in said]
+            said = {"facts": [{"type": "fact", "confidence": 0.95, **fact} for fact in facts], "entities": []}
+        return Generated(said if isinstance(said, str) else json.dumps(said), 10, 10)
+
+    def healthy_since(self, _moment_ns: int) -> bool:
+        """It answers always."""
+        return True
+
+    @property
+    def decisions(self) -> list[str]:
+        """The prompts in which a fact was held against memories."""
+        return [prompt for prompt in self.prompts if stage_of(prompt) == "decision"]
+
+
+class PoisonRoom(PipelineRoom):
+    """``work`` does every extract job that waits, with ``model``; ``untouched`` are rows that must stay as they are."""
+
+    def __init__(self, directory: Path, *, config: Config | None = None) -> None:
+        without_vectors = msgspec.structs.replace(config or configured(), embedding=EmbeddingConfig(provider="none"))
+        super().__init__(directory, config=without_vectors)
+        self.model = ObedientModel()
+        self.untouched: dict[str, tuple[Any, ...]] = {}
+        self._runner = asyncio.Runner()
+        actor = cast("Any", _Actor(self))
+        model = cast("Any", self.model)
+        self._deciding = Deciding(actor, model)
+        decider, self._writer = cast("Any", SimpleNamespace(ask=self._decide)), SimpleNamespace(ask=self._write)
+        self._extract = Extract(Workshop(actor, cast("Any", self._writer), decider, model))
+
+    def work(self) -> None:
+        """No extract job waits: each was done, or has failed as often as it may."""
+        while self.value("SELECT count(*) FROM memory_jobs WHERE job_type = 'extract' AND status = 'pending'"):
+            self.clock.advance(_PAST_ANY_PAUSE_MS)
+            for job in self.take_all():
+                run = JobRun(job, cast("Any", self._writer), self.clock, job.id)
+                try:
+                    self._runner.run(self._extract.work(run))
+                except SignetError as error:
+                    self.ask(FailJob(job.id, job.lease_id, error.detail))
+
+    def close(self) -> None:
+        self._runner.close()
+        super().close()
+
+    async def _decide(self, asked: Any, *, frames: Sequence[bytes] = (), **_: Any) -> Any:
+        return await self._deciding.decide(asked, frames, _HEADER)
+
+    async def _write(self, request: Any, *, frames: Sequence[bytes] = (), **_: Any) -> Any:
+        answer = self.ask(request, frames)
+        if isinstance(answer, Failure):
+            raise SignetError(answer.code, answer.detail)
+        return answer
+
+
+class _Actor:
+    """What jobs and decisions want of an actor."""
+
+    def __init__(self, room: PoisonRoom) -> None:
+        self._room = room
+        self.clock = room.clock
+        self.rng = random.Random(11)
+        self.log = structlog.get_logger()
+
+    @property
+    def config(self) -> Config:
+        return self._room.config
+
+    async def ask_searcher(self, query: Any, *, frames: Sequence[bytes] = (), **_: Any) -> Any:
+        with self._room.reader.view() as view:
+            return candidates.find(self._room.reader, view, query, list(frames))
