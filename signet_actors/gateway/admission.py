@@ -118,6 +118,9 @@ class Admission:
 
     def is_full(self, limits: WireLimits) -> bool:
         """Whether another short request would be refused, whatever it asks for."""
+        requests = self.requests
+        if requests < limits.flood_least and requests < limits.unanswered_least and requests < limits.unanswered:
+            return False  # at any pace
         now = self._now()
         self.changes.look(now, limits)
         self.reads.look(now, limits)

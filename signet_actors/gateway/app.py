@@ -94,10 +94,10 @@ class Edge:
         self._recent = RecentAnswers()
 
     def has_effect(self, method: bytes, path: bytes) -> bool:
-        """Whether a request line asks for a change. ``path`` is as it came, unescaped or not; what is not served, no."""
-        found = self._table.find(
-            unquote_to_bytes(path).decode("utf-8", "replace") if b"%" in path else path.decode("latin-1")
-        )
+        """Whether a request line asks for a change; what is not served does not. ``path`` is as it came."""
+        if b"%" in path:
+            path = unquote_to_bytes(path)
+        found = self._table.find(path.decode("utf-8", "replace"))
         route = None if found is None else found[0].route(method.decode("latin-1"))
         return route is not None and route.has_effect
 

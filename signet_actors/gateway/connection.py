@@ -105,7 +105,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _has_place(self) -> bool:
         """Whether the connection is, or now could become, one of those that are served."""
-        return self.wire.places.take(self, self.limits.connections)
+        places = self.wire.places
+        return self in places.served or places.take(self, self.limits.connections)
 
     def _no_place(self) -> None:
         """The connection has a place after all, or is refused."""

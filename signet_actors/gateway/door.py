@@ -1,4 +1,4 @@
-"""Which requests are let in, told from their heads: who asks how the daemon is always finds room, the others if there is.
+"""Which requests are let in, told from their heads: who asks how the daemon is always finds room.
 
 Source: reliability.md R13.
 """

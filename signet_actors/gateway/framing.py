@@ -96,7 +96,9 @@ class HeadCount:
         self._number += 1
         if self._number > MAX_HEADERS:
             raise Refused(headers_too_large(limits))
-        self.count(len(name) + len(value) + 4, limits)
+        self._lines += len(name) + len(value) + 4
+        if self._lines > limits.header_bytes:
+            raise Refused(headers_too_large(limits))
 
     def finish(self) -> None:
         """It is whole: the body begins."""

@@ -26,6 +26,8 @@ from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import PATIENCE_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 
 LARGE = LARGE_BODY_BYTES + 1000
+NEVER_MS = 3_600_000
+"""What waits in a gate is not taken for what waits for a dead process, however slow the machine is."""
 
 
 async def healthy(call: Call) -> Reply:
@@ -118,7 +120,7 @@ def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(
 
 def test_unanswered_requests_are_bounded_but_for_the_health(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=3)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=3, stuck_ms=NEVER_MS)) as edge:
         held = Held(edge, gate, 3, b"{}")
         assert edge.request("GET", "/echo").status == 503
         for path in ("/health", "/health?full=1", "/health/live"):
@@ -296,7 +298,7 @@ def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path
 
 def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
             for _ in range(3):
@@ -480,7 +482,7 @@ class StoppedLoop:
 def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path: Path) -> None:
     gate = Gate()
     crowd = 4 * READINGS_PER_TURN
-    limits = WireLimits(unanswered=1, connections=crowd + 8)
+    limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS, connections=crowd + 8)
     still_waiting: list[int] = []
 
     async def healthy_in_a_crowd(call: Call) -> Reply:
@@ -516,7 +518,7 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
 @pytest.mark.parametrize("then", ["more", "drain", "leave"])
 def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, then: str) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
         wire = edge.server.wire
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
@@ -553,7 +555,7 @@ def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, th
 
 def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
         wire = edge.server.wire
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
