@@ -80,7 +80,7 @@ class Admission:
         self.changes = Lane()
         self.reads = Lane()
         self.glances: Counter[bytes] = Counter()
-        self._now = now
+        self.now = now
         self._crowd = Spell()
         self._refusing = Spell()
         self._answered = 0
@@ -95,7 +95,7 @@ class Admission:
             refused = self.large >= limits.unanswered_large  # else it counts as it arrives
         else:
             refused = not admitted.grow(declared, limits)
-        if refused or self.is_full(limits) or lane.is_closed(limits):
+        if refused or self.is_full(limits) or (lane.waiting and lane.is_closed(limits)):
             admitted.release()
             self.shed += 1
             return None
@@ -121,7 +121,7 @@ class Admission:
         requests = self.requests
         if requests < limits.flood_least and requests < limits.unanswered_least and requests < limits.unanswered:
             return False  # at any pace
-        now = self._now()
+        now = self.now()
         self.changes.look(now, limits)
         self.reads.look(now, limits)
         return self._worked_on() >= self._room(limits, now)
@@ -129,17 +129,15 @@ class Admission:
     def is_crowded(self, limits: WireLimits) -> bool:
         """Whether another short request would be refused, or at least one that asks for a change, or one that does
         not."""
-        return self.is_full(limits) or self.changes.is_closed(limits) or self.reads.is_closed(limits)
+        if self.is_full(limits):
+            return True
+        changes, reads = self.changes, self.reads
+        return bool(changes.waiting or reads.waiting) and (changes.is_closed(limits) or reads.is_closed(limits))
 
-    def arrived(self, admitted: Admitted, lane: Lane) -> None:
-        """The request is whole, and whoever is to answer it can."""
-        lane.enter(admitted, self._now())
-
-    def leave(self, admitted: Admitted, lane: Lane) -> None:
+    def answered(self) -> None:
         """One request fewer is unanswered."""
         self.requests -= 1
         self._answered += 1
-        lane.leave(admitted, self._now())
 
     def _worked_on(self) -> int:
         """Requests that do not wait for a process that is away."""
@@ -263,13 +261,14 @@ class Admitted:
                 return False
             self._admission.large += 1
             self._large = True
-        self._admission.arrived(self, self._lane)
+        self._lane.enter(self, self._admission.now())
         return True
 
     def release(self) -> None:
         """The request holds nothing more; again is harmless."""
         if self.counted:
-            self._admission.leave(self, self._lane)
+            self._admission.answered()
+            self._lane.leave(self, self._admission.now())
         if self.glance:
             self._admission.glances[self.glance] -= 1
             self.glance = b""

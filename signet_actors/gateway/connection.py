@@ -297,9 +297,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         sync_point("gateway.header_read")
         self._body_bytes = 0
         self._grows = door.counts_as_it_arrives(framing)
-        self._arriving = door.let_in(
-            self.wire, self.limits, self.parser.get_method(), self.url, framing, placed=self._has_place()
-        )
+        placed = self._has_place()
+        self._arriving = door.let_in(self.wire, self.limits, self.parser.get_method(), self.url, framing, placed=placed)
         try:
             super().on_headers_complete()
         except BaseException:
@@ -307,7 +306,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._arriving.release()  # the target is none: no handler will begin
             raise
         self._reading = self.cycle
-        if not self._has_place():
+        if not placed:
             self.cycle.keep_alive = False
         if self.cycle is not self._serving:
             self._queued[self.cycle] = self._arriving
