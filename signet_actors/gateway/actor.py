@@ -28,8 +28,9 @@ from signet_actors.gateway.confirm_key import confirm_key
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server import InProcessServer, ServerSettings
+from signet_actors.gateway.server import InProcessServer
 from signet_actors.gateway.state import GatewayState
+from signet_actors.gateway.wire import Wire
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import new_id
@@ -135,14 +136,9 @@ class Gateway:
         # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
-        settings = ServerSettings(
-            Edge(state, ROUTES),
-            wire_limits(config.gateway),
-            lambda: new_id(self.clock, self.rng),
-            backlog=self.boot.config.gateway.listen_backlog,
-        )
-        state.wire = settings
-        server = self.server = InProcessServer(settings)
+        edge = Edge(state, ROUTES)
+        wire = state.wire = Wire(wire_limits(config.gateway), lambda: new_id(self.clock, self.rng), edge.has_effect)
+        server = self.server = InProcessServer(edge, wire, backlog=self.boot.config.gateway.listen_backlog)
         self.bus.on_reload = self._reload
         self.bus.more_counters = self._figures
         self._follow_embedding(state)
@@ -201,7 +197,7 @@ class Gateway:
         """New requests and connections follow ``config``, with the former embedding until the new one is loaded."""
         if self.state is None or self.server is None:
             return  # the state will be built from the bus's configuration, which is this one
-        self.server.settings.limits = wire_limits(config.gateway)
+        self.server.wire.limits = wire_limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
         self._follow_embedding(self.state)

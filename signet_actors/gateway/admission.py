@@ -1,4 +1,4 @@
-"""What all connections of the gateway may hold together, and how many handlers may begin at once.
+"""What all requests of the gateway may hold together: which of them is let in, and which is refused at the door.
 
 Counted before a body is read and before the application runs: whoever is refused here has cost next to nothing.
 
@@ -7,26 +7,18 @@ Source: reliability.md R13; section 3.2 A12 and A18.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from signet_actors.gateway.server import BoundedHttpProtocol
-
-HANDLERS_PER_TURN = 8
-"""A handler's first stretch takes half a millisecond."""
-READINGS_PER_TURN = 64
-"""A request that is refused unread takes 20 microseconds, one that is let in five times as many."""
 CROWD_PASSES_S = 0.2
 """So long are a few hundred requests that come at once on their way."""
 CROWD_WAIT_S = 0.5
 CROWD_FORGOTTEN_S = 0.5
 _PACE_S = 0.1
+GLANCES_AT_ONCE = 2
 LARGE_BODY_BYTES = 128 * 1024
 """What is longer takes a tenth of a second and more to cut up and embed."""
 
@@ -36,7 +28,8 @@ class WireLimits:
     """Bounds of one connection. ``*_ms`` are total deadlines, not per read; ``header_bytes`` covers request line
     and headers together; ``write_ms`` is how long a client may leave a full send buffer unread.
 
-    ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended, the bytes
+    ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended (but those
+    that wait for a process which is away: of these twice as many at the very most, see ``Admission``), the bytes
     of their bodies (of large ones, and where nothing is declared, those that have arrived), and those whose whole body,
     of more than ``LARGE_BODY_BYTES``, has arrived. ``wait_ms``, ``flood_wait_ms``, ``unanswered_least`` and
     ``flood_least``: see ``Admission``.
@@ -54,50 +47,55 @@ class WireLimits:
     wait_ms: int = 100
     flood_least: int = 16
     flood_wait_ms: int = 25
+    stuck_ms: int = 250
     unanswered_bytes: int = 32 * 1024 * 1024
     unanswered_large: int = 2
 
 
 class Admission:
-    """What all connections of this process hold at the moment.
+    """What the requests of this process hold at the moment.
 
     A crowd that passes is let in, up to ``unanswered`` and as many as are answered in ``CROWD_WAIT_S``. Where it stands
     for longer than ``CROWD_PASSES_S``, only so many are let in as are answered within ``wait_ms``: more would wait
     longer, and not one more would be answered. Where that is not enough, and has not been for ``CROWD_PASSES_S``, it is
     a flood: there always is another one to be let in, so none needs to wait in here for longer than ``flood_wait_ms``,
     until for ``CROWD_FORGOTTEN_S`` nobody was refused. Where nothing is answered at all, what is in here waits for
-    something else (a writer's next life, bodies that drip), and the whole room is open to what need not wait.
+    something else (bodies that drip), and the whole room is open to what need not wait.
     The pace is that of the last moments; ``unanswered_least``, or
     ``flood_least``, are let in at any pace.
 
-    Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289).
+    Requests that change something wait for one process and the others for others: each kind has a lane. Where none of
+    a lane was answered for ``stuck_ms``, those in it wait for a process that is away, and take no part of the room,
+    which is for those that are worked on. So that they stay bounded, a lane in which half of ``unanswered`` wait so is
+    closed until one of them is answered: a dead writer's crowd locks out no reader, and the other way round.
+
+    Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289), that of the lanes is a bulkhead's.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self.connections = 0
-        self.idle: dict[BoundedHttpProtocol, None] = {}
-        """Connections on which nothing of a request has arrived, and nothing is to be answered; longest first."""
-        self.beyond: dict[BoundedHttpProtocol, None] = {}
-        """Connections for which there is no place, and those that only wait to be closed; oldest first."""
         self.requests = 0
         self.body_bytes = 0
         self.large = 0
         self.shed = 0
-        self._now = now
+        self.changes = Lane()
+        self.reads = Lane()
+        self.glances: Counter[bytes] = Counter()
+        self.now = now
         self._crowd = Spell()
         self._refusing = Spell()
         self._answered = 0
         self._pace_began = now()
         self._pace = 0.0
 
-    def admit(self, declared: int, limits: WireLimits) -> Admitted | None:
-        """The request counts from now on, or None: it must be refused."""
-        admitted = Admitted(self)
+    def admit(self, declared: int, limits: WireLimits, *, changes: bool = False) -> Admitted | None:
+        """The request counts from now on, or None: it must be refused. ``changes``: it asks for a change."""
+        lane = self.changes if changes else self.reads
+        admitted = Admitted(self, lane)
         if declared > LARGE_BODY_BYTES:
             refused = self.large >= limits.unanswered_large  # else it counts as it arrives
         else:
             refused = not admitted.grow(declared, limits)
-        if refused or self.is_full(limits):
+        if refused or self.is_full(limits) or (lane.waiting and lane.is_closed(limits)):
             admitted.release()
             self.shed += 1
             return None
@@ -105,27 +103,58 @@ class Admission:
         admitted.counted = True
         return admitted
 
+    def let_in(self) -> Admitted:
+        """A request that is let in whatever else is here, and holds nothing."""
+        return Admitted(self, self.reads)
+
+    def glance(self, path: bytes) -> Admitted | None:
+        """An operator's question is let in, whatever else is here; None while ``GLANCES_AT_ONCE`` to ``path`` are."""
+        if self.glances[path] >= GLANCES_AT_ONCE:
+            return None
+        self.glances[path] += 1
+        admitted = Admitted(self, self.reads)
+        admitted.glance = path
+        return admitted
+
     def is_full(self, limits: WireLimits) -> bool:
-        """Whether another short request would be refused."""
-        return self.requests >= self._room(limits)
+        """Whether another short request would be refused, whatever it asks for."""
+        requests = self.requests
+        if requests < limits.flood_least and requests < limits.unanswered_least and requests < limits.unanswered:
+            return False  # at any pace
+        now = self.now()
+        self.changes.look(now, limits)
+        self.reads.look(now, limits)
+        return self._worked_on() >= self._room(limits, now)
+
+    def is_crowded(self, limits: WireLimits) -> bool:
+        """Whether another short request would be refused, or at least one that asks for a change, or one that does
+        not."""
+        if self.is_full(limits):
+            return True
+        changes, reads = self.changes, self.reads
+        return bool(changes.waiting or reads.waiting) and (changes.is_closed(limits) or reads.is_closed(limits))
 
     @property
-    def crowded(self) -> bool:
+    def lately_crowded(self) -> bool:
         """Whether places were short in the last moments, so that nobody is to hold one for longer than his work."""
-        return self._crowd.lasted(self._now()) >= 0
+        return self._crowd.lasted(self.now()) >= 0
 
     def answered(self) -> None:
         """One request fewer is unanswered."""
         self.requests -= 1
         self._answered += 1
 
-    def _room(self, limits: WireLimits) -> int:
-        """How many requests may be unanswered at this moment."""
-        now = self._now()
+    def _worked_on(self) -> int:
+        """Requests that do not wait for a process that is away."""
+        return self.requests - len(self.changes.waiting) - len(self.reads.waiting)
+
+    def _room(self, limits: WireLimits, now: float) -> int:
+        """How many requests may be worked on at this moment."""
+        inside = self._worked_on()
         stalled = not self._pace  # what is in here waits for others, and to let few in helps nobody
         flood = not stalled and self._refusing.lasted(now) > CROWD_PASSES_S
         least = min(limits.flood_least if flood else limits.unanswered_least, limits.unanswered)
-        if self.requests < least:
+        if inside < least:
             return limits.unanswered
         if self._crowd.lasted(now) < 0:
             self._pace_began = now
@@ -141,9 +170,46 @@ class Admission:
         else:
             wait_s = limits.wait_ms / 1000 if self._crowd.lasted(now) > CROWD_PASSES_S else CROWD_WAIT_S
         room = limits.unanswered if stalled else int(min(limits.unanswered, max(least, self._pace * wait_s)))
-        if self.requests >= room:
+        if inside >= room:
             self._refusing.goes_on(now)
         return room
+
+
+class Lane:
+    """Requests that are whole and wait for the same: those that are worked on, and those ``waiting`` for a process
+    which is away."""
+
+    __slots__ = ("_moved", "_moving", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting: set[Admitted] = set()
+        self._moving: set[Admitted] = set()
+        self._moved = 0.0  # when one was answered, or came where there was none
+
+    def enter(self, admitted: Admitted, now: float) -> None:
+        """One more is inside."""
+        if not self._moving:
+            self._moved = now
+        self._moving.add(admitted)
+
+    def leave(self, admitted: Admitted, now: float) -> None:
+        """It is not inside; whether it was tells whether the lane moves."""
+        if admitted in self._moving:
+            self._moving.remove(admitted)
+            self._moved = now
+        elif admitted in self.waiting:
+            self.waiting.remove(admitted)
+            self._moved = now
+
+    def look(self, now: float, limits: WireLimits) -> None:
+        """Those inside are waiting if none was answered for ``stuck_ms``; who comes later has as long again."""
+        if self._moving and now - self._moved > limits.stuck_ms / 1000:
+            self.waiting |= self._moving
+            self._moving.clear()
+
+    def is_closed(self, limits: WireLimits) -> bool:
+        """Whether so many wait that no more may."""
+        return len(self.waiting) >= max(1, limits.unanswered // 2)
 
 
 class Spell:
@@ -164,11 +230,16 @@ class Spell:
 
 
 class Admitted:
-    """One request's part of what is held, until ``release``."""
+    """One request's part of what is held, until ``release``. ``counted``: among the unanswered ones; ``glance``: the
+    path of an operator's question that was let in beside them."""
 
-    def __init__(self, admission: Admission) -> None:
+    __slots__ = ("_admission", "_lane", "_large", "body_bytes", "counted", "glance")
+
+    def __init__(self, admission: Admission, lane: Lane) -> None:
         self._admission = admission
+        self._lane = lane
         self.counted = False
+        self.glance = b""
         self.body_bytes = 0
         self._large = False
 
@@ -189,82 +260,24 @@ class Admitted:
         return True
 
     def arrived(self, limits: WireLimits) -> bool:
-        """The body is whole; a large one has a place now, or there is none. Nobody holds one by sending slowly."""
+        """The request is whole; a large one has a place now, or there is none. Nobody holds one by sending slowly."""
         if self.body_bytes > LARGE_BODY_BYTES and not self._large:
             if self._admission.large >= limits.unanswered_large:
                 return False
             self._admission.large += 1
             self._large = True
+        self._lane.enter(self, self._admission.now())
         return True
 
     def release(self) -> None:
         """The request holds nothing more; again is harmless."""
         if self.counted:
             self._admission.answered()
+            self._lane.leave(self, self._admission.now())
+        if self.glance:
+            self._admission.glances[self.glance] -= 1
+            self.glance = b""
         self._admission.body_bytes -= self.body_bytes
         self._admission.large -= self._large
         self.counted = self._large = False
         self.body_bytes = 0
-
-
-class Turns:
-    """Lets ``HANDLERS_PER_TURN`` handlers begin in one turn of the loop, in the order in which they came.
-
-    A crowd whose requests arrive at once would otherwise be worked off in one long turn, and whoever asks for the
-    health meanwhile would wait for all of it, three times over: to be accepted, to be read, to be answered.
-    """
-
-    def __init__(self) -> None:
-        self._left = HANDLERS_PER_TURN
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._renewing = False
-
-    async def next(self, loop: asyncio.AbstractEventLoop) -> None:
-        """It is the caller's turn to begin."""
-        if not self._renewing:
-            self._renewing = True
-            loop.call_soon(self._renew, loop)
-        if self._left and not self._waiting:
-            self._left -= 1
-            return
-        turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(turn)
-        await turn
-
-    def _renew(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._left = HANDLERS_PER_TURN
-        while self._waiting and self._left:
-            turn = self._waiting.popleft()
-            if not turn.done():  # else its client, or its server, has gone
-                turn.set_result(None)
-                self._left -= 1
-        self._renewing = bool(self._waiting)
-        if self._renewing:
-            loop.call_soon(self._renew, loop)
-
-
-class Readings:
-    """Reads connections of a standing crowd as they came, ``READINGS_PER_TURN`` in one turn of the loop, or a
-    quarter of them where that is more.
-
-    Hundreds of them send at once, and are refused; in one turn that would take so long that whoever was let in, and
-    needs several turns to be answered, and whoever asks for the health, would wait for all of them each time.
-    """
-
-    def __init__(self) -> None:
-        self.waiting: deque[BoundedHttpProtocol] = deque()
-
-    def wait(self, connection: BoundedHttpProtocol, loop: asyncio.AbstractEventLoop) -> None:
-        """The connection is read when it is its turn."""
-        self.waiting.append(connection)
-        if len(self.waiting) == 1:
-            loop.call_soon(self._turn, loop)
-
-    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        waiting = len(self.waiting)
-        try:
-            for _ in range(min(waiting, max(READINGS_PER_TURN, waiting // 4))):
-                self.waiting.popleft().read_now()
-        finally:  # whatever is wrong with one of them is not the others' fault
-            if self.waiting:
-                loop.call_soon(self._turn, loop)

@@ -21,9 +21,10 @@ from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, OutcomeUnk
 from signet_actors.gateway.admission import LARGE_BODY_BYTES
 from signet_actors.gateway.answers import Answer, answer_from_error, answer_from_reply, internal_problem, problem
 from signet_actors.gateway.guard import Headers, has_body, judge
+from signet_actors.gateway.recent_answers import RecentAnswers
 from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.route_table import RouteTable
-from signet_actors.gateway.server import ANSWER, GONE, UNTIL_GONE, SendWhole
+from signet_actors.gateway.server_scope import ANSWER, CROWDED, GONE, UNTIL_GONE, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.sync_points import sync_point
@@ -45,7 +46,7 @@ class _Exchange:
     """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
     ``code``: that of the error it was answered with."""
 
-    __slots__ = ("_send", "_send_whole", "code", "gone", "path", "route", "status", "trace_id", "until_gone")
+    __slots__ = ("_send", "_send_whole", "code", "crowded", "gone", "path", "route", "status", "trace_id", "until_gone")
 
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
         """What the server put into ``scope`` for us is taken out again: it refers to whatever holds the scope, and
@@ -53,6 +54,7 @@ class _Exchange:
         self.trace_id = trace_id
         self.gone: Callable[[], bool] | None = scope.pop(GONE, None)
         self.until_gone: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(UNTIL_GONE, None)
+        self.crowded: bool = scope.pop(CROWDED, False)
         self._send = send
         self._send_whole: SendWhole | None = scope.pop(ANSWER, None)
         self.path: str | None = None
@@ -91,6 +93,15 @@ class Edge:
         self._table = RouteTable(routes)
         self._guard_logged_ns = 0
         self._guard_unlogged = 0
+        self._recent = RecentAnswers()
+
+    def has_effect(self, method: bytes, path: bytes) -> bool:
+        """Whether a request line asks for a change; what is not served does not. ``path`` is as it came."""
+        if b"%" in path:
+            path = unquote_to_bytes(path)
+        found = self._table.find(path.decode("utf-8", "replace"))
+        route = None if found is None else found[0].route(method.decode("latin-1"))
+        return route is not None and route.has_effect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -191,6 +202,10 @@ class Edge:
             until_gone=exchange.until_gone,
         )
         sync_point("gateway.validated")
+        if exchange.crowded:
+            recent = self._recent.find(route.path, state.clock.monotonic_ns())
+            if recent is not None:
+                return recent
         limit_ms = state.config.gateway.request_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000) as window:
@@ -201,7 +216,10 @@ class Edge:
             if route.has_effect:
                 raise OutcomeUnknown from None
             raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
-        return answer_from_reply(reply)
+        answer = answer_from_reply(reply)
+        if exchange.crowded:
+            self._recent.keep(route.path, answer, state.clock.monotonic_ns())
+        return answer
 
     def _record(self, method: str, exchange: _Exchange, took_ns: int) -> None:
         """Counted, and one line if it failed or debugging is on: template instead of path, never a query or a body."""

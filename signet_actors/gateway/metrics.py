@@ -286,10 +286,10 @@ class _Edge(Collector):
         yield _family("signet_http_guarded_total", _one(counters.guarded))
         yield _family("signet_http_in_flight", _one(counters.in_flight))
         if wire is not None:
-            yield _family("signet_http_refused_total", _by_code(wire.refusals))
+            yield _family("signet_http_refused_total", _by_code(wire.refused.by_code))
             yield _family("signet_http_shed_total", _one(wire.admission.shed))
-            yield _family("signet_http_connections_refused_total", _one(wire.connections_refused))
-            yield _family("signet_http_connections", _one(wire.admission.connections))
+            yield _family("signet_http_connections_refused_total", _one(wire.refused.connections))
+            yield _family("signet_http_connections", _one(len(wire.places.served)))
             yield _family("signet_http_unanswered_bytes", _one(wire.admission.body_bytes))
 
     def _files(self) -> Iterator[Metric]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from signet_actors.gateway.query_embedding import CommonWordsCache
     from signet_actors.gateway.redaction import Redactor
-    from signet_actors.gateway.server import ServerSettings
+    from signet_actors.gateway.wire import Wire
     from signet_actors.providers.embedding import Embedder
     from signet_actors.runtime.async_bus import AsyncBus
 
@@ -58,7 +58,7 @@ class GatewayState:
     """``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload; ``port`` is the one that is listened on.
 
     ``started_at_ms`` is when the daemon started, not this process; ``supervisor_silent_ms`` how old the tree is.
-    ``wire`` is what the server knows of what it refused before the application ran; None until there is a server.
+    ``wire`` is what the connections hold and what was refused before the application ran; None until there is a server.
     """
 
     boot: Boot
@@ -86,7 +86,7 @@ class GatewayState:
     rate_windows: RateWindows = field(default_factory=RateWindows)
     summaries_waiting: int = 0
     vector_waits: VectorWaits = field(default_factory=VectorWaits)
-    wire: ServerSettings | None = None
+    wire: Wire | None = None
 
     def __post_init__(self) -> None:
         self.reconfigure(self.config)
@@ -118,11 +118,11 @@ class GatewayState:
         """
         figures = self.counters.as_mapping()
         if self.wire is not None:
-            admission = self.wire.admission
+            admission, refused = self.wire.admission, self.wire.refused
             figures |= {
-                "connections": admission.connections,
-                "connections_refused": self.wire.connections_refused,
-                "refused": self.wire.refused,
+                "connections": len(self.wire.places.served),
+                "connections_refused": refused.connections,
+                "refused": refused.total,
                 "requests_shed": admission.shed,
                 "unanswered": admission.requests,
                 "unanswered_bytes": admission.body_bytes,

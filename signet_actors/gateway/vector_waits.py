@@ -98,7 +98,7 @@ class VectorWaits:
             return 0
         if self._stopped or now_ns < self._not_before_ns or len(self._asked) >= MOST_AT_ONCE:
             return 0
-        if not state.is_up("extractor") or (state.wire is not None and state.wire.admission.crowded):
+        if not state.is_up("extractor") or (state.wire is not None and state.wire.admission.lately_crowded):
             return 0
         left_ms = state.config.gateway.request_timeout_ms - (now_ns - call.began_ns) // 1_000_000 - RESERVE_MS
         return min(state.config.embedding.wait_ms, left_ms)

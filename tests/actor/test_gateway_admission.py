@@ -14,19 +14,20 @@ import pytest
 
 from signet_actors.gateway.admission import (
     LARGE_BODY_BYTES,
-    READINGS_PER_TURN,
     Admission,
     Admitted,
-    Readings,
     WireLimits,
 )
 from signet_actors.gateway.plain_request import is_plain_request
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.server import ACCEPTS_PER_TURN
+from signet_actors.gateway.turns import READINGS_PER_TURN, Readings
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import PATIENCE_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 
 LARGE = LARGE_BODY_BYTES + 1000
+NEVER_MS = 3_600_000
+"""What waits in a gate is not taken for what waits for a dead process, however slow the machine is."""
 
 
 async def healthy(call: Call) -> Reply:
@@ -56,7 +57,7 @@ def assert_busy(raw: bytes) -> None:
 
 
 def assert_nothing_held(edge: RunningEdge) -> None:
-    admission = edge.server.settings.admission
+    admission = edge.server.wire.admission
     poll_until(lambda: (admission.requests, admission.body_bytes, admission.large) == (0, 0, 0))
 
 
@@ -87,7 +88,7 @@ def test_large_bodies_beyond_the_bound_are_refused_before_they_are_sent(tmp_path
         assert [answer.status for answer in held.answers()] == [200, 200]
         assert_nothing_held(edge)
         assert edge.request("POST", "/wait", b"x" * LARGE).status == 200
-        assert edge.server.settings.admission.shed == 40
+        assert edge.server.wire.admission.shed == 40
 
 
 def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(
 
 def test_unanswered_requests_are_bounded_but_for_the_health(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=3)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=3, stuck_ms=NEVER_MS)) as edge:
         held = Held(edge, gate, 3, b"{}")
         assert edge.request("GET", "/echo").status == 503
         for path in ("/health", "/health?full=1", "/health/live"):
@@ -151,8 +152,8 @@ def test_what_a_pipeline_holds_is_released_with_its_connection(tmp_path: Path) -
         with edge.connect() as connection:
             connection.sendall((post_head(edge, "Content-Length: 2") + b"{}") * 4)
             gate.wait_entered()
-            poll_until(lambda: edge.server.settings.admission.requests == 4)
-        poll_until(lambda: edge.server.settings.admission.requests == 1)  # its handler has not ended
+            poll_until(lambda: edge.server.wire.admission.requests == 4)
+        poll_until(lambda: edge.server.wire.admission.requests == 1)  # its handler has not ended
         gate.open(edge)
         assert_nothing_held(edge)
 
@@ -191,11 +192,11 @@ def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp
         RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=4)) as edge,
         contextlib.ExitStack() as connections,
     ):
-        settings = edge.server.settings
+        wire = edge.server.wire
         held = [connections.enter_context(edge.connect()) for _ in range(4)]
         for connection in held:
             connection.sendall(b"GET /echo")
-        poll_until(lambda: settings.admission.connections == 4 and not settings.admission.idle)
+        poll_until(lambda: len(wire.places.served) == 4 and not wire.places.idle)
         for path in ("/health", "/health/live") * 3:
             raw = edge.raw(post_head(edge, target=f"GET {path}"))
             answer = parse_answer(raw)
@@ -204,13 +205,13 @@ def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp
         assert_busy(edge.raw(post_head(edge, "Content-Length: 2") + b"{}"))
         assert_busy(edge.raw(post_head(edge, f"Content-Length: {LARGE}")))
         assert_busy(edge.raw(b"GET /health"))
-        assert settings.connections_refused == 4
+        assert wire.refused.connections == 4
         waiting = connections.enter_context(edge.connect())
         held[0].close()
-        poll_until(lambda: settings.admission.connections == 3)
+        poll_until(lambda: len(wire.places.served) == 3)
         waiting.sendall(post_head(edge, target="GET /echo"))
         assert parse_answer(waiting.recv(65536)).status == 200
-        assert settings.admission.connections == 4
+        assert len(wire.places.served) == 4
 
 
 def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
@@ -218,26 +219,26 @@ def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
         RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge,
         contextlib.ExitStack() as connections,
     ):
-        admission = edge.server.settings.admission
+        places = edge.server.wire.places
         held = [connections.enter_context(edge.connect()) for _ in range(2)]
         for connection in held:
             connection.sendall(b"GET /echo")
-        poll_until(lambda: admission.connections == 2 and not admission.idle)
+        poll_until(lambda: len(places.served) == 2 and not places.idle)
         silent = [connections.enter_context(edge.connect()) for _ in range(30)]
         assert edge.request("GET", "/health").status == 200
         assert read_to_end(silent[0]) == b"", "beyond as many again, the oldest are not even told why"
-        assert len(admission.beyond) <= 2
+        assert len(places.beyond) <= 2
         held[0].close()
-        poll_until(lambda: admission.connections < 2)
+        poll_until(lambda: len(places.served) < 2)
         assert edge.request("GET", "/echo").status == 200
         connections.close()
-        poll_until(lambda: (admission.connections, len(admission.beyond)) == (0, 0))
+        poll_until(lambda: (len(places.served), len(places.beyond)) == (0, 0))
 
 
 def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) -> None:
     limits = WireLimits(unanswered_large=2, unanswered_bytes=8 * LARGE)
     with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
-        admission = edge.server.settings.admission
+        admission = edge.server.wire.admission
         slow = [connections.enter_context(edge.connect()) for _ in range(5)]
         for connection in slow:
             connection.sendall(post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * 100)
@@ -262,7 +263,7 @@ def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=1)) as edge, edge.connect() as late:
         late.sendall(post_head(edge, f"Content-Length: {LARGE}") + b"x" * (LARGE - 1))
-        poll_until(lambda: edge.server.settings.admission.requests == 1)
+        poll_until(lambda: edge.server.wire.admission.requests == 1)
         held = Held(edge, gate, 1, b"x" * LARGE)
         late.sendall(b"x")
         assert_busy(read_to_end(late))
@@ -275,10 +276,10 @@ def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path
 
 def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=3)) as edge:
-        admission = edge.server.settings.admission
+        places = edge.server.wire.places
         used, speaking, silent = (edge.connect() for _ in range(3))
         speaking.sendall(b"GET /echo")
-        poll_until(lambda: admission.connections == 3)
+        poll_until(lambda: len(places.served) == 3)
         used.sendall(post_head(edge, target="GET /echo"))
         assert parse_answer(used.recv(65536)).status == 200
         for _ in range(30):
@@ -287,17 +288,17 @@ def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path
         crowd = [edge.connect() for _ in range(60)]
         assert edge.request("GET", "/echo").status == 200
         assert used.recv(1) == b""
-        assert admission.connections <= 3
+        assert len(places.served) <= 3
         speaking.sendall(f" HTTP/1.1\r\nHost: 127.0.0.1:{edge.port}\r\n\r\n".encode())
         assert parse_answer(speaking.recv(65536)).status == 200
         for connection in (used, speaking, silent, *crowd):
             connection.close()
-        poll_until(lambda: admission.connections == 0)
+        poll_until(lambda: len(places.served) == 0)
 
 
 def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
             for _ in range(3):
@@ -310,7 +311,7 @@ def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path
             assert_nothing_held(edge)
             connection.sendall(post_head(edge, target="GET /echo"))
             assert parse_answer(connection.recv(65536)).status == 200
-        assert edge.server.settings.admission.shed == 3
+        assert edge.server.wire.admission.shed == 3
 
 
 class Queue:
@@ -380,14 +381,14 @@ def test_in_a_flood_nobody_who_is_let_in_waits_behind_many(pace: int, room: int)
 def test_it_is_crowded_while_places_are_short_and_for_a_moment_after() -> None:
     queue = Queue(WireLimits(unanswered=500, unanswered_least=64))
     queue.offer(64)
-    assert not queue.admission.crowded, "all of them have a place at any pace"
+    assert not queue.admission.lately_crowded, "all of them have a place at any pace"
     queue.offer(1)
-    assert queue.admission.crowded
+    assert queue.admission.lately_crowded
     queue.wait(0.4, pace=1000, offered=0)
     assert queue.admission.requests == 0
-    assert queue.admission.crowded
+    assert queue.admission.lately_crowded
     queue.wait(0.2, pace=0, offered=0)
-    assert not queue.admission.crowded
+    assert not queue.admission.lately_crowded
 
 
 @pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])
@@ -494,21 +495,21 @@ class StoppedLoop:
 def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path: Path) -> None:
     gate = Gate()
     crowd = 4 * READINGS_PER_TURN
-    limits = WireLimits(unanswered=1, connections=crowd + 8)
+    limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS, connections=crowd + 8)
     still_waiting: list[int] = []
 
     async def healthy_in_a_crowd(call: Call) -> Reply:
-        still_waiting.append(len(settings.readings.waiting))
+        still_waiting.append(len(wire.readings.waiting))
         return await healthy(call)
 
     health = Route("GET", "/health", healthy_in_a_crowd, None, "health", "test")
     served = tuple(route for route in routes(gate) if route.path != "/health")
     with RunningEdge((*served, health), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
-        settings = edge.server.settings
+        wire = edge.server.wire
         held = Held(edge, gate, 1, b"{}")
         senders = [connections.enter_context(edge.connect()) for _ in range(crowd)]
         asker = connections.enter_context(edge.connect())
-        poll_until(lambda: settings.admission.connections == crowd + 2)
+        poll_until(lambda: len(wire.places.served) == crowd + 2)
         with StoppedLoop(edge):
             for sender in senders:
                 sender.sendall(post_head(edge, "Content-Length: 2") + b"{}")
@@ -519,7 +520,7 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
             assert (answer.status, answer.body["code"], answer.headers["retry-after"]) == (503, "busy", "1")
             assert len(answer.headers["x-signet-trace-id"]) > 20
         assert still_waiting[0] > 0
-        assert settings.admission.shed == settings.refused == crowd
+        assert wire.admission.shed == wire.refused.total == crowd
         gate.open(edge)
         assert [answer.status for answer in held.answers()] == [200]
         senders[0].sendall(post_head(edge, target="GET /echo"))
@@ -530,17 +531,17 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
 @pytest.mark.parametrize("then", ["more", "drain", "leave"])
 def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, then: str) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
-        settings = edge.server.settings
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
+        wire = edge.server.wire
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
-            poll_until(lambda: settings.admission.connections == 2)
-            (protocol,) = settings.admission.idle
+            poll_until(lambda: len(wire.places.served) == 2)
+            (protocol,) = wire.places.idle
             request = post_head(edge, "Content-Length: 2") + b"{}"
 
             def arrive() -> None:
                 protocol.data_received(request)
-                assert len(settings.readings.waiting) == 1
+                assert len(wire.readings.waiting) == 1
                 if then == "more":
                     protocol.data_received(request[:20])
                 elif then == "drain":
@@ -550,8 +551,8 @@ def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, th
 
             edge.call_soon(arrive)
             if then == "leave":
-                poll_until(lambda: settings.admission.connections == 1)
-                assert settings.refused == 0
+                poll_until(lambda: len(wire.places.served) == 1)
+                assert wire.refused.total == 0
             else:
                 assert parse_answer(connection.recv(65536)).status == 503
             if then == "more":
@@ -567,29 +568,29 @@ def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, th
 
 def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1)) as edge:
-        settings = edge.server.settings
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
+        wire = edge.server.wire
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.settimeout(PATIENCE_S)
             for _ in range(1_000_000):
                 connection.sendall(post_head(edge, "Content-Length: 2") + b"{}")
             raise AssertionError("the refusals are kept for a client that does not read them")
-        poll_until(lambda: settings.admission.connections == 1)
+        poll_until(lambda: len(wire.places.served) == 1)
         gate.open(edge)
         assert [answer.status for answer in held.answers()] == [200]
 
 
 def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path) as edge, contextlib.ExitStack() as crowd:
-        admission = edge.server.settings.admission
+        places = edge.server.wire.places
         turns = 0
         accepted = threading.Event()
 
         def count() -> None:
             nonlocal turns
             turns += 1
-            if admission.connections == 96:
+            if len(places.served) == 96:
                 accepted.set()
             else:
                 edge.call_soon(count)
@@ -604,23 +605,23 @@ def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_p
 
 def test_a_connection_whose_request_is_not_read_yet_does_not_make_room(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
-        admission = edge.server.settings.admission
+        places = edge.server.wire.places
         with contextlib.ExitStack() as connections:
             waiting = [connections.enter_context(edge.connect()) for _ in range(2)]
-            poll_until(lambda: len(admission.idle) == 2)
+            poll_until(lambda: len(places.idle) == 2)
             made_room = threading.Event()
 
             def crowd() -> None:
                 for connection in waiting:
                     connection.sendall(post_head(edge, target="GET /echo"))
-                if next(iter(admission.idle))._another_makes_room():  # as for a newcomer that is accepted now
+                if places.take(cast("Any", object()), 2):  # as for a newcomer that is accepted now
                     made_room.set()
 
             edge.call_soon(crowd)
             for connection in waiting:
                 assert parse_answer(connection.recv(65536)).status == 200
             assert not made_room.is_set()
-        poll_until(lambda: admission.connections == 0)
+        poll_until(lambda: len(places.served) == 0)
 
 
 @pytest.mark.parametrize("last", ["keep-alive", "close"])
@@ -633,7 +634,7 @@ def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_conn
     limits = WireLimits(keep_alive_ms=300, write_ms=500)
     long_route = Route("GET", "/long", long_answer, None, "long", "test")
     with RunningEdge((long_route,), tmp_path, limits=limits) as edge:
-        admission = edge.server.settings.admission
+        places = edge.server.wire.places
         with edge.connect() as connection:
             asked = 0
 
@@ -650,7 +651,7 @@ def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_conn
             if last == "close":
                 unsent("close")
             poll_until(lambda: not edge.server.server_state.connections)
-            assert admission.connections == 0
+            assert len(places.served) == 0
 
 
 def test_two_who_ask_one_after_the_other_are_never_in_each_others_way(tmp_path: Path) -> None:
@@ -710,18 +711,18 @@ def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> 
 @pytest.mark.parametrize("target", ["/echo", "/health"])
 def test_the_oldest_connection_beyond_the_places_gets_the_place_of_an_idle_one(target: str, tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
-        admission = edge.server.settings.admission
+        places = edge.server.wire.places
         first, second = edge.connect(), edge.connect()
         for client in (first, second):
             client.sendall(b"GET /echo")
-        poll_until(lambda: admission.connections == 2 and not admission.idle)
+        poll_until(lambda: len(places.served) == 2 and not places.idle)
         oldest = edge.connect()
-        poll_until(lambda: len(admission.beyond) == 1)
+        poll_until(lambda: len(places.beyond) == 1)
         newest = edge.connect()
-        poll_until(lambda: len(admission.beyond) == 2)
+        poll_until(lambda: len(places.beyond) == 2)
         first.sendall(b" HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % edge.port)
         assert first.recv(65536).startswith(b"HTTP/1.1 200")
-        poll_until(lambda: len(admission.idle) == 1)
+        poll_until(lambda: len(places.idle) == 1)
         oldest.sendall(post_head(edge, target=f"GET {target}"))
         assert oldest.recv(65536).startswith(b"HTTP/1.1 200")
         for client in (first, second, oldest, newest):

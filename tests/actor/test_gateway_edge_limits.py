@@ -311,7 +311,7 @@ def test_connections_beyond_the_limit_are_told_to_retry(tmp_path: Path) -> None:
             connection.sendall(head(edge, target="GET /echo"))
             assert parse_answer(connection.recv(65536)).status == 200
             connection.sendall(head(edge, target="GET /echo")[:-2])  # the next request has begun
-        poll_until(lambda: not edge.server.settings.admission.idle)
+        poll_until(lambda: not edge.server.wire.places.idle)
         raw = edge.raw(b"")
         assert_refused(raw, 503, "busy")
         assert parse_answer(raw).headers["retry-after"] == "1"

@@ -124,8 +124,8 @@ def test_a_child_that_is_never_ready_is_killed_after_the_start_timeout(workspace
 
 
 def test_a_slow_start_that_reports_progress_is_waited_for(workspace: Path) -> None:
-    config = changed(QUICK, startTimeoutMs=3000)
-    with daemon(workspace, config, orders="writer=boot_sleep:3500") as running:
+    config = changed(QUICK, startTimeoutMs=8000)  # an interpreter on a starved machine takes seconds to say anything
+    with daemon(workspace, config, orders="writer=boot_sleep:8500") as running:
         assert len(running.events("spawned", child="writer")) == 1
 
 

@@ -23,8 +23,9 @@ from signet_actors.errors import Unavailable
 from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.app import Edge
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import InProcessServer, ServerSettings
+from signet_actors.gateway.server import InProcessServer
 from signet_actors.gateway.state import GatewayState
+from signet_actors.gateway.wire import Wire
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import SystemClock, new_id
@@ -136,8 +137,8 @@ class RunningEdge:
             started_at_ms=clock.wall_ms(),
         )
         self.state.logs_every_request = True
-        self._settings = ServerSettings(Edge(self.state, routes), limits or WireLimits(), lambda: new_id(clock, rng))
-        self.state.wire = self._settings
+        self._app = Edge(self.state, routes)
+        self._wire = self.state.wire = Wire(limits or WireLimits(), lambda: new_id(clock, rng), self._app.has_effect)
         self._new_loop = new_loop
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -225,7 +226,7 @@ class RunningEdge:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._server = InProcessServer(self._settings)
+        self._server = InProcessServer(self._app, self._wire)
         serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
         accepting = asyncio.create_task(self._server.accepting.wait())
         await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)

@@ -1,0 +1,208 @@
+"""Who is answered while a crowd waits: readers beside those who wait for the writer, and operators beside everybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from signet_actors.gateway.admission import GLANCES_AT_ONCE, Admission, Admitted, WireLimits
+from signet_actors.gateway.route import Call, Reply, Route
+from tests.actor.test_gateway_admission import NEVER_MS, Held, assert_nothing_held, post_head, routes
+from tests.actor.test_gateway_edge_limits import Gate, poll_until
+from tests.support.edge import RunningEdge, parse_answer
+
+
+class Lanes:
+    """Requests of two kinds on a clock that the test sets: changes are answered by a writer, if it is there."""
+
+    def __init__(self, limits: WireLimits) -> None:
+        self.now = 0.0
+        self.limits = limits
+        self.admission = Admission(lambda: self.now)
+        self.writer_is_there = True
+        self._changes: list[Admitted] = []
+
+    def change(self) -> bool:
+        admitted = self.admission.admit(10, self.limits, changes=True)
+        if admitted is None:
+            return False
+        assert admitted.arrived(self.limits)
+        self._changes.append(admitted)
+        return True
+
+    def read(self) -> bool:
+        """Whether it was let in; it is answered at once."""
+        admitted = self.admission.admit(10, self.limits)
+        if admitted is None:
+            return False
+        assert admitted.arrived(self.limits)
+        admitted.release()
+        return True
+
+    def pass_time(self, seconds: float, *, changes_per_s: int, reads_per_s: int) -> tuple[int, int]:
+        """Changes let in, and reads that were not."""
+        let_in = refused = 0
+        for step in range(int(seconds * 1000)):
+            self.now += 0.001
+            if self.writer_is_there:
+                for admitted in self._changes:
+                    admitted.release()
+                self._changes.clear()
+            let_in += sum(self.change() for _ in range(changes_per_s // 1000))
+            if step % (1000 // reads_per_s) == 0:
+                refused += not self.read()
+        return let_in, refused
+
+
+def test_a_flood_of_changes_that_wait_for_a_dead_writer_locks_out_no_reader() -> None:
+    lanes = Lanes(WireLimits())
+    lanes.pass_time(2, changes_per_s=5000, reads_per_s=20)
+    lanes.writer_is_there = False
+    lanes.pass_time(0.4, changes_per_s=5000, reads_per_s=20)
+    let_in, refused = lanes.pass_time(1.6, changes_per_s=5000, reads_per_s=20)
+    assert refused == 0
+    assert let_in == 0
+    assert lanes.admission.requests <= 2 * lanes.limits.unanswered
+    lanes.writer_is_there = True
+    let_in, refused = lanes.pass_time(1, changes_per_s=5000, reads_per_s=20)
+    assert let_in > 4000
+    assert refused == 0
+
+
+def test_a_few_more_than_half_of_the_room_may_wait_for_the_writer_and_then_no_more() -> None:
+    lanes = Lanes(WireLimits(unanswered=128))
+    lanes.writer_is_there = False
+    let_in, refused = lanes.pass_time(10, changes_per_s=1000, reads_per_s=10)
+    assert 64 <= let_in <= 192
+    assert lanes.admission.requests == let_in
+    assert refused <= 10 * 0.4
+
+
+def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() -> None:
+    lanes = Lanes(WireLimits(unanswered=8, unanswered_least=8, flood_least=1))
+    long = lanes.admission.admit(10, lanes.limits, changes=True)
+    assert long is not None
+    assert long.arrived(lanes.limits)
+    for _ in range(1000):
+        lanes.now += 0.01
+        assert [lanes.change() for _ in range(7)] == [True] * 7
+        lanes.pass_time(0.001, changes_per_s=0, reads_per_s=10)
+    long.release()
+    long.release()
+    assert lanes.admission.requests == 0
+    assert lanes.admission.changes.waiting == set()
+
+
+def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
+    lanes = Lanes(WireLimits(unanswered=8, unanswered_least=1, flood_least=1))
+    dripping = [lanes.admission.admit(10, lanes.limits, changes=True) for _ in range(6)]
+    lanes.now += 60
+    assert lanes.change(), "the writer is there, and the lane is not closed"
+    assert lanes.admission.changes.waiting == set()
+    for admitted in dripping:
+        assert admitted is not None
+        admitted.release()
+
+
+def test_readers_are_answered_while_changes_wait_for_the_writer(tmp_path: Path) -> None:
+    gate = Gate()
+    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=4, stuck_ms=20)) as edge:
+        held = Held(edge, gate, 4, b"{}")
+        poll_until(lambda: edge.request("POST", "/echo", {}).status == 200)
+        for _ in range(20):
+            assert edge.request("POST", "/wait", {}).status == 503
+            assert edge.request("POST", "/echo", {}).status == 200
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200] * 4
+        assert_nothing_held(edge)
+        assert edge.request("POST", "/wait", {}).status == 200
+
+
+class Glanced:
+    """Routes of operators: each answer says how many there were, and waits if the test says so."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.gate: Gate | None = None
+
+    async def handler(self, call: Call) -> Reply:
+        self.count += 1
+        count = self.count
+        if self.gate is not None:
+            await self.gate.handler(call)
+        return Reply({"count": count})
+
+
+def with_glances(gate: Gate, glanced: Glanced) -> tuple[Route, ...]:
+    return (
+        *routes(gate),
+        *(Route("GET", path, glanced.handler, None, path, "test") for path in ("/metrics", "/api/status")),
+    )
+
+
+class StoppedClock:
+    """Time for everything that the application times."""
+
+    def __init__(self, clock: Any) -> None:
+        self._clock = clock
+        self.now_ns = clock.monotonic_ns()
+
+    def monotonic_ns(self) -> int:
+        return int(self.now_ns)
+
+    def wall_ms(self) -> int:
+        return int(self._clock.wall_ms())
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/status"])
+def test_an_operator_sees_a_flood_and_asking_often_costs_little(tmp_path: Path, path: str) -> None:
+    gate, glanced = Gate(), Glanced()
+    limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS)
+    with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
+        clock: Any = StoppedClock(edge.state.clock)
+        edge.state.clock = clock
+        assert [edge.request("GET", path).body["count"] for _ in range(3)] == [1, 2, 3], "nothing is old in calm"
+        held = Held(edge, gate, 1, b"{}")
+        assert edge.request("GET", "/echo").status == 503
+        assert [edge.request("GET", path).body["count"] for _ in range(5)] == [4] * 5
+        clock.now_ns += 250_000_000
+        assert [edge.request("GET", path).body["count"] for _ in range(5)] == [5] * 5
+        gate.open(edge)
+        assert [answer.status for answer in held.answers()] == [200]
+        assert edge.request("GET", path).body["count"] == 6
+        assert_nothing_held(edge)
+
+
+def test_few_operators_are_let_in_at_once_and_the_others_are_a_crowd_like_any(tmp_path: Path) -> None:
+    gate, glanced = Gate(), Glanced()
+    limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS)
+    with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
+        held = Held(edge, gate, 1, b"{}")
+        glanced.gate = gate
+        asking = [edge.connect() for _ in range(GLANCES_AT_ONCE)]
+        for connection in asking:
+            connection.sendall(post_head(edge, target="GET /metrics"))
+            gate.wait_entered()
+        for _ in range(5):
+            assert edge.request("GET", "/metrics").status == 503
+            assert edge.request("GET", "/health").status == 200
+        gate.open(edge)
+        for connection in asking:
+            assert parse_answer(connection.recv(65536)).status == 200
+            connection.close()
+        assert [answer.status for answer in held.answers()] == [200]
+        poll_until(lambda: not +edge.server.wire.admission.glances)
+        assert_nothing_held(edge)
+
+
+def test_an_operator_without_a_place_for_his_connection_is_answered_and_it_closes(tmp_path: Path) -> None:
+    limits = WireLimits(connections=1)
+    with RunningEdge(with_glances(Gate(), Glanced()), tmp_path, limits=limits) as edge, edge.connect() as first:
+        first.sendall(b"GET /echo")
+        places = edge.server.wire.places
+        poll_until(lambda: len(places.served) == 1 and not places.idle)
+        answer = parse_answer(edge.raw(post_head(edge, target="GET /metrics")))
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert edge.request("GET", "/echo").status == 503

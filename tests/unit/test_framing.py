@@ -1,0 +1,120 @@
+"""The checks of a request's head, without a parser and without a socket."""
+
+from __future__ import annotations
+
+import httptools
+import pytest
+
+from signet_actors.gateway.admission import WireLimits
+from signet_actors.gateway.framing import MAX_HEADERS, Framing, HeadCount, check_head, why_stopped
+from signet_actors.gateway.wire_answers import BUSY, NOT_HTTP, OUR_FAULT, Refused
+
+LIMITS = WireLimits(header_bytes=1000, body_bytes=5000)
+Headers = list[tuple[bytes, bytes]]
+
+
+@pytest.mark.parametrize(
+    ("headers", "framing"),
+    [
+        ([], Framing(0, False)),
+        ([(b"content-length", b"12")], Framing(12, False)),
+        ([(b"content-length", b"5000")], Framing(5000, False)),
+        ([(b"transfer-encoding", b" Chunked ")], Framing(0, True)),
+        ([(b"expect", b"100-Continue"), (b"content-length", b"1")], Framing(1, False)),
+    ],
+)
+def test_a_sound_head_tells_where_its_body_ends(headers: Headers, framing: Framing) -> None:
+    assert check_head("1.1", b"/a", headers, LIMITS) == framing
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "headers", "status"),
+    [
+        ("2.0", b"/", [], 400),
+        ("0.9", b"/", [], 400),
+        ("1.1", b"*", [], 400),
+        ("1.1", b"http://a/", [], 400),
+        ("1.1", b"", [], 400),
+        ("1.1", b"/", [(b"content-length", b"1"), (b"content-length", b"1")], 400),
+        ("1.1", b"/", [(b"content-length", b"+1")], 400),
+        ("1.1", b"/", [(b"content-length", b"")], 400),
+        ("1.1", b"/", [(b"content-length", b"1"), (b"transfer-encoding", b"chunked")], 400),
+        ("1.1", b"/", [(b"transfer-encoding", b"chunked"), (b"transfer-encoding", b"chunked")], 400),
+        ("1.1", b"/", [(b"transfer-encoding", b"gzip, chunked")], 400),
+        ("1.1", b"/", [(b"transfer-encoding", b"")], 400),
+        ("1.1", b"/", [(b"content-length", b"5001")], 413),
+        ("1.1", b"/", [(b"expect", b"")], 417),
+        ("1.1", b"/", [(b"expect", b"100-continue"), (b"expect", b"tea")], 417),
+        ("1.1", b"/", [(b"expect", b"tea"), (b"expect", b"100-continue")], 417),
+    ],
+)
+def test_a_head_that_two_parsers_could_read_differently_is_refused(
+    version: str, target: bytes, headers: Headers, status: int
+) -> None:
+    with pytest.raises(Refused) as refused:
+        check_head(version, target, headers, LIMITS)
+    assert refused.value.verdict.status == status
+
+
+def test_a_head_is_silent_until_its_first_byte_and_again_behind_its_body() -> None:
+    head = HeadCount()
+    assert head.silent
+    head.fed += 2
+    assert not head.silent
+    head.begin()
+    head.finish()
+    assert not head.silent
+    assert not head.awaited
+    head.await_next()
+    assert head.silent
+
+
+def test_the_lines_of_a_head_count_together_and_those_of_the_last_one_do_not() -> None:
+    head = HeadCount()
+    for _ in range(3):
+        head.begin()
+        head.count(600, LIMITS)
+        head.count_header(b"n" * 200, b"v" * 196, LIMITS)
+        with pytest.raises(Refused) as refused:
+            head.count(1, LIMITS)
+        assert refused.value.verdict.status == 431
+
+
+def test_so_many_headers_are_too_many_however_short() -> None:
+    head = HeadCount()
+    head.begin()
+    for _ in range(MAX_HEADERS):
+        head.count_header(b"a", b"", LIMITS)
+    with pytest.raises(Refused):
+        head.count_header(b"a", b"", LIMITS)
+
+
+def test_an_unfinished_head_is_bounded_and_a_body_is_not_taken_for_one() -> None:
+    head = HeadCount()
+    head.fed = 1000
+    assert not head.is_overfed(LIMITS)
+    head.fed += 1
+    assert head.is_overfed(LIMITS)
+    head.finish()
+    assert not head.is_overfed(LIMITS)
+
+
+def parser_error(data: bytes, fault: Exception | None = None) -> httptools.HttpParserError:
+    """What the parser raises, with a callback that raises ``fault``."""
+
+    class Callbacks:
+        def on_headers_complete(self) -> None:
+            if fault is not None:
+                raise fault
+
+    with pytest.raises(httptools.HttpParserError) as raised:
+        httptools.HttpRequestParser(Callbacks()).feed_data(data)
+    return raised.value
+
+
+def test_why_the_parser_stopped_is_told_apart() -> None:
+    whole = b"GET / HTTP/1.1\r\n\r\n"
+    assert why_stopped(parser_error(b"nonsense\r\n\r\n")) is NOT_HTTP
+    assert why_stopped(parser_error(whole, Refused(BUSY))) is BUSY
+    assert why_stopped(parser_error(whole, httptools.HttpParserInvalidURLError())) is NOT_HTTP
+    assert why_stopped(parser_error(whole, KeyError("a fault of ours"))) is OUR_FAULT
