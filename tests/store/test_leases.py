@@ -10,13 +10,16 @@ import msgspec
 import pytest
 
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.message import Failure
+from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.writer import (
     CompleteJob,
     FailJob,
+    ForgetMemory,
     JobsLeased,
     LeasedJob,
     LeaseJobs,
+    MemoryPatch,
+    ModifyMemory,
     ReapLeases,
     RenewLease,
 )
@@ -202,3 +205,56 @@ def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_i
     assert set(ends) == set(innocent)
     assert {status for status, _ in ends.values()} == {"completed"}
     assert max(attempts for _, attempts in ends.values()) <= 3
+
+
+def told_what(room: StoreRoom, life: int, *holding: LeasedJob, limit: int = 8) -> list[LeasedJob]:
+    """What the extractor is handed that says it holds these."""
+    known = tuple(job.lease_id for job in holding)
+    answer = asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS, known), "extractor", life)
+    return answer.jobs  # type: ignore[no-any-return]
+
+
+def test_a_worker_that_was_never_told_of_its_jobs_gets_them_again_in_the_same_attempt(room: StoreRoom) -> None:
+    for number in range(3):
+        room.remember(f"Memory number {number}")
+    (held,) = taken_by(room, "extractor", 1, 1)
+    unheard = told_what(room, 1, held, limit=1)
+    room.clock.advance(LEASE_MS - 1)
+    again = told_what(room, 1, held, limit=0)
+    assert again == unheard
+    assert [job.attempt for job in again] == [1]
+    room.clock.advance(LEASE_MS - 1)
+    assert room.ask(CompleteJob(again[0].id, again[0].lease_id)).state == "completed", "it lasts as long as a new one"
+    (third,) = told_what(room, 1, limit=1)
+    assert third.id == held.id, "what is past its time and not yet taken back is nobody else's"
+    assert third.attempt == 1
+    (last,) = told_what(room, 1, third)
+    assert told_what(room, 1, third, last) == []
+
+
+def test_what_another_process_holds_is_handed_to_nobody_who_does_not_know_of_it(room: StoreRoom) -> None:
+    room.remember("A memory")
+    (job,) = taken_by(room, "extractor-2", 1)
+    assert told_what(room, 1) == []
+    assert room.ask(CompleteJob(job.id, job.lease_id)).state == "completed"
+
+
+def test_an_attempt_that_nobody_was_told_of_ends_with_its_memory(room: StoreRoom) -> None:
+    memory = room.remember("A memory")
+    (job,) = taken_by(room, "extractor", 1)
+    room.ask(ForgetMemory(id=memory.id, reason="r", principal=Principal()))
+    assert told_what(room, 1) == []
+    assert state(room, job) == "completed"
+
+
+def test_a_memory_that_changed_before_its_job_was_handed_out_again_has_another_job_after_it(room: StoreRoom) -> None:
+    memory = room.remember("A memory")
+    taken_by(room, "extractor", 1)
+    patch = MemoryPatch(id=memory.id, reason="r", content="A memory of something else")
+    room.ask(ModifyMemory(patch, Principal()))
+    (again,) = told_what(room, 1)
+    assert again.subject is not None
+    assert again.subject.content == "A memory of something else"
+    room.ask(CompleteJob(again.id, again.lease_id))
+    (successor,) = told_what(room, 1)
+    assert successor.id != again.id
