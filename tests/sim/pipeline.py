@@ -322,7 +322,7 @@ class Run:
     seen: Counter[str] = field(default_factory=Counter)
     virtual_s: float = 0.0
     jobs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By the content of the memory: status, attempts, releases and error of its extract job."""
+    """By the content of the memory: status, attempts, releases, error and end (ISO) of its extract job."""
     settled_s: float = 0.0
 
 
@@ -374,8 +374,9 @@ def simulate(
                 run.jobs = {
                     content: tuple(job)
                     for content, *job in onlooker.execute(
-                        "SELECT m.content, j.status, j.attempts, j.releases, j.error FROM memory_jobs j"
-                        " JOIN memories m ON m.id = j.memory_id WHERE j.job_type = 'extract'"
+                        "SELECT m.content, j.status, j.attempts, j.releases, j.error,"
+                        " coalesce(j.completed_at, j.failed_at)"
+                        " FROM memory_jobs j JOIN memories m ON m.id = j.memory_id WHERE j.job_type = 'extract'"
                     )
                 }
                 run.seen = _seen(onlooker) + ledger.answers + daemon.prompts

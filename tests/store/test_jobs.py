@@ -51,6 +51,8 @@ from tests.support.writer_life import Life
 
 ME = Principal(changed_by="tester")
 SECOND_MS = 1_000
+UNTIL_SETTLED_MS = 2_500
+"""So long a job waits that lost its worker."""
 
 
 @pytest.fixture
@@ -285,6 +287,7 @@ def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
     (late,) = room.take_all(limit=1)
     room.clock.advance(LEASE_MS + 1)
     room.ask(ReapLeases())
+    room.clock.advance(UNTIL_SETTLED_MS)
     mine = next(job for job in room.take_all() if job.id != late.id)
     both = (HeldLease(late.id, late.lease_id), HeldLease(mine.id, mine.lease_id))
     answer = room.ask(ReleaseJobs(both, "away"))
@@ -294,11 +297,12 @@ def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
 
 def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineRoom) -> None:
     stored(room, "Poison")
-    other = stored(room, "Harmless")
     for _ in range(3):
         assert len(room.take_all(limit=1)) == 1
         room.clock.advance(LEASE_MS + 1)
         room.ask(ReapLeases())
+        room.clock.advance(UNTIL_SETTLED_MS)
+    other = stored(room, "Harmless")
     assert (
         room.value("SELECT error FROM memory_jobs WHERE status = 'dead'") == "the worker went away on the last attempt"
     )

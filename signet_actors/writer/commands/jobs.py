@@ -22,6 +22,7 @@ from signet_actors.domain.jobs import (
     EMBED,
     EXTRACT,
     JOB_KINDS,
+    LONGEST_DELAY_MS,
     PROSPECTIVE_INDEX,
     JobEvent,
     JobState,
@@ -36,6 +37,7 @@ from signet_actors.protocol.pipeline import (
     RequeueRefused,
 )
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
+from signet_actors.runtime.clock import iso
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
@@ -50,6 +52,7 @@ DERIVED = "pipeline-v2"
 _OF_MEMORIES = frozenset(kind.name for kind in JOB_KINDS if kind.of_memory)
 ALIVE = "status IN ('pending', 'leased')"
 _MOST_REQUEUED = 500
+_AFTER_SETTLED_MS = 500
 
 
 def wanted_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str, ...]:
@@ -180,15 +183,28 @@ LOST_COLUMNS = "seq, job_type, memory_id, attempts, max_attempts, leased_hash"
 
 
 def lose(session: Session, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
-    """Leased jobs whose workers are gone wait for their next attempt, or are dead after their last."""
+    """Leased jobs whose workers are gone wait for their next attempt, or are dead after their last.
+
+    They wait until the next life of the worker has settled: the death of one that has served for a while is no early
+    one, which would be counted against its restarts, so that a few jobs that kill cannot have it given up for all.
+    """
     dead = 0
+    settled_ms = min(session.config.supervision.settled_ms + _AFTER_SETTLED_MS, LONGEST_DELAY_MS // 2)
+    waits_until = iso(session.now_ms + settled_ms)
     for seq, kind, memory_id, attempts, max_attempts, handed_out_hash in leased:
         state = advance(JobState.LEASED, lost_attempt(attempts, max_attempts))
         dead += state is JobState.DEAD
         session.tx.execute(
-            "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = NULL,"
+            "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = ?,"
             " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
-            (state, LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST, session.now, session.now, seq),
+            (
+                state,
+                LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST,
+                session.now,
+                session.now,
+                waits_until if state is JobState.PENDING else None,
+                seq,
+            ),
         )
         follow(session, kind, memory_id, handed_out_hash, state)
     if leased:
