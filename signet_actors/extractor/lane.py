@@ -14,6 +14,10 @@ the job itself failed                  an attempt is spent (``failed``)
 the actor leaves                       the attempt is given back at once
 =====================================  ==================================================================
 
+With each ask for jobs goes what the lane holds. If an answer is lost on the way, the writer sees from the next ask
+that the jobs in it never came, and hands them out again under the same leases: no attempt is spent on a message. The
+lane asks for them also while its kind is paused, since what it holds it must give back.
+
 A call that timed out or failed at the server is the job's own fault only if another call succeeded meanwhile: a server
 that hangs looks the same as a prompt that is too long, and only one of the two deserves to die.
 
@@ -145,7 +149,10 @@ class Lane:
         self._actor = actor
         self._writer = writer
         self._log = actor.log.bind(job_kind=kind.name)
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], str] = {}
+        """Each attempt's lease."""
+        self._in_doubt = False
+        """Whether the writer may have handed out jobs in an answer that never came."""
         self._watching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._paused_because = ""
@@ -182,14 +189,14 @@ class Lane:
             self._changed.clear()
             pause = self._kind.pause(self._actor.config)
             self._note_pause(pause)
-            if pause is not None:
-                await self._until_changed(pause.for_ms)
-                continue
-            free = min(self._kind.slots(self._actor.config), self._kind.limit()) - len(self._running)
-            if free <= 0:
-                await self._until_changed(None)
-            elif not await self._take(free):
+            free = 0 if pause is not None else self._free()
+            if free == 0 and not self._in_doubt:
+                await self._until_changed(None if pause is None else pause.for_ms)
+            elif not await self._take(free) and free:
                 await self._until_ready()
+
+    def _free(self) -> int:
+        return max(0, min(self._kind.slots(self._actor.config), self._kind.limit()) - len(self._running))
 
     async def drain(self, within_s: float) -> None:
         """No job is taken any more; those at work have ended, or their attempts have been given back."""
@@ -228,21 +235,26 @@ class Lane:
         lease_ms = self._actor.config.memory.pipeline_v2.worker.lease_timeout_ms
         try:
             leased = await self._writer.ask(
-                LeaseJobs((self._kind.name,), free, lease_ms), timeout_ms=_ANSWER_MS, trace_id=""
+                LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values())),
+                # Well within a lease: what an answer that was lost held is asked for again before it expires.
+                timeout_ms=min(_ANSWER_MS, lease_ms // _RENEWALS_A_LEASE),
+                trace_id="",
             )
         except SignetError as error:
+            self._in_doubt |= error.code is ErrorCode.OUTCOME_UNKNOWN
             self._log.info("no_lease", reason=error.detail)
             await self._until_changed(self._actor.config.memory.pipeline_v2.worker.poll_ms)
             return True
+        self._in_doubt = False
         for job in leased.jobs:
             sync_point("extractor.leased")
             task = self._actor.spawn(self._attempt(job, lease_ms))
-            self._running.add(task)
+            self._running[task] = job.lease_id
             task.add_done_callback(self._ended)
         return bool(leased.jobs)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        del self._running[task]
         self.wake()
 
     async def _until_ready(self) -> None:

@@ -339,11 +339,16 @@ class LeaseJobs(Request[JobsLeased], frozen=True, tag="writer.lease_jobs"):
     """Take up to ``limit`` jobs of these kinds for ``lease_ms``, in the order in which they became ready.
 
     A job whose memory is gone is completed instead of handed out.
+
+    ``holding`` says which leases of these kinds the asker knows of, None that it does not say. What it holds beside
+    them it was never told of, because the answer was lost: that is handed to it again first, under the same lease and
+    in the same attempt, whatever the limit.
     """
 
     kinds: tuple[str, ...]
     limit: int
     lease_ms: int
+    holding: tuple[str, ...] | None = None
 
 
 class LeaseRenewed(Message, frozen=True, tag="writer.lease_renewed"):

@@ -112,6 +112,7 @@ class Supervisor:
         self._last_turn = 0
         self._next_rotation = 0
         self._next_watchdog = 0
+        self._next_extension = 0
         self._exit_code = int(ExitCode.OK)
         self._exit_reason = ""
         self._drain: TreeDrain | None = None
@@ -380,6 +381,8 @@ class Supervisor:
 
     def _heard(self, child: Child, said: Said) -> None:
         child.heard_ns = self._clock.monotonic_ns()
+        if not self._serving and child.ready_ms is None:
+            self._extend_start()
         if not child.spoke:
             child.spoke = True
             self._control.tell(child.name, self._children.states())
@@ -405,6 +408,13 @@ class Supervisor:
                 child.snapshots_ended = asked
             case _:
                 assert_never(said.body)
+
+    def _extend_start(self) -> None:
+        """A child is getting on with its start: the service manager waits for the daemon as long as we do."""
+        now, allowed_ms = self._clock.monotonic_ns(), self.config.supervision.start_timeout_ms
+        if now >= self._next_extension:
+            self._next_extension = now + allowed_ms * _MS // 4
+            self._notifier.notify(f"EXTEND_TIMEOUT_USEC={2 * allowed_ms * 1000}", wait_s=0)
 
     def _is_ready(self, child: Child, detail: str) -> None:
         """The child serves; once in a life, and never of one that has been condemned."""

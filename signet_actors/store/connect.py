@@ -13,7 +13,7 @@ import functools
 import importlib.util
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -30,6 +30,7 @@ MINIMUM_SQLITE = (3, 51, 3)
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _APPLICATION_ID_OFFSET = 68
+_BEAT_STEPS = 20_000
 
 
 def check_sqlite_version() -> str:
@@ -182,3 +183,22 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
     return connection
+
+
+@contextlib.contextmanager
+def beating(connection: apsw.Connection, beat: Callable[[], None]) -> Iterator[None]:
+    """Every few milliseconds for which SQLite's machine has gone on inside, ``beat`` has been called.
+
+    A statement that waits, for a lock or the disk, calls nobody: only work counts. What ``beat`` raises ends the
+    statement. The connection has no progress handler afterwards.
+    """
+
+    def gone_on() -> bool:
+        beat()
+        return False
+
+    connection.set_progress_handler(gone_on, _BEAT_STEPS)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None)

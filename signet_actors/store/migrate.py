@@ -6,7 +6,11 @@ and an upgrade that does not pass its canary was never there. Before it begins, 
 there is room for it twice, and a verified backup has been made (a copied file would miss what is still in the WAL). A
 schema newer than this code is refused with the file unchanged.
 
-Source: reliability.md R17; architecture.txt "schema_migrations".
+A large database takes its time, and whoever waits must be able to tell that from a hang: ``beat`` is called by what
+makes progress (SQLite's machine, pages copied and compared), and by nothing else. An upgrade that was killed begins
+again, but not with another backup: the newest one is taken if it still holds what the database holds, page for page.
+
+Source: reliability.md R17, R21; architecture.txt "schema_migrations".
 """
 
 from __future__ import annotations
@@ -22,15 +26,19 @@ from typing import Any
 
 import apsw
 
-from signet_actors.domain.backups import backup_name
+from signet_actors.domain.backups import backup_name, newest_first, surplus
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.online_backup import backup
+from signet_actors.store.connect import beating
+from signet_actors.store.online_backup import backup, is_copy_of, sweep_partials
 from signet_actors.store.vectors import nearest
 
-ROOM_FACTOR = 2.2
-"""Free disk that an upgrade asks for, as a multiple of the database: the backup, and pages rewritten in the log."""
+LOG_FACTOR = 1.1
+"""Free disk that an upgrade asks for, as a multiple of the database: pages rewritten in the log."""
+ROOM_FACTOR = 2 * LOG_FACTOR
+"""The same with a backup."""
+BACKUPS_KEPT = 7
 
 _WHOLE_WORD = re.compile(r"(?:^|(?<=\s))[A-Za-z]{3,}(?=[\s.,;]|$)")
 """A word whose bounds every tokenizer sees alike."""
@@ -73,9 +81,14 @@ def migrate(
     *,
     migrations: Sequence[Migration] | None = None,
     progress: Callable[[str], None] = lambda _: None,
+    beat: Callable[[], None] = lambda: None,
     free_bytes: Callable[[Path], int] = lambda directory: shutil.disk_usage(directory).free,
+    keep: int = BACKUPS_KEPT,
 ) -> int:
     """The schema is current; returns the number of migrations applied.
+
+    ``progress`` is told what is being done, ``beat`` is called while it is getting on; ``connection`` has no progress
+    handler afterwards. Of the backups the ``keep`` newest are left after another one was made.
 
     Raises ``NewerSchema`` (nothing touched), ``UpgradeRefused`` (the database is as before), ``StoreIOError`` when an
     applied migration's text changed or the database or its backup does not verify, apsw errors (all rolled back).
@@ -97,9 +110,10 @@ def migrate(
     pending = known[current:]
     if not pending:
         return 0
-    if current:
-        _preflight(connection, path, clock, current, progress, free_bytes)
-    _upgrade(connection, pending, clock, progress, canary=current > 0)
+    with beating(connection, beat):
+        if current:
+            _preflight(connection, path, clock, current, progress, beat, free_bytes, keep)
+        _upgrade(connection, pending, clock, progress, beat, canary=current > 0)
     return len(pending)
 
 
@@ -109,27 +123,51 @@ def _preflight(
     clock: Clock,
     current: int,
     progress: Callable[[str], None],
+    beat: Callable[[], None],
     free_bytes: Callable[[Path], int],
+    keep: int,
 ) -> None:
+    """The database is sound, a backup holds what it holds, and there is room for the rest."""
+    progress(f"checking schema {current} before migrating")
+    verdict = connection.pragma("quick_check", 1)
+    if verdict != "ok":
+        raise StoreIOError(f"{path} is damaged ({verdict})")
+    directory = path.parent / "backups"
+    sweep_partials(directory)  # of an upgrade that was killed; nobody else makes one while there is no daemon
+    progress(f"looking for a backup of schema {current}")
+    saved = _newest_is_whole(connection, path, current, beat)
     log = path.with_name(path.name + "-wal")
     size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    needed, free = int(ROOM_FACTOR * size), free_bytes(path.parent)
+    needed, free = int((LOG_FACTOR if saved else ROOM_FACTOR) * size), free_bytes(path.parent)
     if free < needed:
         raise UpgradeRefused(
             f"the upgrade of {path} needs {needed / 1e6:.0f} MB of free disk and there are {free / 1e6:.0f} MB;"
             " make room and start again; nothing was changed"
         )
-    progress(f"checking schema {current} before migrating")
-    verdict = connection.pragma("quick_check", 1)
-    if verdict != "ok":
-        raise StoreIOError(f"{path} is damaged ({verdict})")
-    progress(f"backing up schema {current} before migrating")
+    if saved:
+        return
+    doing = f"backing up schema {current} before migrating"
+    progress(doing)
     backup(
         connection,
-        path.parent / "backups" / backup_name(clock.wall_ms(), current),
+        directory / backup_name(clock.wall_ms(), current),
         clock,
-        beat=lambda: progress(f"backing up schema {current} before migrating"),
+        beat=beat,
+        tenth=lambda tenths: progress(f"{doing}: {10 * tenths} %"),
     )
+    for name in surplus((entry.name for entry in directory.iterdir()), keep):
+        (directory / name).unlink(missing_ok=True)
+
+
+def _newest_is_whole(connection: apsw.Connection, path: Path, current: int, beat: Callable[[], None]) -> bool:
+    """Whether the newest backup of this schema is one of the database as it is now."""
+    directory = path.parent / "backups"
+    if not directory.is_dir():
+        return False
+    newest = next(
+        (found for found in newest_first(entry.name for entry in directory.iterdir()) if found.schema == current), None
+    )
+    return newest is not None and is_copy_of(connection, path, directory / newest.name, beat=beat)
 
 
 def _upgrade(
@@ -137,6 +175,7 @@ def _upgrade(
     pending: Sequence[Migration],
     clock: Clock,
     progress: Callable[[str], None],
+    beat: Callable[[], None],
     *,
     canary: bool,
 ) -> None:
@@ -145,7 +184,7 @@ def _upgrade(
         memories = _count(connection) if canary else 0
         for migration in pending:
             progress(f"applying migration {migration.version} ({migration.name})")
-            _apply(connection, migration, clock)
+            _apply(connection, migration, clock, beat)
         if canary:
             progress("looking after the migration")
             _sing(connection, memories)
@@ -156,7 +195,7 @@ def _upgrade(
         raise
 
 
-def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> None:
+def _apply(connection: apsw.Connection, migration: Migration, clock: Clock, beat: Callable[[], None]) -> None:
     started_ns = clock.monotonic_ns()
     for statement in (
         (
@@ -171,7 +210,13 @@ def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> N
     ):
         connection.execute(statement)
     cursor = connection.cursor()
-    cursor.exec_trace = _before_statement
+
+    def before_statement(_cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
+        sync_point("writer.mid_migration")
+        beat()  # the one before is done
+        return True
+
+    cursor.exec_trace = before_statement
     for _ in cursor.execute(migration.sql):
         pass
     now = iso(clock.wall_ms())
@@ -184,11 +229,6 @@ def _apply(connection: apsw.Connection, migration: Migration, clock: Clock) -> N
         (migration.version, now, (clock.monotonic_ns() - started_ns) / 1e6, apsw.sqlite_lib_version()),
     )
     cursor.execute(f"PRAGMA user_version = {migration.version}")
-
-
-def _before_statement(_cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
-    sync_point("writer.mid_migration")
-    return True
 
 
 def _count(connection: apsw.Connection) -> int:

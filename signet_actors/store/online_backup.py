@@ -22,15 +22,21 @@ from typing import Final
 
 import apsw
 
+from signet_actors.domain.backups import parse_backup_name
 from signet_actors.errors import StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.file_sync import sync_to_disk
 from signet_actors.runtime.sync_points import sync_point
+from signet_actors.store.checkpoint import PAGE_BYTES, checkpoint
 from signet_actors.store.checks import STRUCTURE, Finding, scrub
-from signet_actors.store.connect import open_copy
+from signet_actors.store.connect import beating, open_copy
 
 PARTIAL: Final = ".partial"
 _PAGES_AT_ONCE: Final = 16
+_SYNCED_AT_ONCE: Final = 256 << 20
+_READ_AT_ONCE: Final = 1 << 20
+_OF_THE_FILE: Final = (slice(18, 20), slice(24, 28), slice(92, 96))
+"""Bytes of the header that are the file's and not the database's: the kind of its journal, counts of its changes."""
 
 
 class OnlineBackup:
@@ -72,17 +78,28 @@ def backup(
     clock: Clock,
     *,
     beat: Callable[[], None] = lambda: None,
+    tenth: Callable[[int], None] = lambda _: None,
 ) -> None:
     """``target`` is a consistent, verified copy of the database, readable by its owner only.
 
-    An older file of that name is replaced only after the new one has passed. Raises ``StoreIOError`` when the copy does
-    not verify; nothing is left of it then.
+    An older file of that name is replaced only after the new one has passed. ``beat`` is called as the work goes on,
+    ``tenth(n)`` when so many tenths of the pages are copied. Raises ``StoreIOError`` when the copy does not verify;
+    nothing is left of it then.
     """
     partial = target.with_name(target.name + PARTIAL)
     copy = OnlineBackup(connection, partial)
+    tenths = synced = 0
     try:
         while not copy.step(clock, 100_000_000):
             beat()
+            done = copy.pages - copy.remaining
+            if 10 * done // copy.pages > tenths:
+                tenths = 10 * done // copy.pages
+                tenth(tenths)
+            if (done - synced) * PAGE_BYTES > _SYNCED_AT_ONCE:
+                # No single sync takes so long that nobody could tell it from one that hangs.
+                synced = done
+                sync_to_disk(partial)
     except BaseException:
         copy.close()
         partial.unlink(missing_ok=True)
@@ -103,12 +120,43 @@ def verify_copy(path: Path, *, beat: Callable[[], None] = lambda: None) -> tuple
         return [Finding(STRUCTURE, f"it cannot be opened: {error}")], 0
     try:
         connection.execute("PRAGMA journal_mode = DELETE")
-        findings = scrub(connection, beat=beat)
-        return findings, int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
+        with beating(connection, beat):
+            findings = scrub(connection, beat=beat)
+            return findings, int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
     except apsw.Error as error:
         return [Finding(STRUCTURE, f"it cannot be read: {error}")], 0
     finally:
         connection.close()
+
+
+def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, beat: Callable[[], None]) -> bool:
+    """True when the file ``copy`` holds every page of the database in ``path`` as it is, by comparing them all.
+
+    ``connection`` is the only one that writes the database, and folds its log back first; False when a reader is in the
+    way of that. Raises OSError, apsw errors.
+    """
+    frames, _ = checkpoint(connection, "truncate")
+    size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+    if frames != 0 or copy.stat().st_size != size:
+        return False
+    with path.open("rb") as ours, copy.open("rb") as theirs:
+        for offset in range(0, size, _READ_AT_ONCE):
+            wanted = min(_READ_AT_ONCE, size - offset)
+            pages, others = bytearray(ours.read(wanted)), bytearray(theirs.read(wanted))
+            if offset == 0:
+                for place in _OF_THE_FILE:
+                    pages[place] = others[place] = bytes(place.stop - place.start)
+            if pages != others:
+                return False
+            beat()
+    return True
+
+
+def sweep_partials(directory: Path) -> None:
+    """Copies that nobody finished are gone, with their journals or logs; nobody may be at one."""
+    for entry in directory.glob(f"*{PARTIAL}*"):
+        if parse_backup_name(entry.name.partition(PARTIAL)[0]) is not None:
+            entry.unlink(missing_ok=True)
 
 
 def install(partial: Path, target: Path) -> None:

@@ -133,7 +133,14 @@ class Writer:
         try:
             self._quick_check(connection, path)
             ballast = Ballast(self.workspace.ballast_file, self.config.writer.ballast_bytes)
-            applied = migrate(connection, path, self.clock, progress=self.loop.starting)
+            applied = migrate(
+                connection,
+                path,
+                self.clock,
+                progress=self.loop.starting,
+                beat=self.loop.beat,
+                keep=self.config.backup.keep,
+            )
             self.group = GroupCommit(
                 connection, self.clock, self.rng, self.config, self.boot.boot_id, self.log, ballast
             )

@@ -38,6 +38,7 @@ from signet_actors.protocol.writer import (
     Remembered,
     RenewLease,
     WriterCommand,
+    WriterReply,
 )
 from signet_actors.providers.llm import chosen
 from signet_actors.providers.llm.provider import Availability, Generated
@@ -216,7 +217,27 @@ class PipelineDaemon(SimDaemon):
             {"Since then": {"action": "update", "targetId": 1, "confidence": 0.9, "reason": "new"}}
         )
         self._reader: Reader | None = None
+        self._replies = msgspec.msgpack.Decoder(WriterReply)
+        self._grants_to_lose = 0
+        self.grants_lost = 0
         super().__init__(world, weather, workspace, empty_database(), tree=TREE, lives=_LIVES, config=config)
+        self.network.swallows = self._swallows
+
+    def suffer(self, fault: Fault) -> None:
+        if fault.kind == "grant":
+            self._grants_to_lose += int(fault.amount)
+        super().suffer(fault)
+
+    def _swallows(self, to: str, parts: list[bytes]) -> bool:
+        """The answer hands out jobs, and one like it is to be lost."""
+        if not self._grants_to_lose or to != "extractor":
+            return False
+        reply = self._replies.decode(parts[1])
+        if not isinstance(reply, JobsLeased) or not reply.jobs:
+            return False
+        self._grants_to_lose -= 1
+        self.grants_lost += 1
+        return True
 
     def reader(self) -> Reader:
         """A searcher's view of the store."""
@@ -301,7 +322,7 @@ class Run:
     seen: Counter[str] = field(default_factory=Counter)
     virtual_s: float = 0.0
     jobs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By the content of the memory: status, attempts, releases and error of its extract job."""
+    """By the content of the memory: status, attempts, releases, error and end (ISO) of its extract job."""
     settled_s: float = 0.0
 
 
@@ -353,11 +374,13 @@ def simulate(
                 run.jobs = {
                     content: tuple(job)
                     for content, *job in onlooker.execute(
-                        "SELECT m.content, j.status, j.attempts, j.releases, j.error FROM memory_jobs j"
-                        " JOIN memories m ON m.id = j.memory_id WHERE j.job_type = 'extract'"
+                        "SELECT m.content, j.status, j.attempts, j.releases, j.error,"
+                        " coalesce(j.completed_at, j.failed_at)"
+                        " FROM memory_jobs j JOIN memories m ON m.id = j.memory_id WHERE j.job_type = 'extract'"
                     )
                 }
                 run.seen = _seen(onlooker) + ledger.answers + daemon.prompts
+                run.seen["grants lost"] = daemon.grants_lost
         finally:
             watched(None)
             daemon.close()
@@ -383,6 +406,31 @@ def outage(seed: int, how: str) -> Run:
             run.wrong.append(f"an outage cost an attempt: {note!r} is {run.jobs.get(note)}")
     if not run.seen["given back"]:
         run.wrong.append("no attempt was ever given back: there was no outage")
+    return run
+
+
+def unheard(seed: int, *, away: bool = False) -> Run:
+    """Answers that hand out jobs are lost, one after another, while leases last for minutes: no job waits for its lease
+    to expire, and none pays an attempt for it; ``away``: not even when the model goes away in that moment."""
+    notes = tuple(f"The service mute {number} uses engine mute-{number}." for number in range(12))
+    lease_ms = 300_000
+    config = config_of(random.Random(f"unheard {seed}"))
+    pipeline = config.memory.pipeline_v2
+    worker = msgspec.structs.replace(pipeline.worker, lease_timeout_ms=lease_ms)
+    memory = msgspec.structs.replace(config.memory, pipeline_v2=msgspec.structs.replace(pipeline, worker=worker))
+    config = msgspec.structs.replace(config, memory=memory)
+    model = Model(away=((3.0, 40.0, "refuses"),)) if away else Model()
+    faults = [Fault(0.5, "grant", "extractor", 2), Fault(2.0, "grant", "extractor", 1)]
+    until_s = 42.0 if away else FAULTS_END_S
+    run = simulate(seed, faults, model=model, config=config, weather=CALM, notes=notes, until_s=until_s)
+    if run.seen["grants lost"] < 3:
+        run.wrong.append(f"only {run.seen['grants lost']} answers were lost")
+    for note in notes:
+        status, attempts, *_ = run.jobs.get(note, ("lost", 0))
+        if (status, attempts) != ("completed", 1):
+            run.wrong.append(f"a lost answer cost an attempt: {note!r} is {run.jobs.get(note)}")
+    if run.settled_s > lease_ms / 1000 / 2:
+        run.wrong.append(f"jobs waited for their leases to expire: {run.settled_s:.0f} s")
     return run
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from signet_actors.domain.jobs import JobEvent
 from signet_actors.writer.commands import jobs, leases
-from tests.sim.pipeline import Run, outage, overtaken, poisoned, simulate
+from tests.sim.pipeline import Run, outage, overtaken, poisoned, simulate, unheard
 
 BUDGET = 9
 Patch = pytest.MonkeyPatch
@@ -47,6 +47,12 @@ def attempts_not_given_back(patch: Patch) -> str:
     return "an outage cost an attempt"
 
 
+def nobody_told(patch: Patch) -> str:
+    """What was handed out in an answer that was lost is left to its lease."""
+    patch.setattr(leases, "_untold", lambda *_: [])
+    return "a lost answer cost an attempt"
+
+
 def fellows_of_poison(patch: Patch) -> str:
     """Jobs that lost their worker together are handed out together again."""
     patch.setattr(leases, "_suspect_in_hands", lambda _connection: False)
@@ -75,6 +81,7 @@ MUTANTS: list[tuple[Callable[[Patch], str], Callable[[int], Run]]] = [
     (no_fencing, overtaken),
     (reaper_without_end, lambda seed: poisoned(seed, "nightshade")),
     (attempts_not_given_back, lambda seed: outage(seed, "refuses")),
+    (nobody_told, unheard),
     (fellows_of_poison, lambda seed: poisoned(seed, "nightshade")),
     (lease_of_the_dead, simulate),
     (lost_event, simulate),

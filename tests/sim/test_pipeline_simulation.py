@@ -12,7 +12,18 @@ from collections import Counter
 import pytest
 
 from tests.sim.faults import Fault
-from tests.sim.pipeline import CALM, CLOCK_JUMPS_MS, Model, config_of, outage, overtaken, poisoned, simulate, story
+from tests.sim.pipeline import (
+    CALM,
+    CLOCK_JUMPS_MS,
+    Model,
+    config_of,
+    outage,
+    overtaken,
+    poisoned,
+    simulate,
+    story,
+    unheard,
+)
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
 SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "15"))
@@ -46,6 +57,12 @@ def test_a_model_that_is_away_for_ten_minutes_costs_no_attempt_and_work_resumes_
 @pytest.mark.parametrize("word", ["nightshade", "hemlock"])
 def test_what_kills_its_worker_dies_after_its_attempts_and_takes_no_other_job_with_it(word: str) -> None:
     run = poisoned(1, word)
+    assert not run.wrong, story(run)
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["model_there", "model_away"])
+def test_an_answer_that_hands_out_jobs_and_is_lost_on_the_way_strands_none_of_them(away: bool) -> None:
+    run = unheard(1, away=away)
     assert not run.wrong, story(run)
 
 

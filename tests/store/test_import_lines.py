@@ -9,11 +9,15 @@ import pytest
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Idempotency, Principal
+from signet_actors.protocol.pipeline import ApplyProposals
 from signet_actors.protocol.searcher import ExportMemories
 from signet_actors.protocol.writer import (
+    ForgetMany,
     ForgetMemory,
+    ForgetTarget,
     ImportLine,
     ImportMemories,
+    LeaseJobs,
     MemoriesImported,
     NewMemory,
     TemporalEdge,
@@ -181,3 +185,37 @@ def test_pages_of_any_size_make_the_same_export(room: StoreRoom, limits: dict[st
         room.remember(f"memory number {number} 東京", tags=("t",))
     assert exported(room, **limits) == exported(room)
     assert len(exported(room)) == 20
+
+
+def erased(room: StoreRoom, memory_id: str) -> None:
+    room.ask(ForgetMany((ForgetTarget(memory_id),), reason="r", principal=Principal(), hard=True))
+    assert room.value("SELECT count(*) FROM memories WHERE id = ?", memory_id) == 0
+
+
+def test_a_job_at_work_on_an_erased_memory_does_not_reach_the_one_that_is_imported_in_its_place(
+    room: StoreRoom,
+) -> None:
+    """Not even where both say the same, and no trace but the job is left of the first."""
+    line = ImportLine(line=1, memory=new("It was here before"), id=ID)
+    imported(room, line)
+    lease = LeaseJobs(("extract",), 1, 60_000)
+    (job,) = room.ask(lease).jobs
+    erased(room, ID)
+    room.connection.execute("DELETE FROM memory_history")
+    imported(room, line)
+    (new_id,) = (row[0] for row in room.connection.execute("SELECT id FROM memories"))
+    assert new_id != ID
+    assert room.ask(ApplyProposals(job.id, job.lease_id, "run", "full", "scripted", "model", ())).run_id is None
+    (own,) = room.ask(lease).jobs
+    assert own.memory_id == new_id
+    assert room.ask(lease).jobs == []
+
+
+def test_an_id_that_was_in_use_before_is_not_given_to_another_memory(room: StoreRoom) -> None:
+    """Proposals, reviews and undos name a memory by its id and version, long after its jobs have ended."""
+    imported(room, ImportLine(line=1, memory=new("It was here before"), id=ID))
+    erased(room, ID)
+    room.connection.execute("DELETE FROM memory_jobs")
+    imported(room, ImportLine(line=1, memory=new("Something else altogether"), id=ID))
+    assert room.value("SELECT count(*) FROM memories WHERE id = ?", ID) == 0
+    assert room.value("SELECT content FROM memories") == "Something else altogether"

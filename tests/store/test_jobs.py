@@ -52,6 +52,8 @@ from tests.support.writer_life import Life
 ME = Principal(changed_by="tester")
 SECOND_MS = 1_000
 COOLDOWN_MS = 60_000
+UNTIL_SETTLED_MS = 2_500
+"""So long a job waits that lost its worker."""
 
 
 @pytest.fixture
@@ -286,6 +288,7 @@ def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
     (late,) = room.take_all(limit=1)
     room.clock.advance(LEASE_MS + 1)
     room.ask(ReapLeases())
+    room.clock.advance(UNTIL_SETTLED_MS)
     mine = next(job for job in room.take_all() if job.id != late.id)
     both = (HeldLease(late.id, late.lease_id), HeldLease(mine.id, mine.lease_id))
     answer = room.ask(ReleaseJobs(both, "away"))
@@ -295,11 +298,12 @@ def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
 
 def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineRoom) -> None:
     stored(room, "Poison")
-    other = stored(room, "Harmless")
     for _ in range(3):
         assert len(room.take_all(limit=1)) == 1
         room.clock.advance(LEASE_MS + 1)
         room.ask(ReapLeases())
+        room.clock.advance(UNTIL_SETTLED_MS)
+    other = stored(room, "Harmless")
     assert (
         room.value("SELECT error FROM memory_jobs WHERE status = 'dead'") == "the worker went away on the last attempt"
     )
@@ -445,6 +449,35 @@ def test_reconciliation_revives_nothing_that_ended_and_extracts_nothing_by_surpr
     assert embedding_jobs(room, done) == ["completed"]
     reconciled(room)
     assert embedding_jobs(room, done) == ["completed", "pending"], "another model may be able to read it"
+
+
+@pytest.mark.parametrize("end", ["failed", "worker_lost"])
+def test_an_embedding_that_died_is_tried_again_with_another_model_and_only_then(room: PipelineRoom, end: str) -> None:
+    memory_id = room.remember("No model has read it yet").id
+
+    def dies() -> None:
+        for _ in range(3):
+            job = room.take("embed")
+            if end == "failed":
+                room.ask(FailJob(job.id, job.lease_id, "the server cannot read it"))
+            else:
+                room.clock.advance(LEASE_MS + 1)
+                room.ask(ReapLeases())
+            room.clock.advance(31_000)
+
+    dies()
+    assert embedding_jobs(room, memory_id) == ["dead"]
+    assert reconciled(room) == 0, "a dead job is left to a person"
+    room.reconfigure(embedded_by("another-model"))
+    assert reconciled(room) == 1
+    assert reconciled(room) == 0
+    dies()
+    assert embedding_jobs(room, memory_id) == ["dead", "dead"]
+    assert reconciled(room) == 0, "the other model cannot either"
+    room.reconfigure(embedded_by(MODEL))
+    assert reconciled(room) == 0, "the first one has failed already"
+    room.reconfigure(embedded_by(MODEL, DIMENSIONS * 2))
+    assert reconciled(room) == 1
 
 
 def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its_former_vector_till_then(

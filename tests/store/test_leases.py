@@ -10,13 +10,16 @@ import msgspec
 import pytest
 
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.message import Failure
+from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.writer import (
     CompleteJob,
     FailJob,
+    ForgetMemory,
     JobsLeased,
     LeasedJob,
     LeaseJobs,
+    MemoryPatch,
+    ModifyMemory,
     ReapLeases,
     RenewLease,
 )
@@ -25,6 +28,8 @@ from signet_actors.writer.session import QueueNews
 from tests.support.store_room import StoreRoom
 
 LEASE_MS = 60_000
+UNTIL_SETTLED_MS = 2_500
+"""So long a job waits that lost its worker."""
 
 
 @pytest.fixture
@@ -101,6 +106,7 @@ def test_a_worker_that_comes_back_late_finds_its_lease_lost_and_changes_nothing(
     (job,) = leased(room)
     room.clock.advance(LEASE_MS + 1)
     assert room.ask(ReapLeases()).requeued == 1
+    room.clock.advance(UNTIL_SETTLED_MS)
     (again,) = leased(room)
     assert again.id == job.id
     assert again.lease_id != job.lease_id
@@ -152,6 +158,8 @@ def test_a_worker_in_a_new_life_ends_what_its_former_lives_held_and_nobody_elses
     (mine,) = taken_by(room, "extractor", 1, 1)
     (of_another,) = taken_by(room, "extractor-2", 1, 1)
     (of_my_namesake,) = taken_by(room, "extract", 9, 1)
+    assert taken_by(room, "extractor", 2) == [], "who has just been born is spared what may have killed its former life"
+    room.clock.advance(UNTIL_SETTLED_MS)
     (again,) = taken_by(room, "extractor", 2)
     assert (again.id, again.attempt) == (mine.id, 2)
     assert_lost(room.ask(CompleteJob(mine.id, mine.lease_id)))
@@ -164,6 +172,8 @@ def test_a_message_of_an_earlier_life_that_comes_late_holds_nothing_for_long(roo
     room.remember("A memory")
     assert taken_by(room, "extractor", 2, 0) == []
     (late,) = taken_by(room, "extractor", 1)
+    assert taken_by(room, "extractor", 2) == []
+    room.clock.advance(UNTIL_SETTLED_MS)
     (again,) = taken_by(room, "extractor", 2)
     assert again.id == late.id
 
@@ -171,6 +181,8 @@ def test_a_message_of_an_earlier_life_that_comes_late_holds_nothing_for_long(roo
 def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_beside_others(room: StoreRoom) -> None:
     lost = [room.remember(f"Memory number {number}").id for number in range(3)]
     assert len(taken_by(room, "extractor", 1)) == 3
+    assert taken_by(room, "extractor", 2) == []
+    room.clock.advance(UNTIL_SETTLED_MS)
     fresh = room.remember("A memory that nobody has tried yet").id
     first = taken_by(room, "extractor", 2)
     assert [job.memory_id for job in first] == [lost[0], fresh]
@@ -190,7 +202,8 @@ def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_i
     for _ in range(40):
         jobs = taken_by(room, "extractor", life, 4)
         if not jobs:
-            break
+            room.clock.advance(UNTIL_SETTLED_MS)
+            continue
         if poison in {job.memory_id for job in jobs}:
             life += 1
             continue
@@ -202,3 +215,56 @@ def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_i
     assert set(ends) == set(innocent)
     assert {status for status, _ in ends.values()} == {"completed"}
     assert max(attempts for _, attempts in ends.values()) <= 3
+
+
+def told_what(room: StoreRoom, life: int, *holding: LeasedJob, limit: int = 8) -> list[LeasedJob]:
+    """What the extractor is handed that says it holds these."""
+    known = tuple(job.lease_id for job in holding)
+    answer = asked_by(room, LeaseJobs(("extract",), limit, LEASE_MS, known), "extractor", life)
+    return answer.jobs  # type: ignore[no-any-return]
+
+
+def test_a_worker_that_was_never_told_of_its_jobs_gets_them_again_in_the_same_attempt(room: StoreRoom) -> None:
+    for number in range(3):
+        room.remember(f"Memory number {number}")
+    (held,) = taken_by(room, "extractor", 1, 1)
+    unheard = told_what(room, 1, held, limit=1)
+    room.clock.advance(LEASE_MS - 1)
+    again = told_what(room, 1, held, limit=0)
+    assert again == unheard
+    assert [job.attempt for job in again] == [1]
+    room.clock.advance(LEASE_MS - 1)
+    assert room.ask(CompleteJob(again[0].id, again[0].lease_id)).state == "completed", "it lasts as long as a new one"
+    (third,) = told_what(room, 1, limit=1)
+    assert third.id == held.id, "what is past its time and not yet taken back is nobody else's"
+    assert third.attempt == 1
+    (last,) = told_what(room, 1, third)
+    assert told_what(room, 1, third, last) == []
+
+
+def test_what_another_process_holds_is_handed_to_nobody_who_does_not_know_of_it(room: StoreRoom) -> None:
+    room.remember("A memory")
+    (job,) = taken_by(room, "extractor-2", 1)
+    assert told_what(room, 1) == []
+    assert room.ask(CompleteJob(job.id, job.lease_id)).state == "completed"
+
+
+def test_an_attempt_that_nobody_was_told_of_ends_with_its_memory(room: StoreRoom) -> None:
+    memory = room.remember("A memory")
+    (job,) = taken_by(room, "extractor", 1)
+    room.ask(ForgetMemory(id=memory.id, reason="r", principal=Principal()))
+    assert told_what(room, 1) == []
+    assert state(room, job) == "completed"
+
+
+def test_a_memory_that_changed_before_its_job_was_handed_out_again_has_another_job_after_it(room: StoreRoom) -> None:
+    memory = room.remember("A memory")
+    taken_by(room, "extractor", 1)
+    patch = MemoryPatch(id=memory.id, reason="r", content="A memory of something else")
+    room.ask(ModifyMemory(patch, Principal()))
+    (again,) = told_what(room, 1)
+    assert again.subject is not None
+    assert again.subject.content == "A memory of something else"
+    room.ask(CompleteJob(again.id, again.lease_id))
+    (successor,) = told_what(room, 1)
+    assert successor.id != again.id

@@ -192,6 +192,103 @@ def test_an_older_backup_is_held_against_the_invariants_of_its_own_schema(tmp_pa
     assert "memory_hints_fts" in found
 
 
+def backups_of(path: Path) -> list[str]:
+    return sorted(entry.name for entry in (path.parent / "backups").iterdir())
+
+
+def interrupted(path: Path, clock: SetClock) -> None:
+    """An upgrade whose process died in the middle."""
+    sync_points.arm("writer.mid_migration=raise:EIO@3")
+    connection = opened(path)
+    with pytest.raises(OSError, match="mid_migration"):
+        migrate(connection, path, clock, migrations=(*load_migrations(), SYNTHETIC))
+    connection.close()
+    sync_points.arm("")
+    clock.advance(1000)
+
+
+def test_an_upgrade_that_begins_again_makes_no_other_backup_and_leaves_no_half_of_one(golden: Path) -> None:
+    clock = SetClock()
+    interrupted(golden, clock)
+    (first,) = backups_of(golden)
+    half = golden.parent / "backups" / f"{first.replace('memories-2', 'memories-1')}.partial"
+    half.write_bytes(b"half of a copy")
+    interrupted(golden, clock)
+    connection = opened(golden)
+    room = golden.stat().st_size * 3 // 2  # without another backup it is enough
+    migrate(connection, golden, clock, migrations=(*load_migrations(), SYNTHETIC), free_bytes=lambda directory: room)
+    connection.close()
+    assert backups_of(golden) == [first]
+    assert state(golden) == "new"
+
+
+@pytest.mark.parametrize("what", ["database", "backup"])
+def test_an_upgrade_whose_backup_is_not_the_database_any_more_makes_another(golden: Path, what: str) -> None:
+    clock = SetClock()
+    interrupted(golden, clock)
+    (first,) = backups_of(golden)
+    if what == "database":  # an earlier release ran meanwhile, and only counted
+        connection = opened(golden)
+        connection.execute("UPDATE memories SET access_count = access_count + 1 WHERE seq = 1")
+        connection.close()
+    else:
+        copy = golden.parent / "backups" / first
+        raw = bytearray(copy.read_bytes())
+        raw[len(raw) // 2] ^= 1
+        copy.write_bytes(raw)
+    interrupted(golden, clock)
+    second = backups_of(golden)[-1]
+    assert backups_of(golden) == [first, second]
+    assert verify_copy(the_backup(golden))[0] == []
+
+
+def test_backups_of_upgrades_do_not_pile_up(golden: Path) -> None:
+    clock = SetClock()
+    for _ in range(3):
+        connection = opened(golden)
+        connection.execute("UPDATE memories SET access_count = access_count + 1 WHERE seq = 1")
+        sync_points.arm("writer.mid_migration=raise:EIO")
+        with pytest.raises(OSError, match="mid_migration"):
+            migrate(connection, golden, clock, migrations=(*load_migrations(), SYNTHETIC), keep=2)
+        connection.close()
+        sync_points.arm("")
+        clock.advance(1000)
+    assert len(backups_of(golden)) == 2
+
+
+def test_a_long_statement_of_an_upgrade_shows_that_it_goes_on(golden: Path) -> None:
+    doing: list[str] = []
+    beats: dict[str, int] = {}
+
+    def beat() -> None:
+        beats[doing[-1]] = beats.get(doing[-1], 0) + 1
+
+    counting = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT max(i) FROM n"
+    slow = Migration(NEXT, "slow", f"CREATE TABLE counted AS {counting};")
+    connection = opened(golden)
+    migrate(connection, golden, SetClock(), migrations=(*load_migrations(), slow), progress=doing.append, beat=beat)
+    connection.close()
+    assert beats[f"applying migration {NEXT} (slow)"] > 50
+
+
+class HurriedClock(SetClock):
+    """A second passes at each look."""
+
+    def monotonic_ns(self) -> int:
+        self.advance(1000)
+        return super().monotonic_ns()
+
+
+def test_the_backup_before_an_upgrade_says_how_far_it_is(golden: Path) -> None:
+    doing: list[str] = []
+    connection = opened(golden)
+    migrate(connection, golden, HurriedClock(), migrations=(*load_migrations(), SYNTHETIC), progress=doing.append)
+    connection.close()
+    shares = [int(what.split()[-2]) for what in doing if what.endswith(" %")]
+    assert shares == sorted(set(shares))
+    assert len(shares) > 3
+
+
 @pytest.mark.parametrize("oldest", [False, True], ids=["newest", "oldest"])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path, oldest: bool) -> None:

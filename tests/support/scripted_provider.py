@@ -117,6 +117,7 @@ class ScriptedProvider:
     most_at_once: int = 0
     sent_bytes: int = 0
     drip_s: float = 0.05
+    thinks_s: float = 0.0
     tokens: tuple[Any, Any] = (11, 7)
     spoil_vectors: Callable[[list[list[float]]], Any] | None = None
 
@@ -327,6 +328,8 @@ class ScriptedProvider:
                 body = json.dumps({"error": told}).encode()
                 return await self._reply(writer, int(act.fault[5:]), body)
             case _:
+                if asked.number >= 0 and self.thinks_s:
+                    await asyncio.sleep(self.thinks_s)
                 return await self._reply(writer, 200, self._answer(act, asked))
 
     async def _reply(

@@ -22,6 +22,7 @@ from signet_actors.domain.jobs import (
     EMBED,
     EXTRACT,
     JOB_KINDS,
+    LONGEST_DELAY_MS,
     PROSPECTIVE_INDEX,
     JobEvent,
     JobState,
@@ -36,6 +37,7 @@ from signet_actors.protocol.pipeline import (
     RequeueRefused,
 )
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
+from signet_actors.runtime.clock import iso
 from signet_actors.writer.commands import repairs
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
@@ -51,8 +53,9 @@ DERIVED = "pipeline-v2"
 """``source_type`` and ``who`` of a memory that the pipeline made: nothing is extracted from it again."""
 
 _OF_MEMORIES = frozenset(kind.name for kind in JOB_KINDS if kind.of_memory)
-_ALIVE = "status IN ('pending', 'leased')"
+ALIVE = "status IN ('pending', 'leased')"
 _MOST_REQUEUED = 500
+_AFTER_SETTLED_MS = 500
 
 
 def wanted_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str, ...]:
@@ -87,7 +90,7 @@ def enqueue_first(session: Session, kind: str, memory_id: str) -> None:
 def enqueue(session: Session, kind: str, memory_id: str) -> bool:
     """The same unless one is pending or leased; False then, because that one sees to it."""
     waiting = session.tx.one(
-        f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {_ALIVE} LIMIT 1", (memory_id, kind)
+        f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {ALIVE} LIMIT 1", (memory_id, kind)
     )
     if waiting is None:
         enqueue_first(session, kind, memory_id)
@@ -155,6 +158,15 @@ def _wanted_by(session: Session, subject: _Subject) -> tuple[str, ...]:
     return wanted_kinds(session.config, derived=subject.source_type == DERIVED, embedded=embedded)
 
 
+def tried_with(session: Session, kind: str) -> str | None:
+    """What an attempt at such a job depends on, noted as its result until it has another: the model, of an embedding.
+
+    A job that dies keeps it, and so says by which model its memory could not be embedded (``_settled``).
+    """
+    space = configured_space(session.config.embedding) if kind == EMBED else None
+    return None if space is None else msgspec.json.encode({"model": space[0], "dimensions": space[1]}).decode()
+
+
 def reap(session: Session, command: ReapLeases) -> LeasesReaped:
     """Expired leases are given back: to ``pending`` while attempts remain, else to ``dead`` with the cause.
 
@@ -174,15 +186,28 @@ LOST_COLUMNS = "seq, job_type, memory_id, attempts, max_attempts, leased_hash"
 
 
 def lose(session: Session, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
-    """Leased jobs whose workers are gone wait for their next attempt, or are dead after their last."""
+    """Leased jobs whose workers are gone wait for their next attempt, or are dead after their last.
+
+    They wait until the next life of the worker has settled: the death of one that has served for a while is no early
+    one, which would be counted against its restarts, so that a few jobs that kill cannot have it given up for all.
+    """
     dead = 0
+    settled_ms = min(session.config.supervision.settled_ms + _AFTER_SETTLED_MS, LONGEST_DELAY_MS // 2)
+    waits_until = iso(session.now_ms + settled_ms)
     for seq, kind, memory_id, attempts, max_attempts, handed_out_hash in leased:
         state = advance(JobState.LEASED, lost_attempt(attempts, max_attempts))
         dead += state is JobState.DEAD
         session.tx.execute(
-            "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = NULL,"
+            "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = ?,"
             " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
-            (state, LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST, session.now, session.now, seq),
+            (
+                state,
+                LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST,
+                session.now,
+                session.now,
+                waits_until if state is JobState.PENDING else None,
+                seq,
+            ),
         )
         follow(session, kind, memory_id, handed_out_hash, state)
     if leased:
@@ -240,7 +265,7 @@ def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
         state = advance(JobState(status), JobEvent.REQUEUE)
         session.tx.execute(
             "UPDATE memory_jobs SET status = ?, attempts = 0, releases = 0, requeues = ?, available_at = NULL,"
-            " failed_at = NULL, updated_at = ? WHERE seq = ?",
+            " result = NULL, failed_at = NULL, updated_at = ? WHERE seq = ?",
             (state, requeues + 1, session.now, seq),
         )
         session.queue.ready.add(kind)
@@ -258,7 +283,7 @@ def _refusal(session: Session, kind: str, memory_id: str | None, status: str) ->
         return None
     if not session.tx.one("SELECT 1 FROM memories WHERE id = ? AND is_deleted = 0", (memory_id,)):
         return "memory_gone"
-    waiting = f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {_ALIVE}"
+    waiting = f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {ALIVE}"
     return "already_waiting" if session.tx.one(waiting, (memory_id, kind)) else None
 
 
@@ -267,8 +292,9 @@ def reconcile(session: Session, command: ReconcileJobs) -> JobsReconciled:
 
     That is one whose extraction is pending, and one without a vector of its present content by the configured model,
     where vectors are made; unless the job for this very content (and model) has ended already: a dead one is left to a
-    person. A memory that was stored while the pipeline was off is not extracted by surprise. A vector of a former model
-    stays, and is searched, until the new one takes its place.
+    person. Another model is another job, also where the one for the former model is dead. A memory that was stored
+    while the pipeline was off is not extracted by surprise. A vector of a former model stays, and is searched, until
+    the new one takes its place.
     """
     rows = session.tx.rows(
         f"SELECT {_SUBJECT} WHERE m.seq > ? AND m.is_deleted = 0 ORDER BY m.seq LIMIT ?",
@@ -290,17 +316,21 @@ def reconcile(session: Session, command: ReconcileJobs) -> JobsReconciled:
 def _settled(session: Session, kind: str, subject: _Subject, space: Space | None) -> bool:
     """Whether a job for this content has ended; a dead extraction is then written on its memory, too.
 
-    A completed embedding without a vector to show for it was of a text that the model cannot read; another model may.
+    An embedding without a vector to show for it, completed or dead, was of a text that the model cannot read; another
+    model may. Of one that died before its model was noted nothing is known: it is tried once more.
     """
-    ended: Sequence[Any] | None = session.tx.one(
-        "SELECT status FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND leased_hash = ?"
-        " AND (status = 'dead' OR status = 'completed' AND ? AND result ->> '$.model' IS ?"
-        f" AND result ->> '$.dimensions' IS ?) AND NOT {_ALIVE} LIMIT 1",
-        (subject.id, kind, subject.content_hash, kind == EMBED, *(space or (None, None))),
+    tried: Sequence[Any] = ()
+    ended = "status = 'dead'"
+    if kind == EMBED:
+        ended = "status IN ('completed', 'dead') AND result ->> '$.model' IS ? AND result ->> '$.dimensions' IS ?"
+        tried = space or (None, None)
+    found = session.tx.one(
+        f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND leased_hash = ? AND {ended} LIMIT 1",
+        (subject.id, kind, subject.content_hash, *tried),
     )
-    if ended is not None and kind == EXTRACT:
+    if found is not None and kind == EXTRACT:
         session.tx.execute("UPDATE memories SET extraction_status = 'failed' WHERE seq = ?", (subject.seq,))
-    return ended is not None
+    return found is not None
 
 
 def _json(texts: tuple[str, ...]) -> str:

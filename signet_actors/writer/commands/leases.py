@@ -5,6 +5,8 @@ expired and went to somebody else changes nothing. Expiry is on the monotonic cl
 
 A lease id begins with its holder: the name of a process, and which of its lives. A worker that asks for jobs in a new
 life is proof that its former ones are over: what they held is lost at once, without waiting for the leases to expire.
+One that says what it holds, and holds more than that, was never told of the rest, because the answer was lost: nobody
+works at it, so it is handed out again as it was, and the attempt is the same one.
 
 A job whose worker went away may be what killed it. Of such suspects one at a time is handed out, whatever its kind, so
 that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts.
@@ -91,10 +93,10 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
     """The jobs of these kinds that have been ready for longest are the asker's, one attempt each is spent."""
     _end_former_lives(session)
     name, life = session.asker
+    expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
+    leased = _untold(session, command, expires_ns)
     suspects = not _suspect_in_hands(session.tx.connection)
     limit = min(command.limit, MAX_LEASED_AT_ONCE)
-    expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
-    leased: list[LeasedJob] = []
     dropped = 0
     while len(leased) < limit and dropped < MAX_DROPPED_AT_ONCE:
         rows = _ready_rows(session, command.kinds, limit - len(leased), suspects=suspects)
@@ -113,7 +115,7 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
             lease_id = f"{name}.{life}.{session.new_id()}"
             session.tx.execute(
                 "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
-                " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?"
+                " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?, result = ?"
                 " WHERE seq = ?",
                 (
                     advance(JobState.PENDING, JobEvent.LEASE),
@@ -125,6 +127,7 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
                     session.now,
                     None if subject is None else subject.version,
                     None if subject is None else subject.content_hash,
+                    jobs.tried_with(session, kind),
                     seq,
                 ),
             )
@@ -248,14 +251,51 @@ def next_due(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> str
 def _end_former_lives(session: Session) -> None:
     """What an earlier life of the asker still holds is lost, as if its leases had expired."""
     name, life = session.asker
-    held_by_it = session.tx.rows(
-        f"SELECT lease_id, {jobs.LOST_COLUMNS} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
+    jobs.lose(
+        session,
+        [
+            lost
+            for lease_id, *lost in _held_by(session, name, jobs.LOST_COLUMNS)
+            if int(lease_id[len(name) + 1 :].split(".", 1)[0]) < life
+        ],
+    )
+
+
+def _held_by(session: Session, name: str, columns: str) -> list[tuple[Any, ...]]:
+    """``(lease_id, …)`` of every job that lives of this process hold, this one or earlier ones."""
+    return session.tx.rows(
+        f"SELECT lease_id, {columns} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
         " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq",
         (session.boot_id, len(name) + 1, f"{name}."),
     )
-    jobs.lose(
-        session, [lost for lease_id, *lost in held_by_it if int(lease_id[len(name) + 1 :].split(".", 1)[0]) < life]
-    )
+
+
+def _untold(session: Session, command: LeaseJobs, expires_ns: int) -> list[LeasedJob]:
+    """What the asker holds without knowing it, as it was handed out, for ``lease_ms`` from now.
+
+    The lease is the same one, so that a twin of the ask that comes late takes nothing away from who works at the job
+    already. So is the hash of what was handed out: a memory that changed since is followed by another job at worst.
+    """
+    if command.holding is None:
+        return []
+    name, life = session.asker
+    known = set(command.holding)
+    again: list[LeasedJob] = []
+    rows = [
+        row
+        for row in _held_by(session, name, "seq, id, job_type, attempts, max_attempts, memory_id, payload")
+        if row[0].startswith(f"{name}.{life}.") and row[0] not in known and row[3] in command.kinds
+    ]
+    subjects = job_subjects(session.tx.connection, [row[6] for row in rows if row[6] is not None])
+    for lease_id, seq, job_id, kind, attempts, max_attempts, memory_id, payload in rows:
+        # Also when its time is over: until it is taken back, nobody else can have it.
+        session.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, seq))
+        subject = None if memory_id is None else subjects.get(memory_id)
+        if memory_id is not None and subject is None:
+            end(session, held(session, job_id, lease_id), GONE)
+            continue
+        again.append(LeasedJob(job_id, kind, lease_id, attempts, max_attempts, memory_id, payload, subject))
+    return again
 
 
 def _suspect_in_hands(connection: Connection) -> bool:

@@ -257,11 +257,19 @@ def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredR
 
 
 def _free_id(session: Session, wanted: str | None) -> str:
-    """``wanted`` if no memory has it, else a new one."""
+    """``wanted`` if no memory has it or ever had it here, else a new one.
+
+    Of one that was erased, jobs, proposals and reviews may still be under way that name it by its id, and perhaps by a
+    version that the new one would have, too; what was meant for the one must not be done to the other.
+    """
     if wanted is None:
         return session.new_id()
-    taken = session.tx_for(("id", wanted)).one("SELECT 1 FROM memories WHERE id = ?", (wanted,))
-    return wanted if taken is None else session.new_id()
+    known = session.tx_for(("id", wanted)).one(
+        "SELECT 1 FROM memories WHERE id = :id UNION ALL SELECT 1 FROM memory_history WHERE memory_id = :id"
+        f" UNION ALL SELECT 1 FROM memory_jobs WHERE memory_id = :id AND {jobs.ALIVE} LIMIT 1",
+        {"id": wanted},
+    )
+    return wanted if known is None else session.new_id()
 
 
 def _marks(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ...]]:

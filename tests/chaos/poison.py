@@ -1,0 +1,136 @@
+"""What notes that kill whoever reads them cost the others: how many jobs a second end, with and without such notes.
+
+``python -m tests.chaos.poison --jobs 300 --poison 1`` prints a table and asserts nothing. Runs with and without poison
+take turns, each on a daemon of its own; the model takes its time for each call, so that the rate hangs on how well the
+slots are used and not on how busy the machine is.
+
+Source: reliability.md R8 ("other jobs >= 90 % of normal throughput").
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import signal
+import statistics
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.chaos.pipeline_deaths import remember
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
+
+POISON = "nightshade"
+CALL_S = 0.15
+SHARE_LEFT = 0.1
+"""The rate is taken until so many of the jobs are left: the last ones do not fill every slot."""
+CONFIG = """
+memory:
+  pipelineV2:
+    extraction:
+      provider: {provider}
+      endpoint: {url}
+      concurrency: 4
+"""
+
+
+class Measured(NamedTuple):
+    """One run: of the innocent jobs how many a second ended until a tenth was left, how long the longest time was in
+    which none did, how long it took until all had, how many lives the extractor had, and how many died that should not.
+    """
+
+    jobs_per_s: float
+    stood_s: float
+    all_s: float
+    lives: int
+    innocent_dead: int
+
+
+def extractor(daemon: LiveDaemon) -> int:
+    """Its pid, from the kernel: to ask the daemon from within the model would take as long as an answer of it."""
+    return next(
+        pid
+        for pid in daemon.processes()
+        if b"signet_actors.extractor" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    )
+
+
+def measure(jobs: int, poison: int, within_s: float) -> Measured:
+    """``jobs`` notes of which nobody dies, and ``poison`` more spread among them, all queued before work begins."""
+    model = ScriptedModel()
+    with (
+        ScriptedProvider(thinks_s=CALL_S) as provider,
+        live_daemon(config=CONFIG.format(provider="none", url=provider.url), pipeline=True) as daemon,
+    ):
+
+        def script(asked: Asked) -> Act | Fault:
+            if asked.prompt.startswith("You turn a note") and POISON in asked.prompt:
+                os.kill(extractor(daemon), signal.SIGKILL)
+                return "hang"
+            return model(asked)
+
+        every = jobs // (poison + 1)
+        for number in range(poison + 1):
+            if number:
+                daemon.api.remember(f"The service {POISON}-{number} kills whoever reads of it.")
+            remember(daemon, range(number * every, (number + 1) * every if number < poison else jobs))
+        daemon.stop()
+        provider.script = script
+        daemon.configure(CONFIG.format(provider="ollama", url=provider.url))
+        daemon.start()
+        eventually(lambda: bool(provider.asked), within_s=60, what="work begins")
+        innocent = (
+            " FROM memory_jobs j JOIN memories m ON m.id = j.memory_id WHERE j.job_type = 'extract'"
+            f" AND m.content NOT LIKE '%{POISON}%' AND j.status IN ('completed', 'dead')"
+        )
+        eventually(
+            lambda: daemon.read(f"SELECT count(*){innocent}")[0][0] >= jobs,
+            within_s=within_s,
+            what="the innocent jobs have ended",
+        )
+        ends = daemon.read(
+            f"SELECT j.status, unixepoch(coalesce(j.completed_at, j.failed_at), 'subsec'){innocent} ORDER BY 2"
+        )
+        lives = [line for line in daemon.log() if line.get("event") == "spawned" and line.get("child") == "extractor"]
+    at_s = [float(moment) for _, moment in ends]
+    most = int(jobs * (1 - SHARE_LEFT))
+    return Measured(
+        most / (at_s[most] - at_s[0]),
+        max(after - before for before, after in itertools.pairwise(at_s)),
+        at_s[-1] - at_s[0],
+        len(lives) - 1,  # one belongs to the life of the daemon in which the jobs were queued
+        sum(status == "dead" for status, _ in ends),
+    )
+
+
+def main() -> int:
+    """Exit code 0 when everything could be measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--jobs", type=int, default=300)
+    parser.add_argument("--poison", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--within-s", type=float, default=300.0)
+    options = parser.parse_args()
+    rates: dict[int, list[float]] = {0: [], options.poison: []}
+    for _ in range(options.rounds):
+        for poison, measured in rates.items():
+            found = measure(options.jobs, poison, options.within_s)
+            measured.append(found.jobs_per_s)
+            sys.stdout.write(
+                f"{poison} poison: {found.jobs_per_s:.1f} jobs/s, at most {found.stood_s:.1f} s without any,"
+                f" all after {found.all_s:.1f} s, {found.lives} lives of the extractor,"
+                f" {found.innocent_dead} innocent dead\n"
+            )
+    share = statistics.median(rates[options.poison]) / statistics.median(rates[0])
+    sys.stdout.write(
+        f"with {options.poison} poison among {options.jobs} jobs: {100 * share:.0f} % of the rate without\n"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
