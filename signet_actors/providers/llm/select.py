@@ -27,7 +27,7 @@ from signet_actors.providers.llm.guarded import GuardLimits
 from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider
 from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
 from signet_actors.providers.llm.opencode import OpencodeProvider
-from signet_actors.providers.llm.provider import LlmProvider
+from signet_actors.providers.llm.provider import Availability, LlmProvider
 
 PAID_CALLS_A_DAY: Final = 2000
 PAID_TOKENS_A_DAY: Final = 2_000_000
@@ -101,7 +101,7 @@ def guard_limits(config: ExtractionConfig) -> GuardLimits:
 
 async def _automatic(config: ExtractionConfig) -> Selected:
     provider = OllamaProvider(config.endpoint, config.model)
-    found = await provider.available()
+    found = await _looked_at(provider)
     if not found.ok:
         await provider.close()
         return _nobody(config, "the provider is auto, and Ollama is not there or lacks the model", found.detail)
@@ -131,7 +131,7 @@ async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> S
 
 
 async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
-    found = await provider.available()
+    found = await _looked_at(provider)
     return Selected(
         provider,
         Selection(
@@ -145,6 +145,15 @@ async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
             may_cost=_may_cost(provider),
         ),
     )
+
+
+async def _looked_at(provider: LlmProvider) -> Availability:
+    """The provider's own check; where that is cut short, by the process's end, the provider is closed."""
+    try:
+        return await provider.available()
+    except BaseException:
+        await provider.close()
+        raise
 
 
 def _nobody(config: ExtractionConfig, reason: str, detail: str = HOW_TO_GET_ONE) -> Selected:
