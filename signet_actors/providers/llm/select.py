@@ -64,7 +64,11 @@ async def select_provider(
 async def _chosen(config: ExtractionConfig, environment: Mapping[str, str], find: Finder | None) -> Selected:
     match config.provider:
         case "none":
-            return _nobody(config, "memory.pipelineV2.extraction.provider is none")
+            return _nobody(
+                config,
+                "memory.pipelineV2.extraction.provider is none",
+                f"set it to auto (the default), then {HOW_TO_GET_ONE}",
+            )
         case "auto":
             return await _automatic(config)
         case "ollama":
@@ -104,7 +108,8 @@ async def _automatic(config: ExtractionConfig) -> Selected:
     found = await _looked_at(provider)
     if not found.ok:
         await provider.close()
-        return _nobody(config, "the provider is auto, and Ollama is not there or lacks the model", found.detail)
+        what, _, _way_out = found.detail.partition("; ")
+        return _nobody(config, f"the provider is auto, and {what}", found.detail)
     return Selected(
         provider,
         Selection(
@@ -122,11 +127,20 @@ async def _automatic(config: ExtractionConfig) -> Selected:
 
 async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> Selected:
     if not config.model:
-        return _nobody(config, "the provider openai needs memory.pipelineV2.extraction.model")
+        return _nobody(
+            config,
+            "the provider openai needs memory.pipelineV2.extraction.model",
+            "set it to a model that the server has",
+        )
     try:
         key = key_from(environment, config.api_key_env)
     except ProviderError as error:
-        return _nobody(config, f"the provider openai has no key: {error.detail}")
+        return _nobody(
+            config,
+            f"the provider openai has no key: {error.detail}",
+            "set the variable in the daemon's environment and restart it, or leave"
+            " memory.pipelineV2.extraction.apiKeyEnv empty for a server without keys",
+        )
     return await _named(config, OpenAiCompatibleProvider(config.endpoint, config.model, key))
 
 
