@@ -31,6 +31,8 @@ _LOOK_AGAIN_MS: Final = 300_000
 """Limits may be raised at any time."""
 _ANSWER_MS: Final = 5000
 _ADD_UP_S: Final = 1.0
+_OFFERS: Final = 30
+"""A writer that is away for longer is offered the sums again after the next call."""
 
 
 @dataclass(slots=True)
@@ -102,13 +104,15 @@ class DailyBudget:
         await self._hand_in()
 
     async def _hand_in_by_and_by(self) -> None:
-        """What a writer that is away could not be given is offered again, until there is nothing left."""
-        while self._added_up and not self._closing.is_set():
+        """What a writer that is away could not be given is offered again, some times."""
+        for _ in range(_OFFERS):
             try:
                 async with asyncio.timeout(_ADD_UP_S):
                     await self._closing.wait()
             except TimeoutError:
                 await self._hand_in()
+            if not self._added_up or self._closing.is_set():
+                return
 
     async def _hand_in(self) -> None:
         """The sums so far are counted. An outcome that is not known is offered again: rather too much than too few."""
