@@ -33,9 +33,9 @@ def decider_count(config: Config) -> int:
 
 
 def extractor_count(config: Config) -> int:
-    """One, unless neither the pipeline nor the refresh of vectors has a job for it."""
+    """One, unless neither the pipeline, nor the refresh of vectors, nor the summary of a recall has work for it."""
     pipeline = config.memory.pipeline_v2
-    return int(pipeline.enabled or pipeline.embedding_tracker.enabled)
+    return int(pipeline.enabled or pipeline.embedding_tracker.enabled or pipeline.reranker.use_extraction_model)
 
 
 _ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}

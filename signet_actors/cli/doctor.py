@@ -29,7 +29,7 @@ from signet_actors.cli.connection import DaemonClient, noted_address
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import in_colour, one_line, print_json
-from signet_actors.cli.providers import HOW_TO_GET_A_MODEL, STATUS_PATH, answers, model_words
+from signet_actors.cli.providers import STATUS_PATH, answers, model_words, serves, way_out
 from signet_actors.cli.running import lock_held, supervisor_pid
 from signet_actors.cli.upkeep import back_up
 from signet_actors.config.load import load_config
@@ -433,13 +433,12 @@ def model_findings(patient: Patient) -> Iterator[Finding]:
         yield Finding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
     elif model.get("name") == "none":
         detail = f"none answers ({model.get('reason')}); memories are stored and found, jobs wait"
-        yield Finding("model", OK, detail, f"to have facts extracted: {HOW_TO_GET_A_MODEL}")
+        yield Finding("model", OK, detail, f"to have facts extracted: {way_out(model)}")
     elif answers(model):
         yield Finding("model", OK, str(model_words(model)))
     else:
-        last = (model.get("calls") or {}).get("lastError") or model.get("detail")
-        remedy = f"`signet providers` says more; {HOW_TO_GET_A_MODEL}"
-        yield Finding("model", WARN, f"{model_words(model)}: {last}; jobs wait", remedy)
+        remedy = "`signet providers` says more" + ("" if serves(model) else f"; {way_out(model)}")
+        yield Finding("model", WARN, f"{model_words(model)}; jobs wait", remedy)
 
 
 CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -20,6 +21,7 @@ from signet_actors.cli.presentation import (
     print_answer,
     print_fields,
     print_memories,
+    print_relations,
     print_table,
     printable,
     say,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.connection import Answer, DaemonClient
     from signet_actors.cli.invocation import Invocation
 
+RUNS_SHOWN = 20
 FIELDS = (
     ("id", "id"),
     ("type", "type"),
@@ -222,7 +225,9 @@ def list_memories(
 
 @click.command()
 @click.argument("memory_id", metavar="ID")
-@click.option("--history", "with_history", is_flag=True, help="What happened to it, too.")
+@click.option(
+    "--history", "with_history", is_flag=True, help="What happened to it, and what the pipeline took out of it, too."
+)
 @click.option("--deleted", is_flag=True, help="Show it even if it is deleted.")
 @agent_option
 @shared_options
@@ -252,6 +257,7 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, deleted: bo
     if with_history:
         click.echo()
         _print_history(client, memory_id, limit=200, agent=agent)
+        _print_runs(client, memory_id, agent=agent)
 
 
 @click.command()
@@ -407,4 +413,36 @@ def _change(event: dict[str, Any]) -> str:
     old, new = event.get("oldContent"), event.get("newContent")
     if old and new and old != new:
         return f"{one_line(old, 200)} → {one_line(new, 200)}"
-    return one_line(new or old, 200)
+    return one_line(new or old or _proposed(event.get("metadata")), 200)
+
+
+def _proposed(metadata: Any) -> str:
+    """What the pipeline proposed and did not carry out; empty for an event that is none of its."""
+    if not isinstance(metadata, dict) or not metadata.get("factContent"):
+        return ""
+    return f"proposed {metadata.get('proposedAction')}: {metadata['factContent']}"
+
+
+def _print_runs(client: DaemonClient, memory_id: str, *, agent: str | None) -> None:
+    """What the pipeline took out of the memory, newest run first; nothing where it has not been at it."""
+    runs = client.get("/api/pipeline/runs", memory_id=memory_id, limit=RUNS_SHOWN, agentId=agent).records("runs")
+    for run in runs:
+        answer = client.get(f"/api/pipeline/runs/{quote(str(run.get('id')), safe='')}", agentId=agent)
+        click.echo()
+        undone = ", undone" if run.get("undoneAt") else ""
+        click.echo(one_line(f"run {run.get('id')} ({run.get('mode')}, {day(run.get('createdAt'))}{undone})"))
+        print_table(
+            ("action", "outcome", "why", "memory", "fact"),
+            [
+                (
+                    one.get("action"),
+                    one.get("outcome"),
+                    one.get("undoNote") or one.get("reason"),
+                    one.get("resultMemoryId") or one.get("targetId"),
+                    one_line(one.get("factContent") or "(erased)", 200),
+                )
+                for one in answer.records("proposals")
+            ],
+            fold="fact",
+        )
+        print_relations(answer)

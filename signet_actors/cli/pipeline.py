@@ -12,7 +12,16 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import agreed, day, one_line, print_answer, print_fields, print_table, say
+from signet_actors.cli.presentation import (
+    agreed,
+    day,
+    one_line,
+    print_answer,
+    print_fields,
+    print_relations,
+    print_table,
+    say,
+)
 from signet_actors.cli.providers import STAGES, budget_words, model_words, pipeline_status, provider_and_model
 from signet_actors.cli.status import duration
 
@@ -147,6 +156,7 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
         ],
         fold="fact",
     )
+    print_relations(answer)
 
 
 @pipeline.command("undo")
@@ -183,8 +193,8 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
                 f"{one_line(result.get('memoryId'))} ({one_line(result.get('action'))}) was kept:"
                 f" {one_line(result.get('reason'))}"
             )
-        before = " before" if answer.body["status"] == "already_undone" else ""
-        click.echo(f"Took back {len(results) - len(kept)} of {len(results)} changes{before}.")
+        before = "It was undone before: took" if answer.body["status"] == "already_undone" else "Took"
+        click.echo(f"{before} back {len(results) - len(kept)} of {len(results)} changes.")
     if any(result.get("status") != "undone" for result in results):
         click.get_current_context().exit(REFUSED)
 
@@ -243,7 +253,9 @@ def _counts(counts: Any) -> str:
 def _runs(runs: dict[str, Any]) -> str | None:
     if not runs:
         return None
-    return f"{runs.get('total')}, {runs.get('undone')} undone, the last {day(runs.get('lastAt')) or 'never'}"
+    if not runs.get("total"):
+        return "none yet"
+    return f"{runs.get('total')}, {runs.get('undone')} undone, the last {day(runs.get('lastAt'))}"
 
 
 def _figures(figures: dict[str, Any] | None) -> str | None:

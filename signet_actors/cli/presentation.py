@@ -169,3 +169,9 @@ def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
             continue
         label = click.style(f"{name}:", bold=True) if in_colour() else f"{name}:"
         click.echo(f"{label} {one_line(value)}")
+
+
+def print_relations(run: Answer) -> None:
+    """What the pipeline's run found between things, one a line; nothing where that is not kept any more."""
+    for one in run.body.get("entities") or []:
+        click.echo(one_line(f"relation: {one.get('source')} {one.get('relationship')} {one.get('target')}"))

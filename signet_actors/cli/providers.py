@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 STATUS_PATH = "/api/pipeline/status"
-HOW_TO_GET_A_MODEL = (
-    "install Ollama (https://ollama.com), then `ollama pull qwen3:4b`; it is found within a minute, without a restart"
-)
+HOW_TO_GET_A_MODEL = "install Ollama (https://ollama.com), then `ollama pull qwen3:4b`"
 STAGES = ("extraction", "decision")
 
 
@@ -40,7 +38,7 @@ def providers(invocation: Invocation) -> None:
     said: dict[str, Any] = answer.body
     models: dict[str, Any] = said.get("providers") or {}
     for stage in STAGES:
-        print_fields((("stage", stage), *_about(models.get(stage))))
+        print_fields((("stage", stage), *_about(models.get(stage), off=said.get("mode") == "off")))
         click.echo()
     for budget in said.get("budgets") or []:
         print_fields(((f"today's budget of {budget['provider']}", budget_words(budget)),))
@@ -60,22 +58,34 @@ def providers(invocation: Invocation) -> None:
                 for row in usage
             ],
         )
-    if nobody_answers(said):
-        click.echo(f"No model answers: memories are stored and found, jobs wait. To get one: {HOW_TO_GET_A_MODEL}.")
+    told = [model for stage in STAGES if (model := models.get(stage)) is not None]
+    if told and not any(serves(model) for model in told):
+        worst = next((model for model in told if model.get("name") == "none"), told[0])
+        click.echo(f"No model answers: memories are stored and found, jobs wait. The way out: {way_out(worst)}.")
     for note in said.get("notes") or []:
         click.echo(f"unknown: {one_line(note)}")
 
 
-def nobody_answers(said: dict[str, Any]) -> bool:
-    """No stage has a model that answers now, as far as the daemon could ask; false where it could ask none."""
-    told = [model for stage in STAGES if (model := (said.get("providers") or {}).get(stage)) is not None]
-    return bool(told) and all((model.get("calls") or {}).get("circuit") != "closed" for model in told)
+def serves(model: dict[str, Any]) -> bool:
+    """There is a model, it answered its own check or a call, and its circuit is closed."""
+    calls: dict[str, Any] = model.get("calls") or {}
+    met = model.get("available", True) or (calls.get("recent") or {}).get("successes")
+    return bool(calls.get("circuit") == "closed" and met)
 
 
 def answers(model: dict[str, Any]) -> bool:
-    """Calls are made to the model: there is one, its circuit is closed, and the day's budget is not used up."""
-    calls: dict[str, Any] = model.get("calls") or {}
-    return calls.get("circuit") == "closed" and not calls.get("waitsMs")
+    """Calls are made to the model, too: the day's budget is not used up."""
+    return serves(model) and not (model.get("calls") or {}).get("waitsMs")
+
+
+def way_out(model: dict[str, Any]) -> str:
+    """How there is a model again, in the daemon's own words where it has any."""
+    if model.get("name") != "none" and model.get("available"):
+        return "it answered when it was chosen; see that its server runs, and work goes on by itself"
+    remedy = str(model.get("detail") or HOW_TO_GET_A_MODEL)
+    if model.get("name") == "none" and model.get("configured") == "auto":
+        return f"{remedy}; it is found within a minute, without a restart"
+    return remedy
 
 
 def pipeline_status(invocation: Invocation) -> Answer:
@@ -96,7 +106,8 @@ def model_words(model: dict[str, Any] | None) -> str | None:
         return None
     if model.get("name") == "none":
         return f"none: {model.get('reason')}"
-    state = "" if answers(model) else f", {(model.get('calls') or {}).get('waitsFor') or 'not answering'}"
+    waits = (model.get("calls") or {}).get("waitsFor") or "did not answer when it was chosen"
+    state = "" if answers(model) else f", {waits}"
     return f"{provider_and_model({'provider': model.get('name'), 'model': model.get('model')})}{state}"
 
 
@@ -104,14 +115,15 @@ def budget_words(budget: dict[str, Any]) -> str:
     """What is used and what there is."""
     return ", ".join(
         f"{'?' if budget.get(f'{what}Today') is None else budget[f'{what}Today']} {what}"
-        f" of {budget.get(f'{what}ADay') or 'any number'}"
+        f" ({f'at most {cap}' if (cap := budget.get(f'{what}ADay')) else 'no limit'})"
         for what in ("calls", "tokens")
     )
 
 
-def _about(model: dict[str, Any] | None) -> Iterator[tuple[str, Any]]:
+def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, Any]]:
     if model is None:
-        yield "model", "unknown: its process does not answer, or the pipeline is switched off"
+        off_words = "none: the pipeline is switched off (memory.pipelineV2.enabled)"
+        yield "model", off_words if off else "unknown: its process does not answer"
         return
     yield "configured", model.get("configured")
     yield "chosen", provider_and_model({"provider": model.get("name"), "model": model.get("model")})

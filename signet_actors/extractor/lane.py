@@ -169,11 +169,12 @@ class Lane:
 
     def state(self) -> LaneState:
         """The lane as it is now."""
+        pause = self._kind.pause(self._actor.config)  # asked anew: its words say for how long
         return LaneState(
             kind=self._kind.name,
             slots=self._kind.slots(self._actor.config),
             running=len(self._running),
-            paused_because=self._paused_because,
+            paused_because="" if pause is None else pause.reason,
             done=self.done,
             failed=self.failed,
             returned=self.returned,

@@ -40,7 +40,7 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
     by now, and nobody restarts what dies.
     """
     others = [child for child in children if child.role != "gateway"]
-    down = [child for child in others if child.state != UP and not _is_new(child)]
+    down = [child for child in others if child.state != UP and not _is_new(child) and not _is_let_go(child)]
     missing = []
     if not any(child.role == "writer" and child.state == UP for child in others):
         missing.append("writer")
@@ -76,7 +76,12 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
 
 def _is_new(child: ChildState) -> bool:
     """An optional process in its first start is no loss: it begins when the others serve."""
-    return not child.core and child.state == STARTING and child.incarnation <= 1
+    return not child.core and child.state == STARTING and child.restarts == 0
+
+
+def _is_let_go(child: ChildState) -> bool:
+    """An optional process that has been asked to stop is missed by nobody; that all are, ``draining`` says."""
+    return not child.core and child.state == STOPPING
 
 
 def _sentence(child: ChildState) -> str:

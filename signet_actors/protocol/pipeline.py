@@ -310,7 +310,7 @@ class UsageRecorded(Message, frozen=True, tag="writer.usage_recorded"):
 
 class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"):
     """What reserved calls really took. ``reserved_tokens`` is what the reservation had put aside for them,
-    ``unused_calls`` were never made."""
+    ``unused_calls`` were never made, ``calls`` were made without a reservation. ``day`` is UTC, ``2026-01-31``."""
 
     provider: str
     model: str
@@ -320,6 +320,7 @@ class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"
     cost_microusd: int = 0
     reserved_tokens: int = 0
     unused_calls: int = 0
+    calls: int = 0
 
 
 PipelineCommand = (

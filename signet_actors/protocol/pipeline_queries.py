@@ -148,11 +148,26 @@ class RunRow(msgspec.Struct, frozen=True):
     undone_by: str | None
 
 
+class Relation(msgspec.Struct, frozen=True):
+    """What a run found between two things, kept with the job's result; types may be unknown."""
+
+    source: str
+    relationship: str
+    target: str
+    confidence: float = 0.0
+    source_type: str | None = None
+    target_type: str | None = None
+
+
 class RunFound(Message, frozen=True, tag="searcher.run_found"):
-    """The run with its proposals in order; None when there is none or the reader may not see its memory."""
+    """The run with its proposals in order; None when there is none or the reader may not see its memory.
+
+    ``entities`` is empty, too, when the job has been purged.
+    """
 
     run: RunRow | None
     proposals: list[ProposalRow] = []
+    entities: list[Relation] = []
 
 
 class GetRun(Request[RunFound], frozen=True, tag="searcher.get_run"):

@@ -25,8 +25,8 @@ class ChildSpec:
     """One line of the tree.
 
     ``core``   the daemon gives up when the child cannot be kept alive; an optional child ends ``failed`` instead.
-    ``count``  how many of it; more than one makes a pool named ``<role>-1`` to ``<role>-N``, of which the rest serves
-               while one is away.
+    ``count``  how many of it (of an optional child also after each reload); more than one makes a pool named
+               ``<role>-1`` to ``<role>-N``, of which the rest serves while one is away.
     ``pool``   names are numbered even when there is only one.
     ``reads``  the child holds snapshots of the store, which can keep the write-ahead log from being folded back.
     ``listens`` the child inherits the listening TCP socket.
@@ -55,8 +55,9 @@ class Child:
     ``restart_at_ns`` when its next life is due, None = not known; ``killed_because`` is empty unless the supervisor
     killed this life; ``snapshots_asked`` and ``snapshots_ended`` the last request to end its snapshots that it was told
     and that it has followed; ``on_probation`` one more early death of this optional child means waiting again;
-    ``standby_due`` this life has not yet had an interpreter start to stand by for the next. Times are on the monotonic
-    clock.
+    ``standby_due`` this life has not yet had an interpreter start to stand by for the next; ``wanted`` while the
+    configuration in force has a use for it; ``leave_by_ns`` this life has been asked to leave because none had, and is
+    killed then; ``lives_before`` those that had ended when it was last wanted anew. Times are on the monotonic clock.
     """
 
     spec: ChildSpec
@@ -78,6 +79,9 @@ class Child:
     snapshots_ended: int = 0
     on_probation: bool = False
     standby_due: bool = False
+    wanted: bool = True
+    leave_by_ns: int | None = None
+    lives_before: int = 0
     counters: dict[str, float] = field(default_factory=dict)
 
     def begin_life(self, now_ns: int, config: Config) -> None:
@@ -89,6 +93,7 @@ class Child:
         self.ready_ms = None
         self.restart_at_ns = None
         self.standby_due = False
+        self.leave_by_ns = None
         self.last_words = None
         self.killed_because = ""
         self.snapshots_asked = self.snapshots_ended = 0
@@ -97,21 +102,55 @@ class Child:
 
 
 class Children:
-    """Every child of a tree, in start order; iterates over all of them."""
+    """Every child of a tree, in start order; iterates over those that are wanted or still there."""
 
     def __init__(
         self, tree: Sequence[ChildSpec], config: Config, process_of: Callable[[ChildSpec, str], ChildProcess]
     ) -> None:
         self.group_count = len(tree)
+        self._tree = tree
+        self._process_of = process_of
         self._by_name: dict[str, Child] = {}
         for group, spec in enumerate(tree):
-            count = spec.count(config)
-            for number in range(1, count + 1):
-                name = f"{spec.role}-{number}" if spec.pool or count > 1 else spec.role
+            for name in _names(spec, config):
                 self._by_name[name] = Child(spec, name, group, process_of(spec, name))
 
     def __iter__(self) -> Iterator[Child]:
-        return iter(self._by_name.values())
+        return (child for child in tuple(self._by_name.values()) if child.wanted or child.process.exists)
+
+    def follow(self, config: Config) -> list[Child]:
+        """Of each optional role as many children are wanted as ``config`` says; the answer is those that were not
+        before, and have a life to begin when their former one, if it is still there, has ended.
+
+        Core children stay as they are: they are what everybody else counts on.
+        """
+        new = []
+        for group, spec in enumerate(self._tree):
+            if spec.core:
+                continue
+            names = _names(spec, config)
+            for name in names:
+                if name not in self._by_name:
+                    child = self._by_name[name] = Child(spec, name, group, self._process_of(spec, name), wanted=False)
+                if not (child := self._by_name[name]).wanted:
+                    child.wanted = True
+                    child.lives_before = child.incarnation
+                    child.record, child.on_probation, child.detail = Record(), False, ""
+                    if not child.process.exists:
+                        child.state = STARTING
+                    new.append(child)
+            for child in self.group(group):
+                if child.wanted and child.name not in names:
+                    child.wanted = False
+                    child.restart_at_ns = None
+        self._by_name = dict(sorted(self._by_name.items(), key=lambda item: item[1].group))
+        return new
+
+    def leaving(self) -> list[Child]:
+        """Those who have a life and no use any more, the outermost group only: whoever asks leaves first."""
+        unwanted = [child for child in self if not child.wanted or child.leave_by_ns is not None]
+        outermost = max((child.group for child in unwanted), default=0)
+        return [child for child in unwanted if child.group == outermost and child.process.exists]
 
     def __getitem__(self, name: str) -> Child:
         return self._by_name[name]
@@ -133,8 +172,8 @@ class Children:
         return all(self.group_is_ready(group) for group in range(self.group_count))
 
     def lives(self) -> dict[str, int]:
-        """The present incarnation of each name."""
-        return {child.name: child.incarnation for child in self}
+        """The present incarnation of each name, or the last one: what it said before it left may be read later."""
+        return {name: child.incarnation for name, child in self._by_name.items()}
 
     def hearing(self) -> list[str]:
         """The names of those who can be told something: they exist and have spoken."""
@@ -149,7 +188,7 @@ class Children:
                     role=child.spec.role,
                     state=child.state,
                     incarnation=child.incarnation,
-                    restarts=max(0, child.incarnation - 1),
+                    restarts=max(0, child.incarnation - 1 - child.lives_before),
                     pid=child.process.pid,
                     detail=child.detail,
                     core=child.spec.core,
@@ -158,3 +197,10 @@ class Children:
                 for child in self
             ]
         )
+
+
+def _names(spec: ChildSpec, config: Config) -> list[str]:
+    count = spec.count(config)
+    if spec.pool or count > 1:
+        return [f"{spec.role}-{number}" for number in range(1, count + 1)]
+    return [spec.role] * count

@@ -23,8 +23,10 @@ from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.protocol.control import (
     FAILED,
     RESTARTING,
+    STARTING,
     STOPPING,
     UP,
+    Drain,
     EndSnapshots,
     GetTree,
     Heartbeat,
@@ -153,6 +155,7 @@ class Supervisor:
             self._check_liveness(now)
             self._start_groups()
             self._restart_due()
+            self._let_go(now)
             self._check_serving()
         elif self._drain.step():
             self._changed = True
@@ -171,8 +174,9 @@ class Supervisor:
         if self._notifier.watchdog_s is not None:
             until = min(until, self._next_watchdog)
         for child in self._children:
-            if child.restart_at_ns is not None:
-                until = min(until, child.restart_at_ns)
+            for due_ns in (child.restart_at_ns, child.leave_by_ns):
+                if due_ns is not None:
+                    until = min(until, due_ns)
         if self._serving and self._started_groups < self._children.group_count and self._late_start_ns > now:
             until = min(until, self._late_start_ns)
         if self._drain is not None:
@@ -321,10 +325,13 @@ class Supervisor:
             how = f"{how} while leaving with {code}"
         cause = f"{how}: {words}" if words else how
         self._changed = True
-        if self._drain is not None:
+        if self._drain is not None or child.leave_by_ns is not None or not child.wanted:
             child.state = STOPPING
             child.detail = cause
+            child.leave_by_ns = None
             self._log.info("child stopped", child=child.name, cause=cause)
+            if self._drain is None and child.wanted:  # again, since it was asked to leave
+                self._begin_soon(child)
             return
         self._log.error("child died", child=child.name, child_incarnation=child.incarnation, cause=cause)
         if code in _FATAL_FOR_ALL:
@@ -372,6 +379,32 @@ class Supervisor:
             if not child.process.exists and child.restart_at_ns is not None and now >= child.restart_at_ns:
                 sync_point("supervisor.before_restart")
                 self._launch(child)
+
+    def _begin_soon(self, child: Child) -> None:
+        """A first life, for which nobody is to blame, begins in this turn or the next."""
+        child.state = STARTING
+        child.detail = ""
+        child.restart_at_ns = self._clock.monotonic_ns()
+        self._changed = True
+
+    def _let_go(self, now: int) -> None:
+        """Those whom the configuration has no use for are on their way out; who takes too long is killed."""
+        for child in self._children.leaving():
+            if child.leave_by_ns is None:
+                drain_ms = self.config.supervision.drain_ms
+                child.leave_by_ns = now + drain_ms * _MS
+                child.state = STOPPING
+                child.detail = "not needed any more"
+                child.process.dismiss()
+                self._changed = True
+                self._log.info("child is not needed any more", child=child.name)
+                if child.ready_ms is not None and self._control.tell(child.name, Drain(drain_ms)):
+                    continue
+            elif now < child.leave_by_ns:
+                continue
+            if not child.killed_because:
+                child.killed_because = "was killed instead of leaving"
+                child.process.kill()
 
     # hearing and telling
 
@@ -421,7 +454,7 @@ class Supervisor:
         if child.ready_ms is not None or not child.process.exists or child.killed_because:
             return
         child.ready_ms = child.heard_ns // _MS
-        child.state = UP if self._drain is None else STOPPING
+        child.state = UP if self._drain is None and child.leave_by_ns is None else STOPPING
         child.detail = detail
         self._changed = True
         self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
@@ -486,10 +519,20 @@ class Supervisor:
             self._log.warning("a new number of searchers takes effect at the next start")
         self.config = with_address(loaded, self.config.gateway.host, self.config.gateway.port)
         follow_level(self.config.logging)
+        if self._drain is None:
+            self._enlist()
         for child in self._children:
             if child.process.exists and child.spoke:
                 self._hand_configuration(child)
         self._log.info("configuration reloaded")
+
+    def _enlist(self) -> None:
+        """The optional children are those that the configuration in force asks for, or will be within a moment."""
+        for child in self._children.follow(self.config):
+            self._log.info("child is needed now", child=child.name)
+            self._changed = True
+            if child.group < self._started_groups and not child.process.exists:
+                self._begin_soon(child)  # the others begin with their group, or when their former life has ended
 
     def _hand_configuration(self, child: Child) -> None:
         """The child has been told the configuration in force, unless it was born with it or told before.

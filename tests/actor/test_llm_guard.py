@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 
 from signet_actors.domain.providers import CircuitState
 from signet_actors.errors import ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.providers.llm.breaker import BreakerPolicy
-from signet_actors.providers.llm.guarded import Budget, GuardedProvider, GuardLimits
+from signet_actors.providers.llm.guarded import (
+    Budget,
+    GuardedProvider,
+    GuardLimits,
+    ProviderRetired,
+    Reservation,
+    UsedUp,
+)
 from signet_actors.providers.llm.ollama import OllamaProvider
 from signet_actors.providers.llm.provider import Availability, Generated
 from tests.support.scripted_provider import Act, Fault, ScriptedProvider
@@ -40,15 +47,21 @@ class ScriptedBudget:
     """Grants until ``refuses_for_ms`` is set; remembers what it was asked and told."""
 
     refuses_for_ms: int | None = None
-    reserved: list[tuple[int, int]] = field(default_factory=list)
-    settled: list[tuple[int, Generated | None]] = field(default_factory=list)
+    reserved: list[int] = field(default_factory=list)
+    settled: list[tuple[Reservation, Generated | None]] = field(default_factory=list)
+    closed: bool = False
 
-    async def reserve(self, *, calls: int, tokens: int) -> int | None:
-        self.reserved.append((calls, tokens))
-        return self.refuses_for_ms
+    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+        self.reserved.append(tokens)
+        if self.refuses_for_ms is not None:
+            return UsedUp(self.refuses_for_ms)
+        return Reservation(f"day {len(self.reserved)}", tokens)
 
-    async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
-        self.settled.append((reserved_tokens, spent))
+    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
+        self.settled.append((reservation, spent))
+
+    async def close(self) -> None:
+        self.closed = True
 
 
 @pytest.fixture
@@ -301,25 +314,94 @@ def test_a_call_beyond_the_days_budget_does_not_go_out(server: ScriptedProvider,
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("fault", ["ok", "http_500", "hang"])
-def test_what_was_reserved_is_settled_however_the_call_ends(
-    server: ScriptedProvider, clock: HandClock, fault: Fault
+ANSWERED = Generated('{"facts": [], "entities": []}', 11, 7, 0)
+ESTIMATE = Generated("", 100, 50, estimated=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "spent"),
+    [
+        ("ok", ANSWERED),
+        ("timeout", ESTIMATE),
+        ("cancelled", ESTIMATE),
+        ("http_500", ESTIMATE),
+        ("cut_off", ESTIMATE),
+        ("rst", ESTIMATE),
+        ("broken_json", ESTIMATE),
+        ("empty", ESTIMATE),
+        ("http_429", None),
+        ("http_503", None),
+        ("http_401", None),
+        ("nobody", None),
+    ],
+)
+def test_an_answer_counts_what_it_took_what_was_cut_off_its_estimate_and_what_was_turned_away_nothing(
+    server: ScriptedProvider, clock: HandClock, fault: str, spent: Generated | None
 ) -> None:
     budget = ScriptedBudget()
-    server.then(fault)
+    act: Fault = "hang" if fault in {"cancelled", "timeout"} else cast("Fault", fault if fault != "nobody" else "ok")
+    server.then(act)
+    if fault == "nobody":
+        server.die()
 
     async def work(guarded: GuardedProvider) -> None:
-        task = asyncio.ensure_future(guarded.generate("x" * 400, timeout_ms=60_000, max_tokens=50))
-        if fault == "hang":
+        timeout_ms = 200 if fault == "timeout" else 60_000
+        task = asyncio.ensure_future(guarded.generate("x" * 400, timeout_ms=timeout_ms, max_tokens=50))
+        if fault == "cancelled":
             await asyncio.to_thread(server.await_asked, 1)
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     using(server, clock, work, budget=budget)
-    assert budget.reserved == [(1, 150)]
-    ((reserved, spent),) = budget.settled
-    assert reserved == 150
-    assert (spent is not None) is (fault == "ok")
+    assert budget.reserved == [150]
+    assert budget.settled == [(Reservation("day 1", 150), spent)]
+    assert budget.closed
+
+
+def test_each_call_is_settled_for_the_day_in_which_it_was_let_through(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    budget = ScriptedBudget()
+    server.then("hang")
+
+    async def work(guarded: GuardedProvider) -> None:
+        early = asyncio.ensure_future(guarded.generate("p", timeout_ms=60_000))
+        await asyncio.to_thread(server.await_asked, 1)
+        await guarded.generate("p", timeout_ms=60_000)
+        early.cancel()
+        await asyncio.gather(early, return_exceptions=True)
+
+    using(server, clock, work, budget=budget)
+    assert [settled.day for settled, _ in budget.settled] == ["day 2", "day 1"]
+
+
+def test_a_retired_provider_sends_those_who_wait_away_and_lets_those_who_are_out_end(
+    server: ScriptedProvider, clock: HandClock
+) -> None:
+    budget = ScriptedBudget()
+    server.then("hang")
+
+    async def work(guarded: GuardedProvider) -> None:
+        out = asyncio.ensure_future(guarded.generate("p", timeout_ms=60_000))
+        await asyncio.to_thread(server.await_asked, 1)
+        waiting = [asyncio.ensure_future(guarded.generate("p", timeout_ms=60_000)) for _ in range(5)]
+        await asyncio.sleep(0)
+        guarded.retire()
+        for end in await asyncio.gather(*waiting, return_exceptions=True):
+            assert isinstance(end, ProviderRetired)
+            assert not end.costs_attempt
+        with pytest.raises(ProviderRetired):
+            await guarded.generate("p", timeout_ms=60_000)
+        emptied = asyncio.ensure_future(guarded.emptied())
+        await asyncio.sleep(0)
+        assert not emptied.done()
+        assert not out.done()
+        out.cancel()
+        await asyncio.gather(out, return_exceptions=True)
+        await emptied
+
+    using(server, clock, work, concurrency=1, budget=budget)
+    assert len(server.asked) == len(budget.reserved) == 1
 
 
 class BrokenBudget(ScriptedBudget):
@@ -329,12 +411,12 @@ class BrokenBudget(ScriptedBudget):
         super().__init__()
         self.at = at
 
-    async def reserve(self, *, calls: int, tokens: int) -> int | None:
+    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
         if self.at == "reserve":
             raise Unavailable("away")
-        return await super().reserve(calls=calls, tokens=tokens)
+        return await super().reserve(tokens=tokens)
 
-    async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
+    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
         raise Unavailable("away")
 
 

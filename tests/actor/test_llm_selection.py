@@ -70,7 +70,9 @@ def test_auto_is_nobody_when_ollama_does_not_answer_and_a_paid_program_is_never_
         ExtractionConfig(endpoint=server.url), PATH=str(cli.directory), ANTHROPIC_API_KEY=KEY, OPENAI_API_KEY=KEY
     )
     assert (selection.name, selection.available, there) == ("none", False, False)
-    assert selection.reason == "the provider is auto, and Ollama is not there or lacks the model"
+    assert selection.reason.startswith("the provider is auto, and Ollama ")
+    assert "; " not in selection.reason, "what is the matter, and not yet the way out"
+    assert "ollama serve" in selection.detail
     assert cli.calls == []
 
 
@@ -78,6 +80,7 @@ def test_auto_says_how_to_get_the_model_that_is_missing(server: ScriptedProvider
     server.models = ("llama3.2:latest",)
     selection, _ = selected(ExtractionConfig(endpoint=server.url))
     assert selection.name == "none"
+    assert selection.reason == "the provider is auto, and Ollama answers but has no model qwen3:4b"
     assert selection.detail.endswith("ollama pull qwen3:4b")
 
 

@@ -45,6 +45,7 @@ from signet_actors.protocol.pipeline_queries import (
     PipelineStatus,
     ProposalRow,
     ProviderUsage,
+    Relation,
     ReviewItem,
     ReviewsListed,
     RunFound,
@@ -320,7 +321,7 @@ def test_runs_are_listed_within_the_caller_s_scope(api: MemoryApi) -> None:
 
 
 def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
-    api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL])
+    api.bus.script[GetRun] = RunFound(RUN, [PROPOSAL], [Relation("homelab", "uses", "Traefik", 0.9, "system")])
     said = api.request("GET", "/api/pipeline/runs/run-1").json
     assert said["run"]["provider"] == "ollama"
     (proposal,) = said["proposals"]
@@ -329,6 +330,16 @@ def test_a_run_is_shown_with_its_proposals(api: MemoryApi) -> None:
         "m2",
         "review",
     )
+    assert said["entities"] == [
+        {
+            "source": "homelab",
+            "relationship": "uses",
+            "target": "Traefik",
+            "confidence": 0.9,
+            "sourceType": "system",
+            "targetType": None,
+        }
+    ]
 
 
 def test_a_run_that_the_caller_may_not_see_is_not_there(api: MemoryApi) -> None:

@@ -158,12 +158,23 @@ def test_show_prints_the_fields_the_text_and_on_request_the_history(
 ) -> None:
     daemon.on("GET", f"/api/memory/{ID}", MEMORY)
     event = {"event": "updated", "changedBy": "cli", "reason": "typo", "oldContent": "a", "newContent": "b"}
-    daemon.on("GET", f"/api/memory/{ID}/history", {"memoryId": ID, "count": 1, "history": [event]})
+    proposed = {"event": "none", "changedBy": "pipeline-shadow", "reason": "shadow"}
+    proposed["metadata"] = {"proposedAction": "add", "factContent": "Noor uses vim"}
+    daemon.on("GET", f"/api/memory/{ID}/history", {"memoryId": ID, "count": 2, "history": [event, proposed]})
+    run = {"id": "run-1", "mode": "full", "createdAt": "2026-02-21T10:00:00.000Z", "undoneAt": None}
+    daemon.on("GET", "/api/pipeline/runs", {"runs": [run]})
+    fact = {"action": "add", "outcome": "created", "resultMemoryId": "m5", "factContent": "Noor uses vim"}
+    relation = {"source": "Noor", "relationship": "uses", "target": "vim\x1b[2J"}
+    daemon.on("GET", "/api/pipeline/runs/run-1", {"run": run, "proposals": [fact], "entities": [relation]})
     result = signet("show", ID, "--history", "--agent", "alice")
     assert f"id: {ID}" in result.stdout
     assert "\nUser prefers vim keybindings\n" in result.stdout
     assert "updated\tcli\ttypo\ta → b" in result.stdout
-    assert [asked.query["agentId"] for asked in daemon.asked] == ["alice", "alice"]
+    assert "none\tpipeline-shadow\tshadow\tproposed add: Noor uses vim\n" in result.stdout
+    assert "run run-1 (full, 2026-02-21 10:00)\nadd\tcreated\t\tm5\tNoor uses vim\n" in result.stdout
+    assert "relation: Noor uses vim\\u001b[2J\n" in result.stdout
+    assert [asked.query["agentId"] for asked in daemon.asked] == ["alice"] * 4
+    assert daemon.asked[2].query["memory_id"] == ID
     both = json.loads(signet("show", ID, "--history", "--json").stdout)
     assert both["memory"]["id"] == both["history"]["memoryId"] == ID
 

@@ -45,6 +45,14 @@ OLLAMA: dict[str, Any] = {
     "calls": CALLS,
 }
 NOBODY: dict[str, Any] = {**OLLAMA, "name": "none", "model": "", "reason": "Ollama is not there", "calls": None}
+UNMET: dict[str, Any] = {
+    **OLLAMA,
+    "configured": "ollama",
+    "available": False,
+    "detail": "Ollama answers but has no model qwen3:4b; get it with: ollama pull qwen3:4b",
+    "calls": {**CALLS, "recent": {"total": 0, "successes": 0, "failures": 0, "timeouts": 0}},
+}
+MET: dict[str, Any] = {**UNMET, "calls": CALLS}
 OPEN: dict[str, Any] = {
     **OLLAMA,
     "calls": {**CALLS, "circuit": "open", "waitsMs": 9000, "waitsFor": "is tried again in 9 s"},
@@ -156,7 +164,7 @@ def test_pipeline_shows_jobs_by_kind_why_they_wait_and_what_became_of_facts(
         "extract\t3\t1\t9\t2\t1 min 1 s\t1 of 4\tollama is tried again\n",
         "embed\t0\t0\t0\t0\t\t\t\n",
         "dead: 2 extract: no JSON\\u001b[2J",
-        "budget of ollama today: 7 calls of 100, 800 tokens of any number",
+        "budget of ollama today: 7 calls (at most 100), 800 tokens (no limit)",
         "waiting: 3 jobs wait",
         "unknown: decider",
         "reviews: 4",
@@ -177,17 +185,25 @@ def test_providers_shows_what_was_chosen_and_why_and_what_today_took(
         "circuit: open, is tried again in 9 s",
         "last calls: 5: 3 answered, 1 failed, 1 too late",
         "last error: 500 of the server",
-        "today's budget of ollama: 7 calls of 100",
+        "today's budget of ollama: 7 calls (at most 100)",
         "ollama\tqwen3:4b\t7\t700\t100\t$0.0015",
-        "stage: decision\nmodel: unknown",
+        "stage: decision\nmodel: unknown: its process does not answer",
     ):
         assert text in result.stdout
-    assert "ollama pull qwen3:4b" in result.stdout
+    assert "No model answers: memories are stored and found, jobs wait. The way out: it answered" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("extraction", "decision", "told"),
-    [(NOBODY, NOBODY, True), (OPEN, NOBODY, True), (OLLAMA, NOBODY, False), (OLLAMA, OPEN, False), (None, None, False)],
+    [
+        (NOBODY, NOBODY, True),
+        (OPEN, NOBODY, True),
+        (UNMET, UNMET, True),
+        (OLLAMA, NOBODY, False),
+        (OLLAMA, OPEN, False),
+        (MET, MET, False),
+        (None, None, False),
+    ],
 )
 def test_providers_tells_how_to_get_a_model_exactly_when_none_answers(
     daemon: ScriptedDaemon, signet: Callable[..., Result], extraction: Any, decision: Any, told: bool
@@ -195,7 +211,9 @@ def test_providers_tells_how_to_get_a_model_exactly_when_none_answers(
     daemon.on("GET", STATUS, with_models(extraction, decision))
     result = signet("providers")
     assert result.exit_code == 0, result.output
-    assert ("ollama pull qwen3:4b" in result.stdout) is told
+    assert ("The way out: " in result.stdout) is told
+    if told:
+        assert "ollama pull qwen3:4b" in result.stdout.rpartition("The way out: ")[2]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +232,19 @@ def test_with_json_the_answer_is_printed_as_it_came(
     daemon.on("GET", path, body)
     for asked in ((*arguments, "--json"), ("--json", *arguments)):
         assert json.loads(signet(*asked).stdout) == body
+
+
+def test_providers_of_a_pipeline_that_is_off_says_so_and_not_that_somebody_does_not_answer(
+    daemon: ScriptedDaemon, signet: Callable[..., Result]
+) -> None:
+    daemon.on("GET", STATUS, {**with_models(None, None), "mode": "off"})
+    result = signet("providers")
+    assert result.stdout.count("model: none: the pipeline is switched off (memory.pipelineV2.enabled)") == 2
+
+
+def test_before_the_first_run_there_is_none_yet(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("GET", STATUS, {**SAID, "runs": {"total": 0, "undone": 0, "lastAt": None}})
+    assert "runs: none yet\n" in signet("pipeline").stdout
 
 
 def test_runs_are_listed_one_a_line(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
@@ -252,7 +283,7 @@ def test_an_undo_that_kept_something_names_it_and_ends_with_1(
     daemon.on("POST", f"{RUN}/undo", {**UNDONE, "status": "already_undone", "results": [*UNDONE["results"], kept]})
     result = signet("pipeline", "undo", "run-1", "--yes", "--agent", "a")
     assert result.exit_code == 1
-    assert result.stdout == "Took back 1 of 2 changes before.\n"
+    assert result.stdout == "It was undone before: took back 1 of 2 changes.\n"
     assert "m6 (update) was kept: changed_since" in result.stderr
     assert daemon.asked[0].query == {"agentId": "a"}
 
@@ -392,7 +423,9 @@ def model_finding(workspace: Path, daemon: ScriptedDaemon) -> dict[str, Any]:
     [
         (OLLAMA, "ok", "ollama qwen3:4b", ""),
         (NOBODY, "ok", "none answers (Ollama is not there)", "ollama pull qwen3:4b"),
-        (OPEN, "warn", "500 of the server", "ollama pull qwen3:4b"),
+        (OPEN, "warn", "ollama qwen3:4b, is tried again in 9 s; jobs wait", "see that its server runs"),
+        (UNMET, "warn", "ollama qwen3:4b, did not answer when it was chosen; jobs wait", "ollama pull qwen3:4b"),
+        (MET, "ok", "ollama qwen3:4b", ""),
         (None, "warn", "the extractor does not answer", "signet status"),
     ],
 )

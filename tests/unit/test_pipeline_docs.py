@@ -10,10 +10,13 @@ import msgspec
 import pytest
 
 from signet_actors.config.schema import ExtractionProvider
+from signet_actors.domain.extraction.echo import JunkReason
 from signet_actors.domain.extraction.gates import PipelineMode, Reason
 from signet_actors.domain.jobs import JOB_KINDS
+from signet_actors.domain.providers import CircuitState
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.protocol.http.pipeline import PipelineStatusReply
+from signet_actors.writer.commands.proposals import CONSTRAINT, OTHER_SCOPE, OWN_SOURCE, SOURCE_CHANGED
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text()
 WORDS = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", GUIDE, flags=re.DOTALL)))
@@ -30,6 +33,9 @@ def section(title: str) -> set[str]:
     [
         ("Modes", {mode.value for mode in PipelineMode}),
         ("The gates", {reason.value for reason in Reason}),
+        ("The gates", {OWN_SOURCE, OTHER_SCOPE, CONSTRAINT, SOURCE_CHANGED}),
+        ("What happens to a memory", {reason.value for reason in JunkReason}),
+        ("When the model is away", {state.value for state in CircuitState}),
         ("What happens to a memory", {kind.name for kind in JOB_KINDS}),
         ("Models", set(get_args(ExtractionProvider))),
         ("Status and metrics", {field.encode_name for field in msgspec.structs.fields(PipelineStatusReply)}),

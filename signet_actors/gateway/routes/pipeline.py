@@ -41,6 +41,7 @@ from signet_actors.protocol.http.pipeline import (
     QueueCounts,
     Queues,
     RecentCalls,
+    RelationReport,
     RequeueReply,
     RequeueRequest,
     RunCounts,
@@ -142,7 +143,23 @@ async def get_run(call: Call) -> Reply:
     )
     if found.run is None:
         raise NotFound("Run not found")
-    return Reply(RunReply(_run(found.run), [_proposal(row) for row in found.proposals]))
+    return Reply(
+        RunReply(
+            _run(found.run),
+            [_proposal(row) for row in found.proposals],
+            [
+                RelationReport(
+                    source=one.source,
+                    relationship=one.relationship,
+                    target=one.target,
+                    confidence=one.confidence,
+                    source_type=one.source_type,
+                    target_type=one.target_type,
+                )
+                for one in found.entities
+            ],
+        )
+    )
 
 
 async def undo_run(call: Call) -> Reply:

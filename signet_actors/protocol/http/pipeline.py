@@ -278,11 +278,23 @@ class RunListReply(msgspec.Struct, frozen=True):
     runs: list[RunReport]
 
 
+class RelationReport(msgspec.Struct, frozen=True, rename="camel"):
+    """``source`` stands in ``relationship`` to ``target``; types may be unknown."""
+
+    source: str
+    relationship: str
+    target: str
+    confidence: float
+    source_type: str | None
+    target_type: str | None
+
+
 class RunReply(msgspec.Struct, frozen=True):
-    """A run with its proposals in order."""
+    """A run with its proposals in order, and the relations between things that it found, while its job is kept."""
 
     run: RunReport
     proposals: list[ProposalReport]
+    entities: list[RelationReport]
 
 
 class UndoRequest(msgspec.Struct, frozen=True, omit_defaults=True):

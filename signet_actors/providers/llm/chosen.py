@@ -3,6 +3,10 @@
 A process that finds nobody looks again every minute, because a server may be started or a model pulled at any time, and
 serves on without: everything but what needs a model works.
 
+A change takes effect when the new choice is made, for everybody: whoever still waits for a place at the former provider
+is sent to the new one, and no call goes out to the former any more. It is closed as soon as the last call that is out
+has ended, which that call's own deadline bounds.
+
 Source: decisions.md 14 and 18.
 """
 
@@ -18,7 +22,7 @@ from signet_actors.config.schema import ExtractionConfig
 from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, ModelState, Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.daily_budget import DailyBudget
-from signet_actors.providers.llm.guarded import GuardedProvider
+from signet_actors.providers.llm.guarded import GuardedProvider, ProviderRetired
 from signet_actors.providers.llm.provider import Generated
 from signet_actors.providers.llm.select import Selected, daily_limits, guard_limits, select_provider
 from signet_actors.runtime.async_actor import AsyncRef
@@ -28,7 +32,8 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 LOOK_AGAIN_MS: Final = 60_000
-_MS: Final = 1_000_000
+LAST_CALLS_MS: Final = 330_000
+"""A call may take five minutes, and a little to be cut off; a provider is closed under whoever would take longer."""
 
 
 class ChosenProvider:
@@ -51,9 +56,9 @@ class ChosenProvider:
         self._environment = environment
         self._changed = changed
         self._guarded: GuardedProvider | None = None
-        self._budget: DailyBudget | None = None
         self._limits: DailyLimits | None = None
-        self._retired: list[GuardedProvider] = []
+        self._retiring: dict[asyncio.Task[None], GuardedProvider] = {}
+        self._closed = False
         self._selection = Selection(
             configured=config.provider,
             name=NO_PROVIDER,
@@ -66,18 +71,19 @@ class ChosenProvider:
         self._last_success_ns = -1
 
     async def keep(self) -> None:
-        """Runs for ever: the choice is that of the newest configuration, and none is looked for again."""
-        while True:
+        """Runs until it is closed: the choice is that of the newest configuration, and none is looked for again."""
+        while not self._closed:
             self._reselect.clear()
             config = self._config
             selected = await select_provider(config, self._environment)
-            if config is self._config:
-                await self._use(config, selected)
-            elif selected.provider is not None:
-                await selected.provider.close()
-            wait_s = LOOK_AGAIN_MS / 1000 if self._guarded is None and self._config.provider != "none" else None
+            if self._closed or config is not self._config:
+                if selected.provider is not None:
+                    await selected.provider.close()
+                continue
+            self._use(config, selected)
+            wait_s = LOOK_AGAIN_MS / 1000 if self._guarded is None and config.provider != "none" else None
             with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s if config is self._config else 0):
+                async with asyncio.timeout(wait_s):
                     await self._reselect.wait()
 
     def reconfigure(self, config: ExtractionConfig) -> None:
@@ -87,17 +93,18 @@ class ChosenProvider:
             self._reselect.set()
 
     async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
-        """As ``LlmProvider.generate``; UNAVAILABLE while nobody answers prompts."""
-        guarded = self._guarded
-        if guarded is None:
-            raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._selection.reason, retry_after_ms=LOOK_AGAIN_MS)
-        try:
-            answer = await guarded.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens)
-        except ProviderError:
-            self._changed()
-            raise
-        self._last_success_ns = self._clock.monotonic_ns()
-        return answer
+        """As ``LlmProvider.generate``, by whoever is chosen when the call goes out; UNAVAILABLE while nobody is."""
+        while (guarded := self._guarded) is not None:
+            try:
+                answer = await guarded.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens)
+            except ProviderRetired:
+                continue
+            except ProviderError:
+                self._changed()
+                raise
+            self._last_success_ns = self._clock.monotonic_ns()
+            return answer
+        raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._selection.reason, retry_after_ms=LOOK_AGAIN_MS)
 
     @property
     def name(self) -> str:
@@ -134,31 +141,45 @@ class ChosenProvider:
         return ModelState(self._selection, self._guarded.report(), self._limits)
 
     async def close(self) -> None:
-        """No socket and no process of any provider is left."""
-        for guarded in (*self._retired, *([self._guarded] if self._guarded else [])):
+        """No socket, no process and no task of any provider is left, and none is chosen any more."""
+        self._closed = True
+        self._reselect.set()
+        present, self._guarded = self._guarded, None
+        retiring = dict(self._retiring)
+        for task in retiring:
+            task.cancel()
+        if retiring:
+            await asyncio.wait(retiring)
+        # Those that are closed already, too: a task that is cancelled before it began has closed nothing.
+        for guarded in (*retiring.values(), *([present] if present else [])):
+            guarded.retire()
             await guarded.close()
-        self._guarded, self._retired = None, []
-        if self._budget is not None:
-            await self._budget.close()
-            self._budget = None
 
-    async def _use(self, config: ExtractionConfig, selected: Selected) -> None:
-        """Calls from now on go to ``selected``; those in flight end where they began."""
-        former, self._guarded = self._guarded, None
-        if former is not None:
-            self._retired.append(former)
-        if selected.provider is not None:
-            provider = selected.provider
-            if self._budget is not None:
-                await self._budget.close()
+    def _use(self, config: ExtractionConfig, selected: Selected) -> None:
+        """Calls from now on go to ``selected``; those that are out end where they began."""
+        former, self._guarded, self._limits = self._guarded, None, None
+        provider = selected.provider
+        if provider is not None:
             limits = self._limits = daily_limits(config, selected.selection)
-            self._budget = DailyBudget(self._writer, self._clock, provider.name, provider.model, limits)
-            self._guarded = GuardedProvider(provider, self._clock, guard_limits(config), self._budget)
+            budget = DailyBudget(self._writer, self._clock, provider.name, provider.model, limits)
+            self._guarded = GuardedProvider(provider, self._clock, guard_limits(config), budget)
         if selected.selection != self._selection:
             self._selection = selected.selection
             said = selected.selection
             self._log.info("provider", name=said.name, model=said.model, reason=said.reason, available=said.available)
-        for retired in [one for one in self._retired if one.report().in_flight == 0]:
-            self._retired.remove(retired)
-            await retired.close()
+        if former is not None:
+            former.retire()
+            task = asyncio.get_running_loop().create_task(self._retire(former))
+            self._retiring[task] = former
+            task.add_done_callback(lambda ended: self._retiring.pop(ended, None))
         self._changed()
+
+    async def _retire(self, former: GuardedProvider) -> None:
+        """It is closed, when the last of its calls has ended, or at the end of all patience, or because we are."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_CALLS_MS / 1000):
+                    await former.emptied()
+        finally:
+            await former.close()
+            self._log.info("former provider closed", name=former.name, model=former.model)

@@ -1,7 +1,13 @@
 """The day's calls and tokens of a provider, counted by the writer, so that they outlive every process.
 
-With a limit each call is reserved before it is made: what was reserved by a process that died stays counted, so that a
-cap may be kept too well, and is never broken. Without one, calls are only added up, some at a time.
+With a limit each call is reserved before it is made, in one transaction of the writer, so that no number of calls at
+once, of whichever processes, goes beyond the cap on calls. What was reserved by a process that died stays counted: a
+cap may be kept too well. Tokens are reserved by estimate and corrected by the answer's own count, so that the last
+answers of a day may exceed that cap by what they were underestimated. Without a limit, calls are only added up, and
+handed in some at a time.
+
+The day is UTC by the machine's wall clock, at the moment when the call is let through: as the writer reads it, whose
+time never goes back, under a limit; else as this process does. It stays the call's day however long the call takes.
 
 Source: decisions.md 18.
 """
@@ -9,25 +15,38 @@ Source: decisions.md 18.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Final
 
 from signet_actors.domain.providers import DailyLimits
 from signet_actors.errors import SignetError
 from signet_actors.protocol.pipeline import RecordUsage, ReserveCalls
+from signet_actors.providers.llm.guarded import Reservation, UsedUp
 from signet_actors.providers.llm.provider import Generated
 from signet_actors.runtime.async_actor import AsyncRef
-from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.clock import Clock, iso
 
 _DAY_MS: Final = 86_400_000
 _LOOK_AGAIN_MS: Final = 300_000
 """Limits may be raised at any time."""
-_WRITER_AWAY_MS: Final = 1000
 _ANSWER_MS: Final = 5000
 _ADD_UP_S: Final = 1.0
+_OFFERS: Final = 30
+"""A writer that is away for longer is offered the sums again after the next call."""
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What the calls of one day took that nobody has counted yet."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_microusd: int = 0
 
 
 class DailyBudget:
-    """A ``Budget`` kept by the writer. ``close`` hands in what was added up."""
+    """A ``Budget`` kept by the writer. One event loop only."""
 
     def __init__(self, writer: AsyncRef, clock: Clock, provider: str, model: str, limits: DailyLimits) -> None:
         self._writer = writer
@@ -36,89 +55,90 @@ class DailyBudget:
         self._model = model
         self._limits = limits
         self._limited = bool(limits.calls or limits.tokens)
-        self._day = ""
-        self._calls = 0
-        self._tokens_in = 0
-        self._tokens_out = 0
-        self._cost_microusd = 0
+        self._added_up: dict[str, _Sums] = {}
         self._handing_in: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
-    async def reserve(self, *, calls: int, tokens: int) -> int | None:
+    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+        """As the protocol says. A writer that does not answer may have counted the call all the same."""
         if not self._limited:
-            self._calls += calls
-            return None
-        try:
-            reserved = await self._writer.ask(
-                ReserveCalls(
-                    self._provider,
-                    calls,
-                    tokens,
-                    self._limits.calls or None,
-                    self._limits.tokens or None,
-                    self._model,
-                ),
-                timeout_ms=_ANSWER_MS,
-            )
-        except SignetError:
-            return _WRITER_AWAY_MS
-        self._day = reserved.day
+            return Reservation(iso(self._clock.wall_ms())[:10], tokens)
+        limits = self._limits
+        reserved = await self._writer.ask(
+            ReserveCalls(self._provider, 1, tokens, limits.calls or None, limits.tokens or None, self._model),
+            timeout_ms=_ANSWER_MS,
+        )
         if reserved.granted:
-            return None
-        return min(_LOOK_AGAIN_MS, _DAY_MS - self._clock.wall_ms() % _DAY_MS)
+            return Reservation(reserved.day, tokens)
+        return UsedUp(min(_LOOK_AGAIN_MS, _DAY_MS - self._clock.wall_ms() % _DAY_MS))
 
-    async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
+    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
+        took = spent or Generated("", 0, 0)
         if self._limited:
-            await self._record(self._day, spent, reserved_tokens)
-            return
-        if spent is not None:
-            self._tokens_in += spent.tokens_in
-            self._tokens_out += spent.tokens_out
-            self._cost_microusd += spent.cost_microusd or 0
-        if self._handing_in is None or self._handing_in.done():
-            self._handing_in = asyncio.get_running_loop().create_task(self._hand_in_soon())
-
-    async def close(self) -> None:
-        """What was added up is with the writer, or lost with it."""
-        if self._handing_in is not None:
-            self._handing_in.cancel()
-            await asyncio.wait({self._handing_in})
-        await self._hand_in()
-
-    async def _hand_in_soon(self) -> None:
-        await asyncio.sleep(_ADD_UP_S)
-        await self._hand_in()
-
-    async def _hand_in(self) -> None:
-        """The sums so far are counted; where the writer is away they wait for the next time."""
-        calls, tokens_in, tokens_out, cost = self._calls, self._tokens_in, self._tokens_out, self._cost_microusd
-        if not calls:
-            return
-        try:
-            counted = await self._writer.ask(
-                ReserveCalls(self._provider, calls, model=self._model), timeout_ms=_ANSWER_MS
-            )
-        except SignetError:
-            return
-        self._calls -= calls
-        self._tokens_in -= tokens_in
-        self._tokens_out -= tokens_out
-        self._cost_microusd -= cost
-        await self._record(counted.day, Generated("", tokens_in, tokens_out, cost), 0)
-
-    async def _record(self, day: str, spent: Generated | None, reserved_tokens: int) -> None:
-        """Best effort: what is not recorded stays reserved, so a cap still holds."""
-        try:
             await self._writer.ask(
                 RecordUsage(
                     self._provider,
                     self._model,
-                    day,
-                    tokens_in=spent.tokens_in if spent else 0,
-                    tokens_out=spent.tokens_out if spent else 0,
-                    cost_microusd=(spent.cost_microusd or 0) if spent else 0,
-                    reserved_tokens=reserved_tokens,
+                    reservation.day,
+                    tokens_in=took.tokens_in,
+                    tokens_out=took.tokens_out,
+                    cost_microusd=took.cost_microusd or 0,
+                    reserved_tokens=reservation.tokens,
                 ),
                 timeout_ms=_ANSWER_MS,
             )
-        except SignetError:
             return
+        sums = self._added_up.setdefault(reservation.day, _Sums())
+        sums.calls += 1
+        sums.tokens_in += took.tokens_in
+        sums.tokens_out += took.tokens_out
+        sums.cost_microusd += took.cost_microusd or 0
+        if not self._closing.is_set() and (self._handing_in is None or self._handing_in.done()):
+            self._handing_in = asyncio.get_running_loop().create_task(self._hand_in_by_and_by())
+
+    async def close(self) -> None:
+        """What was added up is with the writer, or lost with it; no task is left."""
+        self._closing.set()
+        if self._handing_in is not None:
+            await asyncio.wait({self._handing_in})
+        await self._hand_in()
+
+    async def _hand_in_by_and_by(self) -> None:
+        """What a writer that is away could not be given is offered again, some times."""
+        for _ in range(_OFFERS):
+            try:
+                async with asyncio.timeout(_ADD_UP_S):
+                    await self._closing.wait()
+            except TimeoutError:
+                await self._hand_in()
+            if not self._added_up or self._closing.is_set():
+                return
+
+    async def _hand_in(self) -> None:
+        """The sums so far are counted. An outcome that is not known is offered again: rather too much than too few."""
+        for day in sorted(self._added_up):
+            sums = self._added_up.pop(day)
+            try:
+                await self._writer.ask(
+                    RecordUsage(
+                        self._provider,
+                        self._model,
+                        day,
+                        calls=sums.calls,
+                        tokens_in=sums.tokens_in,
+                        tokens_out=sums.tokens_out,
+                        cost_microusd=sums.cost_microusd,
+                    ),
+                    timeout_ms=_ANSWER_MS,
+                )
+            except SignetError:
+                self._put_back(day, sums)
+                return
+
+    def _put_back(self, day: str, sums: _Sums) -> None:
+        """Beside what was added up meanwhile."""
+        later = self._added_up.setdefault(day, _Sums())
+        later.calls += sums.calls
+        later.tokens_in += sums.tokens_in
+        later.tokens_out += sums.tokens_out
+        later.cost_microusd += sums.cost_microusd

@@ -10,6 +10,9 @@ prompt that it cannot stomach.
 The same check goes before the probe of a half-open circuit, so that a provider that is down for hours is asked once per
 pause, at no job's cost.
 
+A call counts for the day in which it was let through. One that was answered counts what it took; one that timed out,
+broke off or was cancelled may be paid for all the same, and counts its estimate.
+
 Source: decisions.md 14 and 18; reliability.md R11.
 """
 
@@ -38,19 +41,45 @@ UNSETTLED: Final = "unsettled"
 """Counted beside the kinds of errors: calls whose real tokens nobody took down."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """One call that may be made: the UTC day that it counts for however long it takes, and the tokens put aside."""
+
+    day: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsedUp:
+    """No call may be made; after ``wait_ms`` one might."""
+
+    wait_ms: int
+
+
 class Budget(Protocol):
     """The day's calls and tokens, kept durably by somebody else."""
 
-    async def reserve(self, *, calls: int, tokens: int) -> int | None:
-        """None when so much is left, and now taken; else after how many ms there may be some again.
+    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+        """One call and so many tokens are taken from what is left of the day, or nothing is.
 
         May raise ``SignetError``, and then no call is made.
         """
         ...
 
-    async def settle(self, *, reserved_tokens: int, spent: Generated | None) -> None:
-        """What a granted call really took replaces what was reserved; None when it came to nothing."""
+    async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
+        """What the call took stands in the place of what was put aside; None when it certainly took nothing.
+
+        May raise ``SignetError``, and then what was put aside stays counted.
+        """
         ...
+
+    async def close(self) -> None:
+        """What is not counted yet has been handed in."""
+        ...
+
+
+class ProviderRetired(ProviderError):
+    """Another provider has taken this one's place; the call was not made and belongs there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +113,10 @@ class GuardedProvider:
         self._cost_microusd = 0
         self._last_error = ""
         self._budget_until_ms = 0
+        self._inside = 0
+        self._retired = False
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     @property
     def name(self) -> str:
@@ -106,28 +139,42 @@ class GuardedProvider:
 
     async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
         """As the protocol says; the deadline begins when the call goes out, and waiting for a place takes no longer
-        than that deadline either.
+        than that deadline either. Raises ``ProviderRetired`` when the provider was retired before the call went out.
         """
-        await self._take_place(timeout_ms)
+        self._inside += 1
+        self._empty.clear()
         try:
-            permit = self._admit()
+            await self._take_place(timeout_ms)
             try:
-                if permit.probe:
-                    await self._check_before_probe(permit)
-                tokens = estimated_tokens(prompt) + (max_tokens or _EXPECTED_ANSWER_TOKENS)
-                await self._reserve(tokens)
-            except BaseException:
-                self._breaker.abandoned(permit)
-                raise
-            return await self._call(permit, prompt, timeout_ms, max_tokens, tokens)
+                return await self._in_place(prompt, timeout_ms, max_tokens)
+            finally:
+                self._places.release()
         finally:
-            self._places.release()
+            self._inside -= 1
+            if not self._inside:
+                self._empty.set()
+
+    def retire(self) -> None:
+        """No other call goes out: who waits for a place is told at once; calls that are out end as they would."""
+        if not self._retired:
+            self._retired = True
+            for _ in range(self._waiting):
+                self._places.release()
+
+    async def emptied(self) -> None:
+        """Returns when nobody is inside: each call has a deadline, so that this is a matter of time."""
+        await self._empty.wait()
 
     async def available(self) -> Availability:
         return await self._inner.available()
 
     async def close(self) -> None:
-        await self._inner.close()
+        """The provider is closed, then what its calls took is counted, whatever the former came to."""
+        try:
+            await self._inner.close()
+        finally:
+            if self._budget is not None:
+                await self._budget.close()
 
     def report(self) -> ProviderReport:
         """How it has been doing, for ``signet providers`` and ``/api/status``."""
@@ -148,7 +195,31 @@ class GuardedProvider:
             last_error=self._last_error,
         )
 
+    async def _in_place(self, prompt: str, timeout_ms: int, max_tokens: int | None) -> Generated:
+        self._check_in_office()
+        permit = self._admit()
+        estimate = Generated(
+            "", estimated_tokens(prompt), _EXPECTED_ANSWER_TOKENS if max_tokens is None else max_tokens, estimated=True
+        )
+        reservation: Reservation | None = None
+        try:
+            if permit.probe:
+                await self._check_before_probe(permit)
+            if self._budget is not None:
+                reservation = await self._reserve(self._budget, estimate.tokens_in + estimate.tokens_out)
+        except BaseException:
+            self._breaker.abandoned(permit)
+            raise
+        return await self._call(permit, prompt, timeout_ms, max_tokens, estimate, reservation)
+
+    def _check_in_office(self) -> None:
+        if self._retired:
+            raise ProviderRetired(
+                ProviderErrorKind.UNAVAILABLE, f"{self.name} has been replaced by another provider", retry_after_ms=1
+            )
+
     async def _take_place(self, timeout_ms: int) -> None:
+        self._check_in_office()
         if self._places.locked() and self._waiting >= self._most_waiting:
             raise self._refusal(f"has {self._waiting} calls waiting already", retry_after_ms=timeout_ms)
         self._waiting += 1
@@ -175,36 +246,44 @@ class GuardedProvider:
             self._breaker.failed(permit, now)
             raise self._refusal(self._pause_words(now), retry_after_ms=self._breaker.waits_ms(now))
 
-    async def _reserve(self, tokens: int) -> None:
-        if self._budget is None:
-            return
+    async def _reserve(self, budget: Budget, tokens: int) -> Reservation:
         try:
-            wait_ms = await self._budget.reserve(calls=1, tokens=tokens)
+            reserved = await budget.reserve(tokens=tokens)
         except SignetError as error:
             # Whoever keeps the count is away: a call that nobody counts could be one too many.
             raise self._refusal(
                 f"is not called while nobody counts the calls: {error.detail}", retry_after_ms=1000
-            ) from (error)
-        if wait_ms is None:
+            ) from error
+        if isinstance(reserved, Reservation):
             self._budget_until_ms = 0
-            return
-        self._budget_until_ms = self._now_ms() + wait_ms
+            return reserved
+        self._budget_until_ms = self._now_ms() + reserved.wait_ms
         self._errors[ProviderErrorKind.OVER_BUDGET] += 1
         raise ProviderError(
-            ProviderErrorKind.OVER_BUDGET, f"{self.name} has used up today's calls or tokens", retry_after_ms=wait_ms
+            ProviderErrorKind.OVER_BUDGET,
+            f"{self.name} has used up today's calls or tokens",
+            retry_after_ms=reserved.wait_ms,
         )
 
     async def _call(
-        self, permit: Permit, prompt: str, timeout_ms: int, max_tokens: int | None, tokens: int
+        self,
+        permit: Permit,
+        prompt: str,
+        timeout_ms: int,
+        max_tokens: int | None,
+        estimate: Generated,
+        reservation: Reservation | None,
     ) -> Generated:
-        answer: Generated | None = None
+        spent: Generated | None = estimate  # until more is known: a call that is cut off may be paid for
         self._calls += 1
         self._in_flight += 1
         try:
             async with asyncio.timeout((timeout_ms + _OVERTIME_MS) / 1000):
-                answer = await self._inner.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens)
+                answer = spent = await self._inner.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens)
             self._breaker.succeeded(permit)
         except ProviderError as error:
+            if _took_nothing(error):
+                spent = None
             await self._blame(permit, error)
         except TimeoutError:
             await self._blame(
@@ -216,18 +295,18 @@ class GuardedProvider:
             raise
         finally:
             self._in_flight -= 1
-            if self._budget is not None:
-                await self._settle(self._budget, tokens, answer)
+            if self._budget is not None and reservation is not None:
+                await self._settle(self._budget, reservation, spent)
         self._ring.record(Outcome.SUCCESS)
         self._tokens_in += answer.tokens_in
         self._tokens_out += answer.tokens_out
         self._cost_microusd += answer.cost_microusd or 0
         return answer
 
-    async def _settle(self, budget: Budget, tokens: int, answer: Generated | None) -> None:
+    async def _settle(self, budget: Budget, reservation: Reservation, spent: Generated | None) -> None:
         """The count is right, or stays at what was reserved; an answer that was paid for is not lost over it."""
         try:
-            await budget.settle(reserved_tokens=tokens, spent=answer)
+            await budget.settle(reservation, spent)
         except SignetError as error:
             self._errors[UNSETTLED] += 1
             self._last_error = f"the day's count was not corrected: {error.detail}"
@@ -267,6 +346,15 @@ class GuardedProvider:
 
     def _now_ms(self) -> int:
         return self._clock.monotonic_ns() // _NS_A_MS
+
+
+_MAY_HAVE_BEGUN: Final = frozenset({502, 504})
+"""What a proxy says after it has passed the call on."""
+
+
+def _took_nothing(error: ProviderError) -> bool:
+    """True only when the model cannot have begun: the server was not reached, or turned the call away at its door."""
+    return not error.costs_attempt and error.status not in _MAY_HAVE_BEGUN
 
 
 def _told_to_wait_ms(error: ProviderError) -> int | None:

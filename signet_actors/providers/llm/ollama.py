@@ -95,7 +95,8 @@ async def server_has_model(calls: HttpCalls, model: str) -> Availability:
     try:
         tags = await calls.get("/api/tags", Tags, timeout_ms=AVAILABILITY_TIMEOUT_MS)
     except ProviderError as error:
-        return Availability(False, f"{error.detail}; start it with: ollama serve")
+        way_out = f"start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull {model}"
+        return Availability(False, f"{error.detail}; {way_out}")
     if not tags.have(model):
         return Availability(False, f"Ollama answers but has no model {model}; get it with: ollama pull {model}")
     return Availability(True, f"Ollama answers at {calls.endpoint} and has {model}")

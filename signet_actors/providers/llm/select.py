@@ -27,7 +27,7 @@ from signet_actors.providers.llm.guarded import GuardLimits
 from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider
 from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
 from signet_actors.providers.llm.opencode import OpencodeProvider
-from signet_actors.providers.llm.provider import LlmProvider
+from signet_actors.providers.llm.provider import Availability, LlmProvider
 
 PAID_CALLS_A_DAY: Final = 2000
 PAID_TOKENS_A_DAY: Final = 2_000_000
@@ -64,7 +64,11 @@ async def select_provider(
 async def _chosen(config: ExtractionConfig, environment: Mapping[str, str], find: Finder | None) -> Selected:
     match config.provider:
         case "none":
-            return _nobody(config, "memory.pipelineV2.extraction.provider is none")
+            return _nobody(
+                config,
+                "memory.pipelineV2.extraction.provider is none",
+                f"set it to auto (the default), then {HOW_TO_GET_ONE}",
+            )
         case "auto":
             return await _automatic(config)
         case "ollama":
@@ -101,10 +105,11 @@ def guard_limits(config: ExtractionConfig) -> GuardLimits:
 
 async def _automatic(config: ExtractionConfig) -> Selected:
     provider = OllamaProvider(config.endpoint, config.model)
-    found = await provider.available()
+    found = await _looked_at(provider)
     if not found.ok:
         await provider.close()
-        return _nobody(config, "the provider is auto, and Ollama is not there or lacks the model", found.detail)
+        what, _, _way_out = found.detail.partition("; ")
+        return _nobody(config, f"the provider is auto, and {what}", found.detail)
     return Selected(
         provider,
         Selection(
@@ -122,16 +127,25 @@ async def _automatic(config: ExtractionConfig) -> Selected:
 
 async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> Selected:
     if not config.model:
-        return _nobody(config, "the provider openai needs memory.pipelineV2.extraction.model")
+        return _nobody(
+            config,
+            "the provider openai needs memory.pipelineV2.extraction.model",
+            "set it to a model that the server has",
+        )
     try:
         key = key_from(environment, config.api_key_env)
     except ProviderError as error:
-        return _nobody(config, f"the provider openai has no key: {error.detail}")
+        return _nobody(
+            config,
+            f"the provider openai has no key: {error.detail}",
+            "set the variable in the daemon's environment and restart it, or leave"
+            " memory.pipelineV2.extraction.apiKeyEnv empty for a server without keys",
+        )
     return await _named(config, OpenAiCompatibleProvider(config.endpoint, config.model, key))
 
 
 async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
-    found = await provider.available()
+    found = await _looked_at(provider)
     return Selected(
         provider,
         Selection(
@@ -145,6 +159,15 @@ async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
             may_cost=_may_cost(provider),
         ),
     )
+
+
+async def _looked_at(provider: LlmProvider) -> Availability:
+    """The provider's own check; where that is cut short, by the process's end, the provider is closed."""
+    try:
+        return await provider.available()
+    except BaseException:
+        await provider.close()
+        raise
 
 
 def _nobody(config: ExtractionConfig, reason: str, detail: str = HOW_TO_GET_ONE) -> Selected:

@@ -44,10 +44,12 @@ class Reconciliation:
         self.due_ns = clock.monotonic_ns() + FIRST_AFTER_MS * 1_000_000
 
     def reload(self, config: Config) -> None:
-        """With another embedding model a round begins when the writer, too, has had time to hear of it."""
+        """With another embedding model, or a tracker that was off, a round begins when the writer, too, has had time
+        to hear of it."""
         changed = space_name(config.embedding) != space_name(self._config.embedding)
+        begun = _tracks(config) and not _tracks(self._config)
         self._config = config
-        if changed:
+        if changed or begun:
             self._begin_again()
 
     def step(self) -> None:
@@ -77,3 +79,7 @@ class Reconciliation:
 
     def _due_in(self, ms: int) -> None:
         self.due_ns = self._clock.monotonic_ns() + ms * 1_000_000
+
+
+def _tracks(config: Config) -> bool:
+    return config.memory.pipeline_v2.embedding_tracker.enabled

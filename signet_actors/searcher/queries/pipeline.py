@@ -22,6 +22,7 @@ from signet_actors.protocol.pipeline_queries import (
     PipelineStatus,
     ProposalRow,
     ProviderUsage,
+    Relation,
     ReviewItem,
     ReviewsListed,
     RunFound,
@@ -139,7 +140,18 @@ def get_run(view: Snapshot, query: GetRun) -> RunFound:
         return RunFound(None)
     run = _run(row)
     rows = view.rows(f"SELECT {_PROPOSAL} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal", (run.id,))
-    return RunFound(run, [_proposal(row) for row in rows])
+    return RunFound(run, [_proposal(row) for row in rows], _relations(view, run.job_id))
+
+
+def _relations(view: Snapshot, job_id: str) -> list[Relation]:
+    """What the job's result says was found; nothing of a result that is not one of a run."""
+    kept = view.one("SELECT result -> '$.entities' FROM memory_jobs WHERE id = ? AND json_valid(result)", (job_id,))
+    if kept is None or kept[0] is None:
+        return []
+    try:
+        return msgspec.json.decode(kept[0], type=list[Relation])
+    except msgspec.DecodeError:
+        return []
 
 
 def list_runs(view: Snapshot, query: ListRuns) -> RunsListed:

@@ -33,15 +33,16 @@ def reserve(session: Session, command: ReserveCalls) -> CallsReserved:
 
 
 def record(session: Session, command: RecordUsage) -> UsageRecorded:
-    """What the calls took stands in the place of what was put aside for them."""
+    """What the calls took stands in the place of what was put aside for them, on the day that they began in."""
     session.tx.execute(
-        "INSERT INTO provider_usage (day, provider, model, tokens_in, tokens_out, cost_microusd)"
-        " VALUES (:day, :provider, :model, :tokens_in, :tokens_out, :cost)"
+        "INSERT INTO provider_usage (day, provider, model, calls, tokens_in, tokens_out, cost_microusd)"
+        " VALUES (:day, :provider, :model, :calls, :tokens_in, :tokens_out, :cost)"
         " ON CONFLICT DO UPDATE SET tokens_in = tokens_in + excluded.tokens_in,"
         " tokens_out = tokens_out + excluded.tokens_out, cost_microusd = cost_microusd + excluded.cost_microusd,"
-        " tokens_reserved = max(0, tokens_reserved - :reserved), calls = max(0, calls - :unused)",
+        " tokens_reserved = max(0, tokens_reserved - :reserved), calls = max(0, calls + excluded.calls - :unused)",
         {
             "day": command.day,
+            "calls": max(0, command.calls),
             "provider": command.provider,
             "model": command.model,
             "tokens_in": max(0, command.tokens_in),

@@ -1,0 +1,252 @@
+"""The provider of a process over its whole life: what a change means for those who call, wait, or are still out."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+
+from signet_actors.config.schema import ExtractionConfig
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.protocol.pipeline import CallsReserved, RecordUsage, UsageRecorded
+from signet_actors.providers.llm import chosen as chosen_module
+from signet_actors.providers.llm.chosen import ChosenProvider
+from signet_actors.providers.llm.provider import Generated
+from signet_actors.runtime.clock import SystemClock
+from tests.support.async_room import soon
+from tests.support.scripted_provider import PATIENCE_S, Act, Asked, FakeCli, ScriptedProvider, kill_all
+
+HANG_GUARD_S = 60.0
+LONG_MS = 60_000
+
+
+class Writer:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.recorded: list[RecordUsage] = []
+
+    async def ask(self, request: Any, *, timeout_ms: int) -> UsageRecorded:
+        assert timeout_ms > 0
+        await asyncio.sleep(0)
+        assert isinstance(request, RecordUsage), "no limit, so nothing is reserved"
+        self.recorded.append(request)
+        return UsageRecorded()
+
+    @property
+    def calls(self) -> int:
+        return sum(record.calls for record in self.recorded)
+
+
+class AnyWriter(Writer):
+    """Grants whatever is reserved."""
+
+    async def ask(self, request: Any, *, timeout_ms: int) -> Any:
+        if isinstance(request, RecordUsage):
+            return await super().ask(request, timeout_ms=timeout_ms)
+        return CallsReserved(True, "2026-01-01", 1, 1)
+
+
+class Gate:
+    """A script that holds every generation until it is opened."""
+
+    def __init__(self, text: str) -> None:
+        self.open = threading.Event()
+        self.text = text
+
+    def __call__(self, asked: Asked) -> Act:
+        assert self.open.wait(PATIENCE_S)
+        return Act("ok", self.text)
+
+
+@pytest.fixture
+def first() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(text="first") as running:
+        yield running
+        running.await_quiet()
+
+
+@pytest.fixture
+def second() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(text="second") as running:
+        yield running
+        running.await_quiet()
+
+
+def at(server: ScriptedProvider, **more: Any) -> ExtractionConfig:
+    return msgspec.structs.replace(ExtractionConfig(provider="ollama", endpoint=server.url), **more)
+
+
+@asynccontextmanager
+async def kept(config: ExtractionConfig, writer: Any, **environment: str) -> AsyncIterator[ChosenProvider]:
+    """A provider that is looked after; when this ends, no task but the test's own is left."""
+    chosen = ChosenProvider(config, SystemClock(), structlog.get_logger(), writer, environment=environment)
+    keeper = asyncio.ensure_future(chosen.keep())
+    try:
+        async with asyncio.timeout(HANG_GUARD_S):
+            await soon(lambda: chosen.state().selection.reason != "the provider is being looked for")
+            yield chosen
+            await chosen.close()
+            await keeper
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+    finally:
+        keeper.cancel()
+
+
+def calling(chosen: ChosenProvider, prompt: str = "p") -> asyncio.Future[Generated]:
+    return asyncio.ensure_future(chosen.generate(prompt, timeout_ms=LONG_MS))
+
+
+def test_after_a_change_those_who_wait_are_answered_by_the_new_provider_and_who_is_out_by_the_former(
+    first: ScriptedProvider, second: ScriptedProvider
+) -> None:
+    gate = first.script = Gate("first")
+    writer = Writer()
+
+    async def life() -> None:
+        async with kept(at(first, concurrency=1), writer) as chosen:
+            out = calling(chosen, "out")
+            await asyncio.to_thread(first.await_asked, 1)
+            waiting = [calling(chosen, f"waiting {number}") for number in range(4)]
+            await asyncio.sleep(0)
+            chosen.reconfigure(at(second, concurrency=1))
+            assert [answer.text for answer in await asyncio.gather(*waiting)] == ["second"] * 4
+            assert not out.done()
+            gate.open.set()
+            assert (await out).text == "first"
+            await asyncio.to_thread(first.await_quiet)
+            await soon(lambda: writer.calls >= 1)
+            assert chosen.state().selection.endpoint == second.url
+
+    asyncio.run(life())
+    assert first.prompts == ["out"]
+    assert writer.calls == 5, "what the former's last call took is counted, too"
+
+
+def test_a_former_provider_is_closed_at_once_when_no_call_is_out(
+    first: ScriptedProvider, second: ScriptedProvider
+) -> None:
+    async def life() -> None:
+        async with kept(at(first), Writer()) as chosen:
+            assert (await calling(chosen)).text == "first"
+            assert first.open_connections == 1, "kept for the next call"
+            chosen.reconfigure(at(second))
+            await asyncio.to_thread(first.await_quiet)
+            assert (await calling(chosen)).text == "second"
+
+    asyncio.run(life())
+
+
+def test_after_a_change_to_nobody_those_who_wait_are_told_so_at_no_cost(first: ScriptedProvider) -> None:
+    first.stuck = "hang"
+
+    async def life() -> None:
+        async with kept(at(first, concurrency=1), Writer()) as chosen:
+            out = calling(chosen)
+            await asyncio.to_thread(first.await_asked, 1)
+            waiting = calling(chosen)
+            await asyncio.sleep(0)
+            chosen.reconfigure(ExtractionConfig(provider="none"))
+            with pytest.raises(ProviderError, match="provider is none") as caught:
+                await waiting
+            assert (caught.value.kind, caught.value.costs_attempt) == (ProviderErrorKind.UNAVAILABLE, False)
+            assert chosen.waits() == ("memory.pipelineV2.extraction.provider is none", None)
+            out.cancel()
+            await asyncio.gather(out, return_exceptions=True)
+            await asyncio.to_thread(first.await_quiet)
+
+    asyncio.run(life())
+
+
+def test_a_former_provider_whose_calls_never_end_is_closed_all_the_same(
+    first: ScriptedProvider, second: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chosen_module, "LAST_CALLS_MS", 50)
+    closed = asyncio.Event()
+
+    async def life() -> None:
+        async with kept(at(first), Writer()) as chosen:
+            former = chosen._guarded
+            assert former is not None
+            monkeypatch.setattr(former, "emptied", asyncio.Event().wait)
+            close = former.close
+
+            async def noted() -> None:
+                await close()
+                closed.set()
+
+            monkeypatch.setattr(former, "close", noted)
+            chosen.reconfigure(at(second))
+            await closed.wait()
+
+    asyncio.run(life())
+
+
+@pytest.mark.parametrize("changes", [1, 5])
+def test_changes_in_quick_succession_end_with_the_last_one_and_leave_nothing_open(
+    first: ScriptedProvider, second: ScriptedProvider, changes: int
+) -> None:
+    first.stuck = "hang"
+
+    async def life() -> None:
+        async with kept(at(second), Writer()) as chosen:
+            for number in range(changes):
+                chosen.reconfigure(at(first, timeout_ms=10_000 + number))
+                await asyncio.sleep(0)
+            first.stuck = None
+            chosen.reconfigure(at(second, model="nomic-embed-text"))
+            await soon(lambda: chosen.model == "nomic-embed-text")
+            assert (await calling(chosen)).text == "second"
+
+    asyncio.run(life())
+    assert first.prompts == []
+
+
+def test_a_close_while_the_next_provider_is_looked_for_leaves_neither(
+    first: ScriptedProvider, second: ScriptedProvider
+) -> None:
+    second.look = "hang"
+
+    async def life() -> None:
+        async with kept(at(first), Writer()) as chosen:
+            assert (await calling(chosen)).text == "first"
+            chosen.reconfigure(at(second))
+            await soon(lambda: second.looks == 1)
+
+    asyncio.run(life())
+
+
+def test_a_program_that_is_out_when_another_provider_is_chosen_ends_and_leaves_neither_process_nor_directory(
+    first: ScriptedProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli = FakeCli(tmp_path / "bin")
+    cli.write("claude", "hang")
+    private = tmp_path / "private"
+    private.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(private))
+    config = ExtractionConfig(provider="claude-code", daily_call_limit=0)
+
+    async def life() -> None:
+        async with kept(config, AnyWriter(), PATH=str(cli.directory)) as chosen:
+            out = calling(chosen)
+            await asyncio.to_thread(cli.await_pids, 1)
+            chosen.reconfigure(at(first))
+            await soon(lambda: chosen.name == "ollama")
+            assert (await calling(chosen)).text == "first"
+            assert cli.living(), "its call may still be answered"
+            out.cancel()
+            await asyncio.gather(out, return_exceptions=True)
+            await asyncio.to_thread(cli.await_none_living)
+            await soon(lambda: list(private.iterdir()) == [])
+
+    try:
+        asyncio.run(life())
+    finally:
+        kill_all(cli.living())

@@ -1,0 +1,143 @@
+"""The optional children follow the configuration at each SIGHUP: they begin, leave, and begin again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.echo_daemon import QUICK, Daemon, alive, changed, daemon
+
+pytestmark = pytest.mark.system
+
+TREE = "tests.support.echo_tree_optional"
+Switch = Callable[..., None]
+
+
+def switched(pipeline: bool, tracker: bool = False, config: dict[str, Any] | None = None) -> str:
+    pipelines = {"enabled": pipeline, "embeddingTracker": {"enabled": tracker}}
+    return json.dumps({**(config or QUICK), "memory": {"pipelineV2": pipelines}})
+
+
+@pytest.fixture
+def workspace() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="sgt-", dir="/tmp") as directory:
+        yield Path(directory) / "w"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.json"
+
+
+def reload(running: Daemon, file: Path, text: str) -> None:
+    before = len(running.events("configuration reloaded"))
+    file.write_text(text, encoding="utf-8")
+    running.process.send_signal(signal.SIGHUP)
+    running.wait_for("configuration reloaded", count=before + 1)
+
+
+def test_children_that_the_new_configuration_needs_begin_in_order_and_the_others_stay(
+    workspace: Path, file: Path
+) -> None:
+    file.write_text(switched(pipeline=False), encoding="utf-8")
+    with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
+        core = {name: running.pid_of(name) for name in ("writer", "searcher", "gateway")}
+        assert running.events("spawned", child="decider") == []
+        reload(running, file, switched(pipeline=True))
+        running.wait_for("child is up", child="extractor")
+        running.wait_for("child is up", child="decider")
+        assert {name: running.pid_of(name) for name in core} == core
+        assert [line["child"] for line in running.events("spawned")][-2:] == ["decider", "extractor"]
+        assert running.events("child died") == []
+
+
+def test_children_that_it_has_no_use_for_are_drained_whoever_asks_before_whoever_answers_and_stay_away(
+    workspace: Path, file: Path
+) -> None:
+    file.write_text(switched(pipeline=True), encoding="utf-8")
+    with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
+        running.wait_for("child is up", child="extractor")
+        running.wait_for("child is up", child="decider")
+        pids = [running.pid_of("decider"), running.pid_of("extractor")]
+        reload(running, file, switched(pipeline=False))
+        running.wait_for("child stopped", child="decider")
+        assert [line["child"] for line in running.events("child stopped")] == ["extractor", "decider"]
+        assert (workspace / "drained").read_text(encoding="utf-8").split() == ["extractor", "decider"]
+        assert not any(alive(pid) for pid in pids)
+        assert running.events("child died") == []
+        # A life of somebody else goes on as ever, and brings none of them back.
+        os.kill(running.pid_of("searcher"), signal.SIGKILL)
+        running.wait_for("child is up", child="searcher", child_incarnation=2)
+        assert len(running.events("spawned", child="extractor")) == 1
+        running.process.send_signal(signal.SIGTERM)
+        assert running.exit_code() == 0
+
+
+def test_only_the_one_that_has_no_use_any_more_leaves(workspace: Path, file: Path) -> None:
+    file.write_text(switched(pipeline=True), encoding="utf-8")
+    with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
+        running.wait_for("child is up", child="extractor")
+        reload(running, file, switched(pipeline=False, tracker=True))
+        running.wait_for("child stopped", child="decider")
+        assert [line["child"] for line in running.events("child stopped")] == ["decider"]
+        assert alive(running.pid_of("extractor"))
+        eventually((workspace / "reloaded-extractor").exists)
+
+
+def test_switched_off_and_on_at_once_it_has_another_life_and_no_restart_is_counted_against_it(
+    workspace: Path, file: Path
+) -> None:
+    file.write_text(switched(pipeline=True), encoding="utf-8")
+    with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
+        for life in range(1, 8):  # more than any budget of restarts allows
+            running.wait_for("child is up", child="extractor", child_incarnation=life)
+            reload(running, file, switched(pipeline=False))
+            reload(running, file, switched(pipeline=True))
+            running.wait_for("spawned", child="extractor", child_incarnation=life + 1)
+        assert running.events("child given up for now") == []
+        assert running.events("child will be restarted") == []
+        decider = running.pid_of("decider")
+        assert alive(decider), "it left and began again, or was wanted again before its turn to leave had come"
+
+
+def test_one_that_does_not_leave_is_killed_at_the_end_of_its_time(workspace: Path, file: Path) -> None:
+    config = changed(QUICK, drainMs=200)
+    file.write_text(switched(pipeline=True, config=config), encoding="utf-8")
+    with daemon(workspace, tree=TREE, orders="extractor=deaf", SIGNET_TEST_CONFIG=str(file)) as running:
+        running.wait_for("child is up", child="extractor")
+        reload(running, file, switched(pipeline=False, config=config))
+        (stopped, *_) = running.wait_for("child stopped", child="extractor")
+        assert "was killed instead of leaving" in stopped["cause"]
+        running.wait_for("child stopped", child="decider")
+
+
+def test_one_that_was_given_up_begins_afresh_when_it_is_needed_again(workspace: Path, file: Path) -> None:
+    file.write_text(switched(pipeline=True), encoding="utf-8")
+    with daemon(workspace, tree=TREE, orders="decider=boot_exit:1", SIGNET_TEST_CONFIG=str(file)) as running:
+        running.wait_for("child given up for now", child="decider", within_s=60)
+        lives = len(running.events("spawned", child="decider"))
+        reload(running, file, switched(pipeline=False))
+        running.wait_for("child stopped", child="extractor")
+        reload(running, file, switched(pipeline=True))
+        running.wait_for("spawned", child="decider", count=lives + 1)
+        running.wait_for("child is up", child="extractor", child_incarnation=2)
+
+
+def test_a_daemon_that_stops_while_one_leaves_stops_as_ever(workspace: Path, file: Path) -> None:
+    config = changed(QUICK, drainMs=1500)
+    file.write_text(switched(pipeline=True, config=config), encoding="utf-8")
+    with daemon(workspace, tree=TREE, orders="extractor=deaf", SIGNET_TEST_CONFIG=str(file)) as running:
+        running.wait_for("child is up", child="extractor")
+        reload(running, file, switched(pipeline=False, config=config))
+        running.wait_for("child is not needed any more", child="extractor")
+        running.process.send_signal(signal.SIGTERM)
+        assert running.exit_code() == 0
+        assert running.events("child died") == []

@@ -1,0 +1,35 @@
+"""The supervisor over echo actors, with two optional roles that the configuration switches, as the pipeline's are.
+
+``python -m tests.support.echo_tree_optional <workspace>``; configured like ``echo_tree``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from signet_actors.runtime.children import ChildSpec
+from signet_actors.runtime.daemon_life import run_supervisor
+from supervisor import decider_count, extractor_count
+from tests.support.echo_tree import ECHO, load
+
+TREE = (
+    ChildSpec("writer", ECHO, core=True),
+    ChildSpec("searcher", ECHO, core=True),
+    ChildSpec("gateway", ECHO, core=True, listens=True),
+    ChildSpec("decider", ECHO, core=False, count=decider_count),
+    ChildSpec("extractor", ECHO, core=False, count=extractor_count),
+)
+
+
+if __name__ == "__main__":
+    sys.exit(
+        run_supervisor(
+            TREE,
+            Path(sys.argv[1]),
+            load,
+            port=0,
+            retry_failed_ms=int(os.environ.get("SIGNET_TEST_RETRY_FAILED_MS", "600000")),
+        )
+    )

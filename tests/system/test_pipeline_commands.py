@@ -1,0 +1,118 @@
+"""The pipeline by the command line: what a person sees of it with a model, in shadow, and without any."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.bus_room import REPOSITORY, eventually
+from tests.support.live_daemon import PATIENCE_S, LiveDaemon, live_daemon
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_provider import ScriptedProvider
+
+pytestmark = pytest.mark.system
+
+SENTENCES = (
+    "The homelab uses Traefik for its certificates.",
+    "Noor prefers four spaces for indentation.",
+    "The site is released from the release branch.",
+)
+NOTE = " ".join(SENTENCES)
+
+
+def signet(daemon: LiveDaemon, *arguments: str, exit_code: int = 0) -> str:
+    """What the command prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "signet_actors.cli", *arguments],
+        env=daemon.environment(),
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == exit_code, (arguments, done.stdout, done.stderr)
+    return done.stdout
+
+
+def configured(provider: ScriptedProvider, more: str = "") -> str:
+    return f"""
+memory:
+  pipelineV2:
+    extraction: {{provider: ollama, endpoint: "{provider.url}"}}
+{more}
+"""
+
+
+def runs(daemon: LiveDaemon) -> list[str]:
+    return [row[0] for row in daemon.read("SELECT id FROM pipeline_runs ORDER BY seq")]
+
+
+def test_three_sentences_end_in_facts_relations_and_history_that_show_tells_and_undo_takes_back() -> None:
+    with (
+        ScriptedProvider(script=ScriptedModel()) as provider,
+        live_daemon(config=configured(provider)) as daemon,
+    ):
+        source = signet(daemon, "remember", NOTE).strip()
+        (run,) = eventually(lambda: runs(daemon), within_s=60, what="a run")
+        said = signet(daemon, "show", "--history", source)
+        assert f"run {run} (controlled_write, " in said
+        facts = [line.split("\t") for line in said.splitlines() if line.startswith("add\tcreated\t")]
+        assert [fact[4] for fact in facts] == list(SENTENCES)
+        assert "relation: homelab uses Traefik\n" in said
+        for _, _, _, memory, text in facts:
+            shown = signet(daemon, "show", "--history", memory)
+            assert f"source id: {source}\n" in shown
+            assert f"\n{text}\n" in shown
+            assert f"\tcreated\tpipeline-v2\textracted-fact\t{text}\n" in shown
+        assert signet(daemon, "pipeline", "undo", run, "--yes") == "Took back 3 of 3 changes.\n"
+        assert signet(daemon, "pipeline", "undo", run, "--yes") == ("It was undone before: took back 3 of 3 changes.\n")
+        assert f"run {run} (controlled_write, " in signet(daemon, "show", "--history", source)
+        assert [line.split("\t")[0] for line in signet(daemon, "list").splitlines()] == [source]
+        assert daemon.stop() == 0
+
+
+def test_in_shadow_show_tells_what_would_have_been_added_and_there_is_no_other_memory() -> None:
+    with (
+        ScriptedProvider(script=ScriptedModel()) as provider,
+        live_daemon(config=configured(provider, "    shadowMode: true")) as daemon,
+    ):
+        source = signet(daemon, "remember", NOTE).strip()
+        eventually(lambda: runs(daemon), within_s=60, what="a run")
+        said = signet(daemon, "show", "--history", source)
+        for sentence in SENTENCES:
+            assert f"\tnone\tpipeline-shadow\tshadow\tproposed add: {sentence}\n" in said
+            assert f"add\trecorded\tshadow\t\t{sentence}\n" in said
+        assert [line.split("\t")[0] for line in signet(daemon, "list").splitlines()] == [source]
+        assert daemon.stop() == 0
+
+
+NOBODY = "the provider is auto, and Ollama cannot be reached at http://127.0.0.1:9 "
+WITHOUT = 'memory: {pipelineV2: {extraction: {endpoint: "http://127.0.0.1:9"}}}\n'
+
+
+def test_without_any_provider_everything_else_works_and_every_command_gives_the_same_reason() -> None:
+    with live_daemon(config=WITHOUT) as daemon:
+        source = signet(daemon, "remember", NOTE).strip()
+        assert source in signet(daemon, "recall", "which indentation")
+        signet(daemon, "edit", source, "--content", "The homelab uses Caddy.")
+        eventually(lambda: NOBODY in str(daemon.api.get("/api/status").ok()["waiting"]), within_s=60, what="the reason")
+        (waiting,) = daemon.api.get("/api/status").ok()["waiting"]
+        assert waiting.startswith("1 job waits; no attempt is spent, and memories are searchable without. extract: ")
+        assert daemon.api.get("/api/pipeline/status").ok()["waiting"] == [waiting]
+        for command in ("status", "pipeline"):
+            assert f"waiting: {waiting}\n" in signet(daemon, command)
+        reason = waiting.partition("extract: ")[2]
+        assert f"because: {reason}\n" in signet(daemon, "providers")
+        doctor = signet(daemon, "doctor")
+        assert f"model: none answers ({reason}); memories are stored and found, jobs wait\n" in doctor
+        for told in (signet(daemon, "providers"), doctor):
+            assert "ollama pull qwen3:4b" in told
+            assert "found within a minute, without a restart" in told
+        signet(daemon, "forget", source, "--yes")
+        signet(daemon, "recover", source)
+        assert daemon.read("SELECT DISTINCT attempts FROM memory_jobs WHERE job_type = 'extract'") == [(0,)]
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []

@@ -1,0 +1,116 @@
+"""The pipeline is switched on and off in a running daemon, by SIGHUP, and everybody says so."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_provider import ScriptedProvider
+
+pytestmark = pytest.mark.system
+
+NOTE = "The homelab uses Traefik for its certificates. Noor prefers four spaces for indentation."
+LATER = "The staging host listens on port 5433. Ravi reviews every change to the schema."
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider(script=ScriptedModel()) as running:
+        yield running
+
+
+def configured(provider: ScriptedProvider, *, pipeline: bool, tracker: bool = False) -> str:
+    return f"""
+memory:
+  pipelineV2:
+    enabled: {str(pipeline).lower()}
+    embeddingTracker: {{enabled: {str(tracker).lower()}}}
+    extraction: {{provider: ollama, endpoint: "{provider.url}"}}
+"""
+
+
+def reload(daemon: LiveDaemon, text: str) -> None:
+    assert daemon.process is not None
+    daemon.configure(text)
+    daemon.process.send_signal(signal.SIGHUP)
+
+
+def derived(daemon: LiveDaemon) -> list[str]:
+    return [row[0] for row in daemon.read("SELECT content FROM memories WHERE who = 'pipeline-v2' ORDER BY seq")]
+
+
+def words(daemon: LiveDaemon) -> tuple[str, list[str], list[str]]:
+    """The mode, why jobs wait as the pipeline's status says, and as the daemon's status does."""
+    pipeline = daemon.api.get("/api/pipeline/status").ok()
+    return pipeline["mode"], pipeline["waiting"], daemon.api.get("/api/status").ok()["waiting"]
+
+
+def await_words(daemon: LiveDaemon, mode: str, *waiting: str) -> None:
+    wanted = (mode, list(waiting), list(waiting))
+    eventually(lambda: words(daemon) == wanted, within_s=60, what=f"these words: {wanted}, not {words(daemon)}")
+
+
+WAITS = "1 job waits: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"
+
+
+def test_a_pipeline_that_is_switched_on_extracts_what_comes_from_then_on(provider: ScriptedProvider) -> None:
+    with live_daemon(config=configured(provider, pipeline=False)) as daemon:
+        assert {"decider", "extractor"}.isdisjoint(daemon.everybody())
+        daemon.api.remember(NOTE)
+        await_words(daemon, "off")
+        reload(daemon, configured(provider, pipeline=True))
+        await_words(daemon, "controlled_write")
+        daemon.api.remember(LATER)
+        eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of the later memory")
+        assert all(fact in LATER for fact in derived(daemon)), "what was stored while it was off is not extracted"
+        actors = daemon.everybody()
+        assert (actors["decider"]["state"], actors["extractor"]["state"]) == ("up", "up")
+        assert daemon.api.get("/health").ok()["status"] == "healthy"
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def test_a_job_that_waits_waits_on_while_the_pipeline_is_switched_off_and_is_done_when_it_is_on_again(
+    provider: ScriptedProvider,
+) -> None:
+    provider.stuck = "http_503"
+    with live_daemon(config=configured(provider, pipeline=True)) as daemon:
+        daemon.api.remember(NOTE)
+        eventually(lambda: words(daemon)[1], within_s=60, what="that the model is away")
+        reload(daemon, configured(provider, pipeline=False))
+        eventually(lambda: {"decider", "extractor"}.isdisjoint(daemon.everybody()), within_s=30, what="both gone")
+        assert daemon.api.get("/health").ok()["status"] == "healthy", "nobody is missed who is not wanted"
+        await_words(daemon, "off", WAITS)
+        provider.stuck = None
+        reload(daemon, configured(provider, pipeline=True))
+        eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of what waited")
+        await_words(daemon, "controlled_write")
+        assert daemon.everybody()["extractor"]["restarts"] == 0
+        assert daemon.read("SELECT attempts FROM memory_jobs WHERE job_type = 'extract'") == [(1,)]
+        assert daemon.stop() == 0
+        assert daemon.broken_invariants() == []
+
+
+def test_a_tracker_that_is_switched_on_alone_gives_vectors_and_the_pipeline_stays_off(
+    provider: ScriptedProvider,
+) -> None:
+    def vectors(daemon: LiveDaemon) -> int:
+        return int(daemon.read("SELECT count(*) FROM embeddings")[0][0])
+
+    without = configured(provider, pipeline=False) + "embedding: {provider: none}\n"
+    quick = "embeddingTracker: {enabled: true, pollMs: 1000}"
+    with live_daemon(config=without) as daemon:
+        daemon.api.remember(NOTE)
+        assert vectors(daemon) == 0
+        reload(daemon, configured(provider, pipeline=False))
+        reload(daemon, configured(provider, pipeline=False).replace("embeddingTracker: {enabled: false}", quick))
+        eventually(lambda: vectors(daemon) == 1, within_s=60, what="a vector")
+        assert "decider" not in daemon.everybody()
+        assert words(daemon)[0] == "off"
+        assert provider.prompts == []
+        assert daemon.stop() == 0
