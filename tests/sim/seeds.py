@@ -56,6 +56,7 @@ class Told:
     """What one seed adds to the whole; ``story`` is empty when it kept every promise."""
 
     seed: int
+    trace: str
     story: str
     seen: Counter[str]
     virtual_s: float
@@ -135,9 +136,9 @@ def _played(simulate: Callable[[int], Run], module: str, seed: int) -> Told:
         gc.collect()
     try:
         run = simulate(seed)
-        return Told(seed, story(run, simulate, module) if run.wrong else "", run.seen, run.virtual_s)
+        return Told(seed, run.trace, story(run, simulate, module) if run.wrong else "", run.seen, run.virtual_s)
     except Exception:  # noqa: BLE001 - the other seeds go on, and whoever reads of this one sees all of it
-        return Told(seed, f"seed {seed}: {traceback.format_exc()}\n{_replay(seed, module)}", Counter(), 0.0)
+        return Told(seed, "", f"seed {seed}: {traceback.format_exc()}\n{_replay(seed, module)}", Counter(), 0.0)
 
 
 def _replay(seed: int, module: str) -> str:
