@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -40,39 +39,49 @@ _SEARCH_S = (0.001, 0.02)
 class _Handle:
     """A callback to come."""
 
-    __slots__ = ("_call", "_loop", "due_ns", "number", "timer")
+    __slots__ = ("arguments", "callback", "context", "loop", "timer")
 
-    def __init__(self, loop: LifeLoop, due_ns: int, number: int, call: Callable[[], None]) -> None:
-        self._loop = loop
-        self._call = call
-        self.due_ns = due_ns
-        self.number = number
+    def __init__(
+        self, loop: LifeLoop, callback: Any, arguments: Sequence[Any], context: contextvars.Context | None
+    ) -> None:
+        self.loop = loop
+        self.callback = callback
+        self.arguments = arguments
+        self.context = context or contextvars.copy_context()
         self.timer: Timer | None = None
 
     def cancel(self) -> None:
-        if self._loop.handles.pop(self.number, None) is not None and self.timer is not None:
+        self.callback, self.arguments = _nothing, ()
+        self.loop.waiting.pop(self, None)
+        if self.timer is not None:
             self.timer.cancel()
 
-    def __lt__(self, other: _Handle) -> bool:
-        return (self.due_ns, self.number) < (other.due_ns, other.number)
+    def run(self) -> None:
+        self.context.run(self.callback, *self.arguments)
 
-    def __call__(self) -> None:
-        if self._loop.handles.pop(self.number, None) is not None:
-            self._call()
+
+def _nothing() -> None:
+    """What a cancelled callback does."""
 
 
 class LifeLoop(asyncio.AbstractEventLoop):
-    """The part of an event loop that tasks, futures and timeouts need; time and order are the world's."""
+    """The part of an event loop that tasks, futures and timeouts need; time and order are the world's.
+
+    A callback that is due at once runs after those that were before it, within the same event of the world: no time
+    passes in between.
+    """
 
     def __init__(self, life: Life) -> None:
         self._life = life
         self._world: World = life.world
-        self._numbers = 0
         self._readers: dict[int, Callable[[], None]] = {}
-        self.handles: dict[int, _Handle] = {}
-        self.tasks: dict[asyncio.Task[Any], None] = {}
-        self._last: list[_Handle] | None = None
-        self._buried_ns = 0
+        self._ready: deque[_Handle] = deque()
+        self._awake = False
+        self.waiting: dict[_Handle, int] = {}
+        """What has a time, and that time; in the order of their making."""
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._enough_tasks = 64
+        self._buried_ns: int | None = None
 
     def time(self) -> float:
         return self._now_ns() / NS
@@ -81,10 +90,20 @@ class LifeLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
-        return self._add(0, callback, args, context)
+        handle = _Handle(self, callback, args, context)
+        self._ready.append(handle)
+        if not self._awake:
+            self._awake = True
+            self._life.after(0, self._run_ready)
+        return handle
 
     def call_later(self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
-        return self._add(max(0, round(delay * NS)), callback, args, context)
+        delay_s = max(0.0, delay)
+        handle = _Handle(self, callback, args, context)
+        self.waiting[handle] = self._now_ns() + int(delay_s * NS)
+        if self._life.alive:
+            handle.timer = self._life.after(delay_s, self._due, handle)
+        return handle
 
     def call_at(self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None) -> Any:
         return self.call_later(when - self.time(), callback, *args, context=context)
@@ -94,8 +113,10 @@ class LifeLoop(asyncio.AbstractEventLoop):
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:  # type: ignore[override]
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
-        self.tasks[task] = None
-        task.add_done_callback(lambda done: self.tasks.pop(done, None))
+        self._tasks.append(task)
+        if len(self._tasks) > self._enough_tasks:
+            self._tasks = self._unfinished()
+            self._enough_tasks = 64 + 2 * len(self._tasks)
         return task
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
@@ -128,43 +149,54 @@ class LifeLoop(asyncio.AbstractEventLoop):
         """What a task of a dead life ends with interests nobody; a living actor watches its tasks itself."""
 
     def bury(self) -> None:
-        """Every task of the dead life has been cancelled and has ended, unseen."""
+        """Every task of the dead life has been cancelled and has ended, unseen. The dead have time of their own, in
+        which their last words come to nothing.
+        """
         assert not self._life.alive
-        if self._last is not None:
+        if self._buried_ns is not None:
             return
-        self._last = list(self.handles.values())
-        heapq.heapify(self._last)
-        for task in list(self.tasks):
+        self._buried_ns = self._world.now_ns
+        for task in self._unfinished():
             task.cancel()
-        for _ in range(_MOST_LAST_STEPS):
-            if not self.tasks or not self._last:
-                break
-            handle = heapq.heappop(self._last)
-            self._buried_ns = max(self._buried_ns, handle.due_ns)
-            self._enter(handle)
-        assert not self.tasks, f"tasks of {self._life.name} do not end: {list(self.tasks)[:3]}"
-        self.handles.clear()
-
-    def _now_ns(self) -> int:
-        """The dead have time of their own, in which their last words come to nothing."""
-        return max(self._world.now_ns, self._buried_ns)
-
-    def _add(self, delay_ns: int, callback: Any, args: Sequence[Any], context: contextvars.Context | None) -> _Handle:
-        context = context or contextvars.copy_context()
-        self._numbers += 1
-        handle = _Handle(self, self._now_ns() + delay_ns, self._numbers, lambda: context.run(callback, *args))
-        self.handles[handle.number] = handle
-        if self._last is not None:
-            heapq.heappush(self._last, handle)
-        elif self._life.alive:
-            handle.timer = self._life.after(delay_ns / NS, lambda: self._enter(handle))
-        return handle
-
-    def _enter(self, handle: _Handle) -> None:
         asyncio._set_running_loop(self)
         try:
-            handle()
+            for _ in range(_MOST_LAST_STEPS):
+                if self._ready:
+                    self._ready.popleft().run()
+                elif self.waiting and self._unfinished():
+                    handle = min(self.waiting, key=self.waiting.__getitem__)
+                    self._buried_ns = max(self._buried_ns, self.waiting.pop(handle))
+                    handle.run()
+                else:
+                    break
         finally:
+            asyncio._set_running_loop(None)
+        left = self._unfinished()
+        assert not left, f"tasks of {self._life.name} do not end: {left[:3]}"
+        self.waiting.clear()
+        self._tasks.clear()
+
+    def _unfinished(self) -> list[asyncio.Task[Any]]:
+        return [task for task in self._tasks if not task.done()]
+
+    def _now_ns(self) -> int:
+        return self._world.now_ns if self._buried_ns is None else self._buried_ns
+
+    def _due(self, handle: _Handle) -> None:
+        if self.waiting.pop(handle, None) is not None:
+            self._ready.append(handle)
+        if not self._awake:
+            self._awake = True
+            self._run_ready()
+
+    def _run_ready(self) -> None:
+        ready, life = self._ready, self._life
+        asyncio._set_running_loop(self)
+        try:
+            while ready and life.alive:
+                ready.popleft().run()
+        finally:
+            self._awake = False
             asyncio._set_running_loop(None)
 
 
@@ -207,7 +239,7 @@ class SimActor(AsyncActor):
     def told(self, tree: TreeChanged) -> None:
         self._tree_changed(tree)
 
-    def answered(self, parts: list[bytes], by: str) -> None:
+    def answered(self, by: str, parts: list[bytes]) -> None:
         if by not in self._decoders:
             return  # an answer to a former life, before this one has connected
         opened = self._open(parts, self._decoders[by], by)
@@ -279,8 +311,8 @@ class AsyncLife(Life):
         self.socket.inbox.append([identity.encode(), *parts])
         self.loop.readable(self.socket.descriptor)
 
-    def answered(self, parts: list[bytes], by: str) -> None:
-        self.loop.call_soon(self.actor.answered, parts, by)
+    def answered(self, by: str, parts: list[bytes]) -> None:
+        self.loop.call_soon(self.actor.answered, by, parts)
 
     def told(self, body: Any) -> None:
         if isinstance(body, TreeChanged):
@@ -302,7 +334,7 @@ class AsyncLife(Life):
 
     def forget(self) -> None:
         self.daemon.graves.append(self.loop)
-        self.world.later(0, self.daemon.bury)
+        self.world.call_later(0, self.daemon.bury)
 
     async def _start(self) -> None:
         await type(self).role(self.actor).start()

@@ -2,20 +2,18 @@
 model that fails, ways that lose and double, processes that die and stop, and a wall clock that jumps.
 
 ``python -m tests.sim.pipeline --seed 17`` replays a run; ``--seeds 10000`` tries so many, ``--first`` from another
-number on.
+number on, ``--jobs`` in so many processes.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +49,7 @@ from tests.sim.daemon import SimDaemon, watched
 from tests.sim.faults import EIO_POINTS, POINTS, Fault, Weather, weather_of
 from tests.sim.processes import LIVES, Killed, Life, WriterLife
 from tests.sim.run import empty_database, every_second, private_directory
+from tests.sim.seeds import Run, main
 from tests.sim.workload import Idempotency, Ledger, Refused, Unknown, insisting
 from tests.sim.world import NS, Script, World
 from tests.support.scripted_model import ScriptedModel, data_of, stage_of
@@ -311,21 +310,6 @@ class SimModel:
         """Nothing is open."""
 
 
-@dataclass
-class Run:
-    """What came of a seed; ``wrong`` is empty when every promise was kept."""
-
-    seed: int
-    faults: list[Fault]
-    trace: str = ""
-    wrong: list[str] = field(default_factory=list)
-    seen: Counter[str] = field(default_factory=Counter)
-    virtual_s: float = 0.0
-    jobs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """By the content of the memory: status, attempts, releases, error and end (ISO) of its extract job."""
-    settled_s: float = 0.0
-
-
 def simulate(
     seed: int,
     faults: list[Fault] | None = None,
@@ -354,7 +338,7 @@ def simulate(
         try:
             with _model_of(daemon):
                 for fault in faults:
-                    world.later(fault.at_s, lambda fault=fault: daemon.suffer(fault))  # type: ignore[misc]
+                    world.call_later(fault.at_s, daemon.suffer, fault)
                 if notes:
                     world.play(_reader_aloud(daemon, ledger, notes))
                 for number in range(CLIENTS if not notes else 0):
@@ -471,13 +455,6 @@ def poisoned(seed: int, word: str) -> Run:
         if note in innocent and status != "completed":
             run.wrong.append(f"poison took another with it: {note!r} is {run.jobs.get(note)}")
     return run
-
-
-def story(run: Run) -> str:
-    """What failed, and how to see it again."""
-    lines = [f"seed {run.seed}: {len(run.wrong)} broken promises", *(f"  {text[:400]}" for text in run.wrong[:8])]
-    lines += ["faults:", *(f"  {fault}" for fault in run.faults)]
-    return "\n".join([*lines, f"replay: python -m tests.sim.pipeline --seed {run.seed}"])
 
 
 def sentences_of(note: str) -> set[str]:
@@ -648,30 +625,5 @@ def _writable_only_by_the_writer(run: Run) -> Iterator[list[PipelineDaemon]]:
         apsw.connection_hooks.remove(opened)
 
 
-def main() -> int:
-    """Exit code 1 when a seed fails."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--first", type=int, default=1)
-    options = parser.parse_args()
-    seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.seeds)
-    began, virtual_s = time.perf_counter(), 0.0
-    seen: Counter[str] = Counter()
-    for seed in seeds:
-        run = simulate(seed)
-        virtual_s += run.virtual_s
-        seen += run.seen
-        if run.wrong:
-            sys.stdout.write(story(run) + "\n")
-            return 1
-    took = time.perf_counter() - began
-    sys.stdout.write(
-        f"{len(seeds)} seeds kept every promise: {virtual_s:.0f} virtual seconds in {took:.1f} s,"
-        f" {len(seeds) / took:.1f} seeds/s, {dict(seen)}\n"
-    )
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(simulate, "tests.sim.pipeline"))

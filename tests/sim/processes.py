@@ -54,7 +54,7 @@ class Life:
         self.stopped = False
         self.speaker = Speaker(boot)
         self.counters = new_counters()
-        self._deferred: list[Callable[[], None]] = []
+        self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
 
     def begin(self) -> None:
         self.say(Starting(""))
@@ -86,23 +86,23 @@ class Life:
         """A message for its mailbox is here."""
         raise NotImplementedError
 
-    def answered(self, parts: list[bytes], by: str) -> None:
+    def answered(self, by: str, parts: list[bytes]) -> None:
         """The answer of ``by`` to one of its asks is here."""
         raise NotImplementedError
 
-    def after(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        return self.world.later(delay_s, lambda: self.run(call))
+    def after(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> Timer:
+        return self.world.call_later(delay_s, self.run, call, *arguments)
 
-    def run(self, call: Callable[[], None]) -> None:
+    def run(self, call: Callable[..., None], *arguments: Any) -> None:
         """``call`` happens in this process: never once it is dead, and only afterwards while it is stopped."""
         if not self.alive:
             return
         if self.stopped:
-            self._deferred.append(call)
+            self._deferred.append((call, arguments))
             return
         self.daemon.running = self
         try:
-            call()
+            call(*arguments)
         except Killed:
             self.exit(-9)
         except ActorExit as leaving:
@@ -116,8 +116,8 @@ class Life:
     def go_on(self) -> None:
         self.stopped = False
         deferred, self._deferred = self._deferred, []
-        for call in deferred:
-            self.run(call)
+        for call, arguments in deferred:
+            self.run(call, *arguments)
 
     def exit(self, code: int) -> None:
         """The process is gone; the kernel tells the supervisor."""
@@ -165,7 +165,7 @@ class AskingLife(Life):
                     self.asks.peer_is(child.state, child.incarnation)
         super().told(body)
 
-    def answered(self, parts: list[bytes], by: str) -> None:
+    def answered(self, by: str, parts: list[bytes]) -> None:
         assert by == "writer"
         header = self.speaker.read_header(parts[0])
         self.asks.answered(header.message_id, self._decode(parts[1]), header.attempt)

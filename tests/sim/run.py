@@ -1,20 +1,18 @@
-"""One simulated run, its verdict, and the search for the smallest list of faults that still fails.
+"""Writer, queue, leases and supervisor: one simulated run, and its verdict.
 
-``python -m tests.sim.run --seed 17`` replays a run; ``--seeds 5000`` tries so many, ``--first`` from another number on.
+``python -m tests.sim.run --seed 17`` replays a run; ``--seeds 5000`` tries so many, ``--first`` from another number on,
+``--jobs`` in so many processes.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from signet_actors.store.connect import open_reader, open_writer
 from signet_actors.store.migrate import migrate
 from tests.sim.daemon import SPAWNS_A_MINUTE, SimDaemon, watched
 from tests.sim.faults import SAFE_AFTER_S, Fault, faults_of, weather_of
+from tests.sim.seeds import Run, main
 from tests.sim.workload import FACTS_OF_A_JOB, Ledger, client, safe_until_ns, worker
 from tests.sim.world import NS, World
 from tests.support.store_room import broken_invariants
@@ -32,20 +31,6 @@ from tests.support.store_room import broken_invariants
 CLIENTS = 3
 LIVENESS_S = 180.0
 """So long after the last fault everything may take to come right, and it stops as soon as it has."""
-
-
-@dataclass
-class Run:
-    """What came of a seed; ``wrong`` is empty when every promise was kept."""
-
-    seed: int
-    faults: list[Fault]
-    trace: str = ""
-    wrong: list[str] = field(default_factory=list)
-    answers: Counter[str] = field(default_factory=Counter)
-    virtual_s: float = 0.0
-    lives: int = 0
-    resent: int = 0
 
 
 def faults_for(seed: int) -> list[Fault]:
@@ -65,7 +50,7 @@ def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
         ledger = Ledger()
         try:
             for fault in faults:
-                world.later(fault.at_s, lambda fault=fault: daemon.suffer(fault))  # type: ignore[misc]
+                world.call_later(fault.at_s, daemon.suffer, fault)
             for number in range(CLIENTS):
                 rng = random.Random(f"client {seed} {number}")
                 world.play(client(daemon, ledger, f"client-{number}", rng, safe_until_ns(SAFE_AFTER_S)))
@@ -95,36 +80,11 @@ def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
         last = open_writer(daemon.workspace.database, busy=lambda _: False)
         run.wrong += broken_invariants(last)
         last.close()
-        run.answers = ledger.answers
-        run.resent = daemon.resent
-        run.lives = sum(map(len, daemon.spawned.values()))
+        run.seen = ledger.answers + Counter(resent=daemon.resent, lives=sum(map(len, daemon.spawned.values())))
     world.note(sorted(ledger.answers.items()), sorted(ledger.completed.items()))
     run.trace = world.trace
     run.virtual_s = world.now_ns / NS
     return run
-
-
-def shrink(run: Run) -> list[Fault]:
-    """The faults of a failing run without those that it also fails without."""
-    faults = list(run.faults)
-    step = max(1, len(faults) // 2)
-    while step:
-        start = 0
-        while start < len(faults):
-            fewer = faults[:start] + faults[start + step :]
-            if simulate(run.seed, fewer).wrong:
-                faults = fewer
-            else:
-                start += step
-        step //= 2
-    return faults
-
-
-def story(run: Run) -> str:
-    """What failed, and how to see it again."""
-    lines = [f"seed {run.seed}: {len(run.wrong)} broken promises", *(f"  {text[:300]}" for text in run.wrong[:8])]
-    lines += ["smallest list of faults:", *(f"  {fault}" for fault in shrink(run))]
-    return "\n".join([*lines, f"replay: python -m tests.sim.run --seed {run.seed}"])
 
 
 _RUNS = """
@@ -194,6 +154,7 @@ def empty_database() -> Path:
     path = Path(tempfile.mkdtemp(prefix="signet-sim-")) / "memories.db"
     connection = open_writer(path, busy=lambda _: False)
     migrate(connection, path, SystemClock())
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # all of it is in the file that is copied
     connection.close()
     return path
 
@@ -209,30 +170,5 @@ def private_directory() -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def main() -> int:
-    """Exit code 1 when a seed fails."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--seeds", type=int, default=100)
-    parser.add_argument("--first", type=int, default=1)
-    options = parser.parse_args()
-    seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.seeds)
-    began = time.perf_counter()
-    virtual_s = 0.0
-    answers: Counter[str] = Counter()
-    for seed in seeds:
-        run = simulate(seed)
-        virtual_s += run.virtual_s
-        answers += run.answers
-        if run.wrong:
-            sys.stdout.write(story(run) + "\n")
-            return 1
-    took = time.perf_counter() - began
-    sys.stdout.write(
-        f"{len(seeds)} seeds kept every promise: {virtual_s:.0f} virtual seconds in {took:.1f} s, {dict(answers)}\n"
-    )
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(simulate, "tests.sim.run"))

@@ -21,54 +21,59 @@ from tests.sim.pipeline import (
     overtaken,
     poisoned,
     simulate,
-    story,
     unheard,
 )
+from tests.sim.seeds import Run, play, story
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
 SEEDS = int(os.environ.get("SIGNET_SIM_PIPELINE_SEEDS", "15"))
+
+
+def told(run: Run) -> str:
+    return story(run, simulate, "tests.sim.pipeline")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_no_seed_of_the_pipeline_breaks_a_promise() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(FIRST, FIRST + SEEDS):
-        run = simulate(seed)
-        assert not run.wrong, story(run)
-        seen += run.seen
+    for one in play(range(FIRST, FIRST + SEEDS), simulate, "tests.sim.pipeline", os.cpu_count() or 1):
+        assert not one.story, one.story
+        seen += one.seen
     for kind in ("remembered", "job completed", "created", "updated", "given back", "tried again", "unknown"):
         assert seen[kind], f"no run ever saw {kind!r}: the simulation is too kind"
 
 
-def test_a_seed_of_the_pipeline_is_the_same_run_each_time() -> None:
-    first, second = simulate(3), simulate(3)
-    assert first.trace == second.trace
-    assert first.seen == second.seen
-    assert simulate(4).trace != first.trace
+def test_a_seed_of_the_pipeline_is_the_same_run_each_time_and_in_every_process() -> None:
+    first = {seed: simulate(seed) for seed in (3, 4)}
+    assert first[3].trace != first[4].trace
+    second = simulate(3)
+    assert (second.trace, second.seen) == (first[3].trace, first[3].seen)
+    for one in play(first, simulate, "tests.sim.pipeline", 2):
+        assert (one.trace, one.seen) == (first[one.seed].trace, first[one.seed].seen)
 
 
 @pytest.mark.parametrize("how", ["refuses", "hangs", "limits"])
 def test_a_model_that_is_away_for_ten_minutes_costs_no_attempt_and_work_resumes_by_itself(how: str) -> None:
     run = outage(1, how)
-    assert not run.wrong, story(run)
+    assert not run.wrong, told(run)
 
 
 @pytest.mark.parametrize("word", ["nightshade", "hemlock"])
 def test_what_kills_its_worker_dies_after_its_attempts_and_takes_no_other_job_with_it(word: str) -> None:
     run = poisoned(1, word)
-    assert not run.wrong, story(run)
+    assert not run.wrong, told(run)
 
 
 @pytest.mark.parametrize("away", [False, True], ids=["model_there", "model_away"])
 def test_an_answer_that_hands_out_jobs_and_is_lost_on_the_way_strands_none_of_them(away: bool) -> None:
     run = unheard(1, away=away)
-    assert not run.wrong, story(run)
+    assert not run.wrong, told(run)
 
 
 def test_a_worker_that_outlives_its_lease_is_fenced_and_doubles_nothing() -> None:
     run = overtaken(1)
-    assert not run.wrong, story(run)
+    assert not run.wrong, told(run)
 
 
 def test_a_wall_clock_that_jumps_doubles_and_strands_nothing() -> None:
@@ -77,5 +82,5 @@ def test_a_wall_clock_that_jumps_doubles_and_strands_nothing() -> None:
     run = simulate(
         5, jumps, model=Model(takes_s=(0.5, 3.0)), config=config_of(random.Random(5)), weather=CALM, notes=notes
     )
-    assert not run.wrong, story(run)
+    assert not run.wrong, told(run)
     assert [run.jobs[note][:2] for note in notes] == [("completed", 1)] * len(notes)

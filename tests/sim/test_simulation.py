@@ -11,7 +11,8 @@ from collections import Counter
 
 import pytest
 
-from tests.sim.run import simulate, story
+from tests.sim.run import simulate
+from tests.sim.seeds import play
 
 FIRST = int(os.environ.get("SIGNET_SIM_FIRST", "1"))
 SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "100"))
@@ -20,14 +21,10 @@ SEEDS = int(os.environ.get("SIGNET_SIM_SEEDS", "100"))
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_no_seed_breaks_a_promise() -> None:
-    answers: Counter[str] = Counter()
-    lives = resent = 0
-    for seed in range(FIRST, FIRST + SEEDS):
-        run = simulate(seed)
-        assert not run.wrong, story(run)
-        answers += run.answers
-        lives += run.lives
-        resent += run.resent
+    seen: Counter[str] = Counter()
+    for told in play(range(FIRST, FIRST + SEEDS), simulate, "tests.sim.run", os.cpu_count() or 1):
+        assert not told.story, told.story
+        seen += told.seen
     for kind in (
         "remembered",
         "ModifyMemory",
@@ -39,14 +36,15 @@ def test_no_seed_breaks_a_promise() -> None:
         "applied",
         "released",
     ):
-        assert answers[kind], f"no run ever saw {kind!r}: the simulation is too kind"
-    assert lives > 5 * SEEDS, "hardly anything was ever killed"
-    assert resent > SEEDS, "hardly anything was ever in flight to a writer that died"
+        assert seen[kind], f"no run ever saw {kind!r}: the simulation is too kind"
+    assert seen["lives"] > 5 * SEEDS, "hardly anything was ever killed"
+    assert seen["resent"] > SEEDS, "hardly anything was ever in flight to a writer that died"
 
 
-@pytest.mark.parametrize("seed", [3, 11])
-def test_a_seed_is_the_same_run_each_time(seed: int) -> None:
-    first, second = simulate(seed), simulate(seed)
-    assert first.trace == second.trace
-    assert first.answers == second.answers
-    assert simulate(seed + 1).trace != first.trace
+def test_a_seed_is_the_same_run_each_time_and_in_every_process() -> None:
+    first = {seed: simulate(seed) for seed in (3, 11)}
+    assert first[3].trace != first[11].trace
+    second = simulate(3)
+    assert (second.trace, second.seen) == (first[3].trace, first[3].seen)
+    for told in play(first, simulate, "tests.sim.run", 2):
+        assert (told.trace, told.seen) == (first[told.seed].trace, first[told.seed].seen)

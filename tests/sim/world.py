@@ -7,24 +7,29 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
 from typing import Any
 
 NS = 1_000_000_000
 BEGIN_WALL_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 
 
-@dataclass(order=True)
 class Timer:
     """An event to come; ``cancel`` makes it none. Has the shape of asyncio's handle."""
 
-    due_ns: int
-    number: int
-    call: Callable[[], None] = field(compare=False)
-    cancelled: bool = field(default=False, compare=False)
+    __slots__ = ("arguments", "call", "due_ns")
+
+    def __init__(self, due_ns: int, call: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.due_ns = due_ns
+        self.call = call
+        self.arguments = arguments
 
     def cancel(self) -> None:
-        self.cancelled = True
+        self.call = _nothing
+        self.arguments = ()
+
+
+def _nothing() -> None:
+    """What a cancelled event does."""
 
 
 class Promise:
@@ -53,7 +58,7 @@ class Promise:
 
     def then(self, call: Callable[[Promise], None]) -> None:
         if self.done():
-            self._world.later(0, lambda: call(self))
+            self._world.call_later(0, call, self)
         else:
             self._waiting.append(call)
 
@@ -61,7 +66,7 @@ class Promise:
         assert self._outcome is None, "two outcomes of one ask"
         self._outcome = value, error
         for call in self._waiting:
-            self._world.later(0, lambda call=call: call(self))  # type: ignore[misc]
+            self._world.call_later(0, call, self)
 
 
 Script = Generator[Promise | float, Any, None]
@@ -75,7 +80,7 @@ class World:
         self.rng = random.Random(seed)
         self.now_ns = NS
         self._wall_skew_ms = 0
-        self._events: list[Timer] = []
+        self._events: list[tuple[int, int, Timer]] = []
         self._numbers = itertools.count()
         self._trace = hashlib.sha256()
         self.running_scripts = 0
@@ -96,26 +101,22 @@ class World:
     # the loop
 
     def call_later(self, delay_s: float, call: Callable[..., None], *arguments: Any) -> Timer:
-        timer = Timer(self.now_ns + int(delay_s * NS), next(self._numbers), lambda: call(*arguments))
-        heapq.heappush(self._events, timer)
+        timer = Timer(self.now_ns + int(delay_s * NS), call, arguments)
+        heapq.heappush(self._events, (timer.due_ns, next(self._numbers), timer))
         return timer
-
-    def later(self, delay_s: float, call: Callable[[], None]) -> Timer:
-        return self.call_later(delay_s, call)
 
     def create_future(self) -> Promise:
         return Promise(self)
 
     def run_until(self, end_ns: int, enough: Callable[[], bool] = lambda: False) -> None:
         """Every event until then has happened, or it is enough."""
-        while self._events and self._events[0].due_ns <= end_ns:
+        events = self._events
+        while events and events[0][0] <= end_ns:
             if enough():
                 return
-            timer = heapq.heappop(self._events)
-            if timer.cancelled:
-                continue
-            self.now_ns = max(self.now_ns, timer.due_ns)
-            timer.call()
+            due_ns, _, timer = heapq.heappop(events)
+            self.now_ns = max(self.now_ns, due_ns)
+            timer.call(*timer.arguments)
         self.now_ns = max(self.now_ns, end_ns)
 
     # scripts and the trace
@@ -123,7 +124,7 @@ class World:
     def play(self, script: Script) -> None:
         """``script`` runs from now on, beside all others."""
         self.running_scripts += 1
-        self.later(0, lambda: self._step(script, lambda: next(script)))
+        self.call_later(0, self._step, script, script.__next__)
 
     def note(self, *facts: object) -> None:
         """An event of the run, in its trace."""
@@ -143,7 +144,7 @@ class World:
         if isinstance(wanted, Promise):
             wanted.then(lambda promise: self._step(script, lambda: _resume(script, promise)))
         else:
-            self.later(wanted, lambda: self._step(script, lambda: next(script)))
+            self.call_later(wanted, self._step, script, script.__next__)
 
 
 def _resume(script: Script, promise: Promise) -> Promise | float:

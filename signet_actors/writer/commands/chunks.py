@@ -61,8 +61,9 @@ def _replay(session: Session, command: RememberChunks, key: str) -> ChunksRememb
         raise Conflict("idempotency key was already used for non-chunk content")
     held = session.tx.rows(
         "SELECT seq, id, is_deleted, content_hash, source_id FROM memories m WHERE"
-        f" {memories.SAME_SCOPE} AND m.idempotency_key GLOB ? ORDER BY seq",
-        (*memories.same_scope(memory), f"{_glob_escaped(key)}:chunk:[0-9]*"),
+        # The keys that go on with a digit: `:` is the character after `9`.
+        f" {memories.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ? ORDER BY seq",
+        (*memories.same_scope(memory), f"{key}:chunk:0", f"{key}:chunk::"),
     )
     live = [row for row in held if not row[2]]
     if not live:
@@ -76,7 +77,3 @@ def _replay(session: Session, command: RememberChunks, key: str) -> ChunksRememb
             "some chunks of this import were forgotten; recover them, or import under another idempotency key"
         )
     return ChunksRemembered(ids=[row[1] for row in held], group_id=held[0][4] or "", deduped=True)
-
-
-def _glob_escaped(text: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in text)
