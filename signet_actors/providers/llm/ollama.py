@@ -23,6 +23,7 @@ from signet_actors.providers.llm.provider import (
 
 DEFAULT_ENDPOINT: Final = "http://localhost:11434"
 DEFAULT_MODEL: Final = "qwen3:4b"
+HOW_TO_START: Final = "start it with: ollama serve"
 _CONTEXT_STEPS: Final = (8192, 16_384, 32_768)
 _ANSWER_TOKENS: Final = 2048
 
@@ -95,7 +96,7 @@ async def server_has_model(calls: HttpCalls, model: str) -> Availability:
     try:
         tags = await calls.get("/api/tags", Tags, timeout_ms=AVAILABILITY_TIMEOUT_MS)
     except ProviderError as error:
-        return Availability(False, f"{error.detail}; start it with: ollama serve")
+        return Availability(False, f"{error.detail}; {HOW_TO_START}")
     if not tags.have(model):
         return Availability(False, f"Ollama answers but has no model {model}; get it with: ollama pull {model}")
     return Availability(True, f"Ollama answers at {calls.endpoint} and has {model}")
