@@ -34,6 +34,7 @@ from signet_actors.runtime.blocking_ref import BlockingRef
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
+from signet_actors.runtime.heap import Rest
 from signet_actors.runtime.linger import Linger
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.mailbox import Incoming, Mailbox
@@ -119,6 +120,7 @@ class ActorLoop:
         self._reloaded: Config | None = None
         self._retry_control: list[list[bytes]] = []
         self._snapshots_to_end: int | None = None
+        self.rest = Rest()
         self._dequeued_point = f"{boot.role}.dequeued"
 
     def bind_mailbox(
@@ -268,6 +270,7 @@ class ActorLoop:
                 self._actor_counters = actor.counters()
                 self._announce = self._work is not None
                 self.beat()
+                self.rest.look(self.clock.monotonic_ns())
             if self._announce:
                 self._say_idle()
 

@@ -35,6 +35,7 @@ from signet_actors.runtime.async_socket import AsyncSocket
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
+from signet_actors.runtime.heap import Rest
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.parent import supervisor_lives
 from signet_actors.runtime.peer_asks import PeerAsks
@@ -73,6 +74,7 @@ class AsyncProcess:
         self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
         self._beat_timer: asyncio.TimerHandle | None = None
         self._next_beat = 0.0
+        self.rest = Rest()
         self._say_timer: asyncio.TimerHandle | None = None
         self._unsaid: list[list[bytes]] = []
         self._tree_waiters: list[asyncio.Future[TreeChanged]] = []
@@ -291,4 +293,5 @@ class AsyncProcess:
         if self.more_counters is not None:
             figures |= self.more_counters()
         self._tell_supervisor(Heartbeat(figures))
+        self.rest.look(self.clock.monotonic_ns())
         self._beat_timer = self._loop.call_later(interval, self._beat)
