@@ -42,8 +42,8 @@ _ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """For who adds up a few rows at most: making and ending the threads is a tenth of the import of the gateway's code."""
 
 _GATEWAY = {**_ONE_BLAS_THREAD, "MALLOC_ARENA_MAX": "1"}
-"""Its threads work on long texts now and then, and glibc never gives back the end of an arena that is a thread's own: 8 MB
-after an import. They hold the interpreter's lock most of the time, so that they seldom meet at the one arena's."""
+"""Its threads work on long texts now and then, and glibc never gives back the end of an arena that is a thread's own:
+8 MB after an import. They hold the interpreter's lock most of the time, so that they seldom meet at the one arena's."""
 
 TREE = (
     ChildSpec("writer", "signet_actors.writer", core=True, standby=True),
