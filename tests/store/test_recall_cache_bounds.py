@@ -34,9 +34,9 @@ def test_a_searcher_at_rest_keeps_no_pages_and_answers_as_before(room: StoreRoom
     for number in range(200):
         room.remember(f"falcon note {number} " + "of some length " * 20)
     before = [row.id for row in room.recall("falcon 77").rows]
-    kept_bytes, _ = room.reader.connection.db_status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+    kept_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
     room.reader.rest()
-    left_bytes, _ = room.reader.connection.db_status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+    left_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
     assert left_bytes < kept_bytes / 4
     assert [row.id for row in room.recall("falcon 77").rows] == before
 
