@@ -142,6 +142,15 @@ class Daemon:
         named = {actor["name"]: actor["pid"] for actor in report["actors"] if actor["pid"] is not None}
         return {"supervisor": self.address.pid, **named}
 
+    def standbys(self) -> list[int]:
+        """The process ids of the interpreters that stand by, which the daemon itself gives no name."""
+        named = set(self.processes().values())
+        try:
+            started = Path(f"/proc/{self.address.pid}/task/{self.address.pid}/children").read_text()
+        except OSError:
+            return []
+        return [int(pid) for pid in started.split() if int(pid) not in named]
+
     @property
     def _printed(self) -> Path:
         return self.workspace / "printed.txt"

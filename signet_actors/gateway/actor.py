@@ -31,6 +31,7 @@ from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import InProcessServer
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.wire import Wire
+from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import new_id
@@ -141,6 +142,7 @@ class Gateway:
         server = self.server = InProcessServer(edge, wire, backlog=self.boot.config.gateway.listen_backlog)
         self.bus.on_reload = self._reload
         self.bus.more_counters = self._figures
+        self.bus.rest.first = lambda: self._rest(state)
         self._follow_embedding(state)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         accepting = asyncio.create_task(server.accepting.wait())
@@ -223,6 +225,11 @@ class Gateway:
                 await state.former.keep(former, embedder)
                 state.reconfigure(msgspec.structs.replace(state.config, embedding=wanted))
                 self.log.info("embedding_changed", provider=wanted.provider, model=wanted.model)
+
+    def _rest(self, state: GatewayState) -> None:
+        """What a pause in the work makes needless is let go of."""
+        if isinstance(state.embedder, EmbeddedEmbedder):
+            state.embedder.rest()
 
     def _nobody_caught(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What failed is in the log by type and place; asyncio itself would write out the exception and the task."""

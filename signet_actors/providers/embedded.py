@@ -1,10 +1,10 @@
 """The embedded model: static word-piece embeddings that ship inside the wordllama wheel.
 
-The two files of the wheel are read directly: the weights are mapped read-only as float16, so that they live once in
-the page cache instead of once more on the heap, and only the rows of words not met before are widened to float32, by
-a table of all 65,536 values, because numpy's own conversion takes twice as long. The package itself is never
-imported: importing it pulls in ``requests`` and replaces the root logger's set-up, and its loader can download, which
-nothing here ever may. The vectors equal the package's own (a test compares them).
+The two files of the wheel are read directly: the weights are mapped read-only as float16, so that they live once in the
+page cache instead of once more on the heap (and count as ours only while words are looked up), and only the rows of
+words not met before are widened to float32, by a table of all 65,536 values, because numpy's own conversion takes twice
+as long. The package itself is never imported: importing it pulls in ``requests`` and replaces the root logger's set-up,
+and its loader can download, which nothing here ever may. The vectors equal the package's own (a test compares them).
 
 A text's vector is the sum of its words', and those of the words used most are remembered: a text of thirty words then
 is one gather and one sum, in a fifth of the time that its tokens take. Words are summed first whether or not they are
@@ -19,6 +19,7 @@ import importlib.util
 import itertools
 import json
 import math
+import mmap
 import struct
 import threading
 from collections.abc import Sequence
@@ -68,7 +69,7 @@ class EmbeddedEmbedder:
         Raises ``ConfigError`` when the files are missing or not what this release expects.
         """
         folder = package or _package_folder()
-        self._table = np.asarray(_map_weights(folder / _WEIGHTS)).view(np.uint16)
+        self._mapping, self._table = _map_weights(folder / _WEIGHTS)
         try:
             # from_str, not from_file: a missing file must be an OSError, not the library's bare Exception.
             self._tokenizer = Tokenizer.from_str((folder / _TOKENIZER).read_text(encoding="utf-8"))
@@ -108,6 +109,13 @@ class EmbeddedEmbedder:
             return zero
         total /= np.float32(norm)
         return total
+
+    def rest(self) -> None:
+        """The weights count as nobody's memory until they are needed: words used most are remembered apart from them.
+
+        They stay in the machine's page cache, from which a few hundred pages at a time come back in microseconds.
+        """
+        self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def _words_of(self, text: str) -> list[str] | None:
         """The words of ``text`` if no token of it spans two of them, which is so between single blanks; else None."""
@@ -202,18 +210,23 @@ def _package_folder() -> Path:
     return Path(found.origin).parent
 
 
-def _map_weights(path: Path) -> np.memmap[tuple[int, ...], np.dtype[np.float16]]:
-    """The (vocabulary, 256) float16 matrix of a safetensors file: 8 bytes of length, a JSON header, raw tensors."""
+def _map_weights(path: Path) -> tuple[mmap.mmap, np.ndarray[tuple[int, int], np.dtype[np.uint16]]]:
+    """The mapping of a safetensors file, and its (vocabulary, 256) float16 matrix by the bits.
+
+    The file is 8 bytes of length, a JSON header, raw tensors.
+    """
     try:
         with path.open("rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             if not 0 < length <= _MAX_HEADER_BYTES:
                 raise ValueError(f"header of {length} bytes")
             tensor = json.loads(file.read(length))[_TENSOR]
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         begin, end = tensor["data_offsets"]
         rows, width = tensor["shape"]
         if tensor["dtype"] != "F16" or width != DIMENSIONS or end - begin != rows * width * 2:
             raise ValueError(f"unexpected tensor {tensor}")
-        return np.memmap(path, dtype=np.dtype("<f2"), mode="r", offset=8 + length + begin, shape=(rows, width))
+        table = np.frombuffer(mapping, np.dtype("<u2"), rows * width, 8 + length + begin)
+        return mapping, table.reshape(rows, width)
     except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
         raise ConfigError(f"the embedded model's weights cannot be read: {error}") from error

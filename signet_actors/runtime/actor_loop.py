@@ -32,8 +32,9 @@ from signet_actors.protocol.control import (
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.blocking_ref import BlockingRef
 from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.clock import Clock, next_beat_ns
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
+from signet_actors.runtime.heap import Rest
 from signet_actors.runtime.linger import Linger
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.mailbox import Incoming, Mailbox
@@ -45,6 +46,7 @@ from signet_actors.runtime.sockets import (
     bind_router,
     close_all,
     connect_dealer,
+    has_message,
     new_context,
 )
 from signet_actors.runtime.sync_points import sync_point
@@ -119,6 +121,7 @@ class ActorLoop:
         self._reloaded: Config | None = None
         self._retry_control: list[list[bytes]] = []
         self._snapshots_to_end: int | None = None
+        self.rest = Rest()
         self._dequeued_point = f"{boot.role}.dequeued"
 
     def bind_mailbox(
@@ -169,7 +172,7 @@ class ActorLoop:
             return
         if self._next_beat and now > self._next_beat + self._beat_ns:
             self.counters["hb_missed"] += 1
-        self._next_beat = now + self._beat_ns
+        self._next_beat = next_beat_ns(now, self._beat_ns)
         self._tell_supervisor(Heartbeat({**self.counters, **process_figures(), **self._actor_counters}))
         if not supervisor_lives(self.boot.supervisor_pid):
             raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
@@ -268,6 +271,7 @@ class ActorLoop:
                 self._actor_counters = actor.counters()
                 self._announce = self._work is not None
                 self.beat()
+                self.rest.look(self.clock.monotonic_ns())
             if self._announce:
                 self._say_idle()
 
@@ -331,11 +335,8 @@ class ActorLoop:
             self._retry_control.pop(0)
 
     def _read_supervisor(self) -> None:
-        while True:
-            try:
-                parts = self._control.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
+        while has_message(self._control):
+            parts = self._control.recv_multipart(zmq.NOBLOCK)
             try:
                 if self.speaker.is_foreign(self.speaker.read_header(parts[0])):
                     self.counters["foreign"] += 1

@@ -33,8 +33,9 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.async_socket import AsyncSocket
 from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.clock import Clock, next_beat_ns
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
+from signet_actors.runtime.heap import Rest
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.parent import supervisor_lives
 from signet_actors.runtime.peer_asks import PeerAsks
@@ -72,7 +73,8 @@ class AsyncProcess:
         self._peers: dict[str, PeerAsks] = {}
         self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
         self._beat_timer: asyncio.TimerHandle | None = None
-        self._next_beat = 0.0
+        self._next_beat_ns = 0
+        self.rest = Rest()
         self._say_timer: asyncio.TimerHandle | None = None
         self._unsaid: list[list[bytes]] = []
         self._tree_waiters: list[asyncio.Future[TreeChanged]] = []
@@ -86,7 +88,7 @@ class AsyncProcess:
         directory, name = self.boot.socket_dir, self.boot.name
         self._control = self._opened(connect_dealer(context, directory, SUPERVISOR_SOCKET, name), self._from_supervisor)
         self._tell_supervisor(Starting())
-        self._next_beat = self._loop.time()
+        self._next_beat_ns = self.clock.monotonic_ns()
         self._beat()
 
     async def close(self) -> None:
@@ -282,13 +284,14 @@ class AsyncProcess:
         if not supervisor_lives(self.boot.supervisor_pid):
             self.log.critical("the supervisor is gone")
             os._exit(ExitCode.GIVE_UP)
-        interval = self.config.supervision.heartbeat_ms / 1000
-        now = self._loop.time()
-        if now > self._next_beat + interval:
+        interval_ns = self.config.supervision.heartbeat_ms * 1_000_000
+        now_ns = self.clock.monotonic_ns()
+        if now_ns > self._next_beat_ns + interval_ns:
             self.counters["hb_missed"] += 1
-        self._next_beat = now + interval
+        self._next_beat_ns = next_beat_ns(now_ns, interval_ns)
         figures: dict[str, float] = {**self.counters, **process_figures(), **self._figures()}
         if self.more_counters is not None:
             figures |= self.more_counters()
         self._tell_supervisor(Heartbeat(figures))
-        self._beat_timer = self._loop.call_later(interval, self._beat)
+        self.rest.look(self.clock.monotonic_ns())
+        self._beat_timer = self._loop.call_later((self._next_beat_ns - self.clock.monotonic_ns()) / 1e9, self._beat)

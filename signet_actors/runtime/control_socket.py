@@ -19,7 +19,7 @@ from signet_actors.protocol.control import ChildSays
 from signet_actors.protocol.header import Header
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker
-from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, bind_router, close_all, new_context
+from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, bind_router, close_all, has_message, new_context
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -65,11 +65,8 @@ class ControlSocket:
 
     def read(self, lives: Mapping[str, int]) -> Iterator[Said]:
         """What the children have said and nobody has read yet; ``lives`` is the present incarnation of each name."""
-        while True:
-            try:
-                parts = self._socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
+        while has_message(self._socket):
+            parts = self._socket.recv_multipart(zmq.NOBLOCK)
             self._counters["received"] += 1
             name = parts[0].decode(errors="replace")
             try:

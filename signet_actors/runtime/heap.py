@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+QUIET_NS: Final = 2_000_000_000
+"""A process that has done next to nothing for so long is at rest."""
+_NEXT_TO_NOTHING: Final = 0.02
+"""Of a core; a heartbeat and what belongs to it take a tenth of that."""
+_WORTH_S: Final = 0.25
+"""CPU that was spent since the last time; giving back takes some ten milliseconds."""
 
 
 def trim_heap() -> None:
@@ -15,3 +26,39 @@ def trim_heap() -> None:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # absent from musl, which keeps little
         if trim is not None:
             trim(0)
+
+
+def give_back() -> None:
+    """Neither garbage nor what it leaves on the heap is kept."""
+    gc.collect()
+    trim_heap()
+
+
+class Rest:
+    """Gives back, once after each load, what that has left on the heap: not while work comes, but when all is quiet.
+
+    ``look`` is called with each heartbeat of the loop that does the work. ``first`` lets go of what the process itself
+    keeps for speed's sake and can have again for less than it is worth.
+    """
+
+    def __init__(
+        self, give_back: Callable[[], None] = give_back, cpu_seconds: Callable[[], float] = time.process_time
+    ) -> None:
+        self.first: Callable[[], None] = lambda: None
+        self._give_back = give_back
+        self._cpu_seconds = cpu_seconds
+        self._settled_s = 0.0
+        self._last_s = 0.0
+        self._last_ns = 0
+        self._quiet_since_ns = 0
+
+    def look(self, now_ns: int) -> None:
+        """Memory has been given back if the process has worked since the last time and is at rest now."""
+        spent_s = self._cpu_seconds()
+        if (spent_s - self._last_s) * 1e9 > (now_ns - self._last_ns) * _NEXT_TO_NOTHING:
+            self._quiet_since_ns = now_ns
+        self._last_s, self._last_ns = spent_s, now_ns
+        if now_ns - self._quiet_since_ns >= QUIET_NS and spent_s - self._settled_s >= _WORTH_S:
+            self.first()
+            self._give_back()
+            self._settled_s = self._last_s = self._cpu_seconds()

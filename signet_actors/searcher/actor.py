@@ -88,6 +88,7 @@ class Searcher:
                 reader.follow(view)
                 probe(reader, view)
             reader.read_timeout_ms = self.config.searcher.read_timeout_ms
+            self.loop.rest.first = reader.rest
         except (StoreError, OSError) as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot read {self.workspace.database}: {error}") from error
 

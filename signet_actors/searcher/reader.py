@@ -19,7 +19,7 @@ from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
-from signet_actors.store.connect import open_reader
+from signet_actors.store.connect import drop_cached_pages, open_reader
 from signet_actors.store.read_policy import resolve_policy
 from signet_actors.store.snapshot import Snapshot, snapshot
 from signet_actors.store.vectors import vec_table
@@ -116,6 +116,10 @@ class Reader:
             )
             tagged[[seq for (seq,) in found]] = True
         return tagged & mask
+
+    def rest(self) -> None:
+        """Pages of the database are not kept while nobody asks."""
+        drop_cached_pages(self.connection)
 
     def close(self) -> None:
         """Files and the connection are released."""

@@ -175,6 +175,11 @@ def open_copy(path: Path) -> apsw.Connection:
     return connection
 
 
+def drop_cached_pages(connection: apsw.Connection) -> None:
+    """No page is kept that is not in use; the next statements find them in the machine's own cache."""
+    connection.execute("PRAGMA shrink_memory")
+
+
 def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     """A connection that can only read and never checkpoints."""
     uri = f"{path.absolute().as_uri()}?mode=ro"

@@ -48,7 +48,7 @@ from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.store import checkpoint
 from signet_actors.store.checkpoint import Pressure
-from signet_actors.store.connect import check_sqlite_version, open_reader, open_writer
+from signet_actors.store.connect import check_sqlite_version, drop_cached_pages, open_reader, open_writer
 from signet_actors.store.failures import BROKEN_DISK, DAMAGED, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
@@ -170,6 +170,7 @@ class Writer:
         self.waiting.starting = False
         self.waiting.limit_ms = self.config.writer.busy_timeout_ms
         connection.set_progress_handler(self._on_progress, _PROGRESS_STEPS)
+        self.loop.rest.first = lambda: drop_cached_pages(connection)
         self.log.info("store_open", schema=schema_version(connection), migrations=applied)
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +34,14 @@ def cli(tmp_path: Path) -> FakeCli:
     made.write("claude", "ok")
     made.write("opencode", "ok")
     return made
+
+
+@pytest.fixture
+def free_port() -> Iterator[int]:
+    """A port of this machine that nobody listens at while the test runs."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def selected(config: ExtractionConfig, **environment: str) -> tuple[Selection, bool]:
@@ -74,6 +85,23 @@ def test_auto_is_nobody_when_ollama_does_not_answer_and_a_paid_program_is_never_
     assert "; " not in selection.reason, "what is the matter, and not yet the way out"
     assert "ollama serve" in selection.detail
     assert cli.calls == []
+
+
+def test_auto_says_that_nobody_listens_and_loads_no_client_to_find_out(free_port: int) -> None:
+    looked = (
+        "import asyncio, sys\n"
+        "from signet_actors.config.schema import ExtractionConfig\n"
+        "from signet_actors.providers.llm.select import select_provider\n"
+        f"config = ExtractionConfig(endpoint='http://localhost:{free_port}')\n"
+        "selection = asyncio.run(select_provider(config, {})).selection\n"
+        "print('httpx' in sys.modules, selection.name, selection.detail, sep='|')\n"
+    )
+    said = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout.strip().split("|") == [
+        "False",
+        "none",
+        f"Ollama cannot be reached at http://localhost:{free_port} (nobody listens there); start it with: ollama serve",
+    ]
 
 
 def test_auto_says_how_to_get_the_model_that_is_missing(server: ScriptedProvider) -> None:

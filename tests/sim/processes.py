@@ -25,6 +25,7 @@ from signet_actors.runtime.actor_loop import ActorLoop
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.child_process import ChildProcess
 from signet_actors.runtime.envelope import Speaker, encode_body, new_counters
+from signet_actors.runtime.heap import Rest
 from signet_actors.runtime.mailbox import Mailbox
 from signet_actors.runtime.peer_asks import PeerAsks
 from signet_actors.writer.actor import Writer
@@ -273,6 +274,7 @@ class _Loop(ActorLoop):
 
     def __init__(self, life: WriterLife) -> None:
         self.life = life
+        self.rest = Rest()
 
     def starting(self, detail: str) -> None:
         self.life.say(Starting(detail))

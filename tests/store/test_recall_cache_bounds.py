@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import apsw
 import pytest
 
 from signet_actors.protocol.memories import ReadScope
@@ -27,6 +28,17 @@ def test_words_that_no_row_holds_do_not_pile_up(room: StoreRoom, monkeypatch: py
     for number in range(50):
         room.recall(f"absentee{number}x")
     assert len(room.reader.postings._kept) < 20
+
+
+def test_a_searcher_at_rest_keeps_no_pages_and_answers_as_before(room: StoreRoom) -> None:
+    for number in range(200):
+        room.remember(f"falcon note {number} " + "of some length " * 20)
+    before = [row.id for row in room.recall("falcon 77").rows]
+    kept_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+    room.reader.rest()
+    left_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
+    assert left_bytes < kept_bytes / 4
+    assert [row.id for row in room.recall("falcon 77").rows] == before
 
 
 def test_an_agent_that_changes_its_group_is_not_told_the_common_words_of_the_former_one(room: StoreRoom) -> None:

@@ -50,6 +50,7 @@ from signet_actors.protocol.writer import (
     TouchMemories,
 )
 from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.heap import Rest
 from signet_actors.store import checkpoint
 from signet_actors.store.connect import open_writer
 from signet_actors.store.failures import StoreError
@@ -76,6 +77,7 @@ class _NoBus:
 
     def __init__(self) -> None:
         self.on_told: Callable[[Any], None] = lambda _: None
+        self.rest = Rest()
 
     def starting(self, detail: str) -> None: ...
     def beat(self) -> None: ...

@@ -18,13 +18,26 @@ def modules_of(role: str) -> set[str]:
 @pytest.mark.parametrize(
     ("role", "needless"),
     [
-        ("writer", {"numpy", "yaml", "sqlite_vec", "tokenizers", "uvicorn"}),
-        ("searcher", {"yaml", "sqlite_vec", "tokenizers", "uvicorn"}),
-        ("retention", {"numpy", "apsw", "tokenizers", "uvicorn"}),
-        ("gateway", {"yaml", "apsw", "prometheus_client", "requests"}),
+        ("writer", {"numpy", "yaml", "sqlite_vec", "tokenizers", "uvicorn", "asyncio", "rich"}),
+        ("searcher", {"yaml", "sqlite_vec", "tokenizers", "uvicorn", "asyncio", "rich"}),
+        ("retention", {"numpy", "apsw", "tokenizers", "uvicorn", "asyncio", "rich"}),
+        ("gateway", {"yaml", "apsw", "prometheus_client", "requests", "rich"}),
+        ("decider", {"httpx", "numpy", "apsw", "yaml", "tokenizers", "uvicorn", "rich", "click"}),
+        ("extractor", {"httpx", "numpy", "apsw", "yaml", "tokenizers", "uvicorn", "rich", "click"}),
     ],
 )
 def test_a_process_is_born_without_what_its_life_does_not_need(role: str, needless: set[str]) -> None:
     loaded = modules_of(role)
     assert "signet_actors" in loaded
     assert not loaded & needless
+
+
+def test_a_logger_whose_asyncio_was_left_out_can_be_awaited_all_the_same() -> None:
+    logged = (
+        "import sys; from signet_actors.runtime import logs; print('asyncio' in sys.modules)\n"
+        "import asyncio; asyncio.run(logs.structlog.get_logger().ainfo('awaited'))"
+    )
+    said = subprocess.run([sys.executable, "-c", logged], capture_output=True, text=True, timeout=60, check=True)
+    first, _, rest = said.stdout.partition("\n")
+    assert first == "False"
+    assert "awaited" in rest

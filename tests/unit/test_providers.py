@@ -39,6 +39,18 @@ def embedder() -> EmbeddedEmbedder:
     return EmbeddedEmbedder()
 
 
+def mapped_weights_bytes() -> int:
+    """How much of the model's files counts as this process's memory."""
+    found, of_weights = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if " " in name:
+            of_weights = line.endswith(".safetensors")
+        elif of_weights and name == "Rss":
+            found += int(value.split()[0]) * 1024
+    return found
+
+
 def test_vectors_are_unit_float32_of_the_models_width(embedder: EmbeddedEmbedder) -> None:
     vectors = embedder.embed(TEXTS)
     assert vectors.shape == (len(TEXTS), DIMENSIONS)
@@ -48,6 +60,19 @@ def test_vectors_are_unit_float32_of_the_models_width(embedder: EmbeddedEmbedder
 
 def test_a_query_is_embedded_like_a_text(embedder: EmbeddedEmbedder) -> None:
     assert np.array_equal(embedder.embed_query(TEXTS[0]), embedder.embed(TEXTS[:1])[0])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what is mapped")
+def test_a_text_has_the_same_vector_when_the_weights_have_been_let_go_of() -> None:
+    embedder = EmbeddedEmbedder()
+    before = embedder.embed_query("the lighthouse keeper writes a letter")
+    resting = mapped_weights_bytes()
+    assert resting > 0
+    embedder.rest()
+    assert mapped_weights_bytes() < resting
+    assert np.array_equal(EmbeddedEmbedder().embed_query("the lighthouse keeper writes a letter"), before)
+    assert np.array_equal(embedder.embed_query("the lighthouse keeper writes a letter"), before)
+    assert embedder.embed_query("words that were never looked up before").any()
 
 
 def test_related_texts_are_nearer_than_unrelated_ones(embedder: EmbeddedEmbedder) -> None:

@@ -90,13 +90,17 @@ class OllamaProvider:
         await self._calls.close()
 
 
+def how_to_start(model: str) -> str:
+    """What a person does when nobody answers."""
+    return f"start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull {model}"
+
+
 async def server_has_model(calls: HttpCalls, model: str) -> Availability:
     """Whether the server answers and has ``model``, within three seconds."""
     try:
         tags = await calls.get("/api/tags", Tags, timeout_ms=AVAILABILITY_TIMEOUT_MS)
     except ProviderError as error:
-        way_out = f"start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull {model}"
-        return Availability(False, f"{error.detail}; {way_out}")
+        return Availability(False, f"{error.detail}; {how_to_start(model)}")
     if not tags.have(model):
         return Availability(False, f"Ollama answers but has no model {model}; get it with: ollama pull {model}")
     return Availability(True, f"Ollama answers at {calls.endpoint} and has {model}")

@@ -2,7 +2,8 @@
 
 ``auto`` is Ollama when it answers and has the model, else none: what may cost money is used only when it is named.
 A choice is made anew at each call of ``select_provider``; whoever got ``none`` asks again after a while, because a
-server may be started or a model pulled at any time.
+server may be started or a model pulled at any time. While nobody listens at its port, looking is one connect: no client
+is made, and none is imported.
 
 Source: decisions.md 18 and 43; memory-pipeline.txt "Provider Abstraction".
 Departs: the reference falls back to a paid command-line program when Ollama is away; silent cost is the loudest
@@ -11,7 +12,9 @@ complaint about it.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -24,7 +27,7 @@ from signet_actors.providers.llm.breaker import BreakerPolicy
 from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
 from signet_actors.providers.llm.cli_provider import Finder
 from signet_actors.providers.llm.guarded import GuardLimits
-from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider
+from signet_actors.providers.llm.ollama import DEFAULT_MODEL, OllamaProvider, how_to_start, server_address
 from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
 from signet_actors.providers.llm.opencode import OpencodeProvider
 from signet_actors.providers.llm.provider import Availability, LlmProvider
@@ -32,6 +35,8 @@ from signet_actors.providers.llm.provider import Availability, LlmProvider
 PAID_CALLS_A_DAY: Final = 2000
 PAID_TOKENS_A_DAY: Final = 2_000_000
 """What a provider that may cost money is held to when the configuration sets no limit."""
+
+_CONNECT_S: Final = 1.0
 
 HOW_TO_GET_ONE: Final = (
     f"install Ollama (https://ollama.com) and run: ollama pull {DEFAULT_MODEL}; or name another provider in "
@@ -104,12 +109,15 @@ def guard_limits(config: ExtractionConfig) -> GuardLimits:
 
 
 async def _automatic(config: ExtractionConfig) -> Selected:
+    address = server_address(config.endpoint)
+    if not await _may_be_listening(address):
+        way_out = how_to_start(config.model or DEFAULT_MODEL)
+        return _lacking(config, f"Ollama cannot be reached at {address} (nobody listens there); {way_out}")
     provider = OllamaProvider(config.endpoint, config.model)
     found = await _looked_at(provider)
     if not found.ok:
         await provider.close()
-        what, _, _way_out = found.detail.partition("; ")
-        return _nobody(config, f"the provider is auto, and {what}", found.detail)
+        return _lacking(config, found.detail)
     return Selected(
         provider,
         Selection(
@@ -123,6 +131,33 @@ async def _automatic(config: ExtractionConfig) -> Selected:
             may_cost=_may_cost(provider),
         ),
     )
+
+
+def _lacking(config: ExtractionConfig, detail: str) -> Selected:
+    what, _, _way_out = detail.partition("; ")
+    return _nobody(config, f"the provider is auto, and {what}", detail)
+
+
+async def _may_be_listening(address: str) -> bool:
+    """False when ``address`` is on this machine and its port takes no connection. Others may be behind a proxy."""
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
+    except ValueError:  # the client says what is wrong with it
+        return True
+    if not is_loopback(host):
+        return True
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            _, writer = await asyncio.open_connection(host, port)
+            writer.close()
+            with suppress(OSError):  # it was there, whatever it thinks of a visitor who says nothing
+                await writer.wait_closed()
+    except TimeoutError:  # it is too busy to take the connection, which is no absence
+        return True
+    except OSError:
+        return False
+    return True
 
 
 async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> Selected:

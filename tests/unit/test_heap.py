@@ -1,0 +1,69 @@
+"""When memory is given back: after a load, in the quiet that follows it, once."""
+
+from __future__ import annotations
+
+from signet_actors.runtime.heap import QUIET_NS, Rest
+
+BEAT_NS = 500_000_000
+
+
+class Process:
+    """A process that beats twice a second, and what it does at rest."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+        self.now_ns = 0
+        self.done: list[str] = []
+        self.rest = Rest(lambda: self.done.append("given back"), lambda: self.cpu_s)
+        self.rest.first = lambda: self.done.append("let go")
+
+    def beats(self, for_ns: int, *, busy: float) -> None:
+        """Time passes in which so much of a core is spent."""
+        until_ns = self.now_ns + for_ns
+        while self.now_ns < until_ns:
+            self.now_ns += BEAT_NS
+            self.cpu_s += BEAT_NS / 1e9 * busy
+            self.rest.look(self.now_ns)
+
+
+def test_what_a_load_has_left_is_given_back_once_when_it_is_over() -> None:
+    process = Process()
+    process.beats(10 * QUIET_NS, busy=0.5)
+    assert process.done == []
+    process.beats(10 * QUIET_NS, busy=0.002)
+    assert process.done == ["let go", "given back"]
+    process.beats(QUIET_NS, busy=0.5)
+    process.beats(2 * QUIET_NS, busy=0.002)
+    assert process.done == ["let go", "given back"] * 2
+
+
+def test_a_pause_that_is_too_short_is_no_rest() -> None:
+    process = Process()
+    for _ in range(20):
+        process.beats(BEAT_NS, busy=0.3)
+        process.beats(QUIET_NS - BEAT_NS, busy=0.002)
+    assert process.done == []
+
+
+def test_a_process_that_did_little_does_not_look_through_its_memory() -> None:
+    process = Process()
+    for _ in range(3):
+        process.beats(BEAT_NS, busy=0.1)
+        process.beats(2 * QUIET_NS, busy=0.001)
+    assert process.done == []
+
+
+def test_little_work_adds_up() -> None:
+    process = Process()
+    for _ in range(6):
+        process.beats(BEAT_NS, busy=0.1)
+        process.beats(2 * QUIET_NS, busy=0.001)
+    assert process.done == ["let go", "given back"]
+
+
+def test_what_is_really_given_back_leaves_the_process_whole() -> None:
+    kept = [b"x" * 1000 for _ in range(1000)]
+    rest = Rest(cpu_seconds=iter([1.0, 1.0, 1.1]).__next__)
+    rest.look(0)
+    rest.look(QUIET_NS)
+    assert all(one == b"x" * 1000 for one in kept)
