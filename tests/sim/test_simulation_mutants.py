@@ -13,7 +13,7 @@ from signet_actors.runtime import supervision
 from signet_actors.runtime.peer_asks import Ask, PeerAsks
 from signet_actors.runtime.restart_policy import Record, Restart
 from signet_actors.writer import group_commit, idempotency
-from signet_actors.writer.commands import jobs, leases
+from signet_actors.writer.commands import leases
 from signet_actors.writer.group_commit import GroupCommit
 from tests.sim.faults import Fault
 from tests.sim.run import simulate
@@ -84,18 +84,6 @@ def refusal_after_commit(patch: Patch) -> str:
     return "refused as not applied, and stored"
 
 
-def reaper_without_end(patch: Patch) -> str:
-    """An expired lease always goes back to pending, also after the last attempt."""
-    patch.setattr(jobs, "lost_attempt", lambda *_: jobs_retry())
-    return "limbo"
-
-
-def jobs_retry() -> Any:
-    from signet_actors.domain.jobs import JobEvent
-
-    return JobEvent.RETRY
-
-
 def no_backoff(patch: Patch) -> str:
     """Whatever dies is started again at once, for ever."""
     patch.setattr(supervision, "after_death", lambda *_a, **_k: Restart(Record(), 0))
@@ -109,7 +97,6 @@ MUTANTS: list[tuple[Callable[[Patch], str], list[Fault] | None]] = [
     (answer_before_commit, None),
     (another_id_for_each_sending, None),
     (refusal_after_commit, [Fault(1.0 + number / 4, "eio", "writer.after_commit", 1) for number in range(20)]),
-    (reaper_without_end, None),
     (no_backoff, STORM),
 ]
 
