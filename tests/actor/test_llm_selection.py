@@ -100,8 +100,10 @@ def test_auto_says_that_nobody_listens_and_loads_no_client_to_find_out(free_port
     assert said.stdout.strip().split("|") == [
         "False",
         "none",
-        f"Ollama cannot be reached at http://localhost:{free_port} (nobody listens there); "
-        "start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull qwen3:4b",
+        (
+            f"Ollama cannot be reached at http://localhost:{free_port} (nobody listens there); "
+            "start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull qwen3:4b"
+        ),
     ]
 
 
