@@ -521,7 +521,9 @@ class Supervisor:
         follow_level(self.config.logging)
         if self._drain is None:
             self._enlist()
+        now = self._clock.monotonic_ns()
         for child in self._children:
+            child.heard_ns = now  # how long it has been silent says nothing where it could be silent for longer
             if child.process.exists and child.spoke:
                 self._hand_configuration(child)
         self._log.info("configuration reloaded")
