@@ -29,10 +29,10 @@ class WireLimits:
     and headers together; ``write_ms`` is how long a client may leave a full send buffer unread.
 
     ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended (but those
-    that wait for a process which is away: of these twice as many at the very most, see ``Admission``), the bytes
-    of their bodies (of large ones, and where nothing is declared, those that have arrived), and those whose whole body,
-    of more than ``LARGE_BODY_BYTES``, has arrived. ``wait_ms``, ``flood_wait_ms``, ``unanswered_least`` and
-    ``flood_least``: see ``Admission``.
+    that wait for a process which is away, of these twice as many at the very most, and those whose body drips, one for
+    each connection: see ``Admission``), the bytes of their bodies (of large ones, and where nothing is declared, those
+    that have arrived), and those whose whole body, of more than ``LARGE_BODY_BYTES``, has arrived. ``wait_ms``,
+    ``flood_wait_ms``, ``unanswered_least`` and ``flood_least``: see ``Admission``.
     """
 
     header_bytes: int = 16 * 1024
@@ -69,6 +69,9 @@ class Admission:
     which is for those that are worked on. So that they stay bounded, a lane in which half of ``unanswered`` wait so is
     closed until one of them is answered: a dead writer's crowd locks out no reader, and the other way round.
 
+    A request whose body is not whole ``stuck_ms`` after its head waits for nobody but its client, and takes no part of
+    the room either; when it is whole at last, it is let in like a new one, or refused.
+
     Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289), that of the lanes is a bulkhead's.
     """
 
@@ -80,7 +83,9 @@ class Admission:
         self.changes = Lane()
         self.reads = Lane()
         self.glances: Counter[bytes] = Counter()
+        self.dripping: set[Admitted] = set()
         self.now = now
+        self._arriving: dict[Admitted, float] = {}  # since when, oldest first
         self._crowd = Spell()
         self._refusing = Spell()
         self._answered = 0
@@ -101,6 +106,7 @@ class Admission:
             return None
         self.requests += 1
         admitted.counted = True
+        self._arriving[admitted] = self.now()
         return admitted
 
     def let_in(self) -> Admitted:
@@ -124,6 +130,7 @@ class Admission:
         now = self.now()
         self.changes.look(now, limits)
         self.reads.look(now, limits)
+        self._look_for_drips(now, limits)
         return self._worked_on() >= self._room(limits, now)
 
     def is_crowded(self, limits: WireLimits) -> bool:
@@ -144,9 +151,23 @@ class Admission:
         self.requests -= 1
         self._answered += 1
 
+    def ends_arriving(self, admitted: Admitted) -> None:
+        """The request is whole, or will never be."""
+        self._arriving.pop(admitted, None)
+        self.dripping.discard(admitted)
+
+    def _look_for_drips(self, now: float, limits: WireLimits) -> None:
+        """Those whose body has taken ``stuck_ms`` so far are dripping."""
+        while self._arriving:
+            oldest, since = next(iter(self._arriving.items()))
+            if now - since <= limits.stuck_ms / 1000:
+                return
+            del self._arriving[oldest]
+            self.dripping.add(oldest)
+
     def _worked_on(self) -> int:
-        """Requests that do not wait for a process that is away."""
-        return self.requests - len(self.changes.waiting) - len(self.reads.waiting)
+        """Requests that wait neither for a process that is away nor for their client."""
+        return self.requests - len(self.changes.waiting) - len(self.reads.waiting) - len(self.dripping)
 
     def _room(self, limits: WireLimits, now: float) -> int:
         """How many requests may be worked on at this moment."""
@@ -260,12 +281,16 @@ class Admitted:
         return True
 
     def arrived(self, limits: WireLimits) -> bool:
-        """The request is whole; a large one has a place now, or there is none. Nobody holds one by sending slowly."""
+        """The request is whole; a large one has a place now, and so has one that took long, or there is none. Nobody
+        holds one by sending slowly."""
+        if self in self._admission.dripping and self._admission.is_full(limits):
+            return False
         if self.body_bytes > LARGE_BODY_BYTES and not self._large:
             if self._admission.large >= limits.unanswered_large:
                 return False
             self._admission.large += 1
             self._large = True
+        self._admission.ends_arriving(self)
         self._lane.enter(self, self._admission.now())
         return True
 
@@ -273,6 +298,7 @@ class Admitted:
         """The request holds nothing more; again is harmless."""
         if self.counted:
             self._admission.answered()
+            self._admission.ends_arriving(self)
             self._lane.leave(self, self._admission.now())
         if self.glance:
             self._admission.glances[self.glance] -= 1

@@ -260,6 +260,7 @@ class ActorLoop:
             if self._reloaded is not None:
                 self.config, self._reloaded = self._reloaded, None
                 self._beat_ns = self.config.supervision.heartbeat_ms * 1_000_000
+                self._next_beat = min(self._next_beat, next_beat_ns(self.clock.monotonic_ns(), self._beat_ns))
                 follow_level(self.config.logging)
                 actor.reload(self.config)
             worked = self._work_off(actor)

@@ -251,8 +251,11 @@ class AsyncProcess:
             self.counters["decode_error"] += 1
             self.log.warning("configuration not understood", error=type(error).__name__)
             return
-        self.config = config
+        former, self.config = self.config, config
         follow_level(config.logging)
+        if self._beat_timer is not None and config.supervision.heartbeat_ms != former.supervision.heartbeat_ms:
+            self._beat_timer.cancel()
+            self._beat()  # the next one was due when the former configuration said
         self._follow(config)
         if self.on_reload is not None:
             self.on_reload(config)

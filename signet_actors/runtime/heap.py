@@ -55,6 +55,8 @@ class Rest:
     def look(self, now_ns: int) -> None:
         """Memory has been given back if the process has worked since the last time and is at rest now."""
         spent_s = self._cpu_seconds()
+        if not self._last_ns:
+            self._quiet_since_ns = now_ns  # a birth, and whoever waits for it, come first
         if (spent_s - self._last_s) * 1e9 > (now_ns - self._last_ns) * _NEXT_TO_NOTHING:
             self._quiet_since_ns = now_ns
         self._last_s, self._last_ns = spent_s, now_ns

@@ -175,12 +175,14 @@ class Supervisor:
             until = min(until, self._next_watchdog)
         for child in self._children:
             for due_ns in (child.restart_at_ns, child.leave_by_ns):
-                if due_ns is not None:
+                if due_ns is not None and not (child.process.exists and child.killed_because):
                     until = min(until, due_ns)
         if self._serving and self._started_groups < self._children.group_count and self._late_start_ns > now:
             until = min(until, self._late_start_ns)
         if self._drain is not None:
-            until = min(until, self._drain.due_ns, now + 50 * _MS)
+            until = min(until, now + 50 * _MS)  # whom the kernel keeps is not gone the sooner for being looked at
+            if self._drain.due_ns > now:
+                until = min(until, self._drain.due_ns)
         return max(0, -(-(until - now) // _MS))
 
     def _housekeeping(self) -> None:
@@ -521,7 +523,9 @@ class Supervisor:
         follow_level(self.config.logging)
         if self._drain is None:
             self._enlist()
+        now = self._clock.monotonic_ns()
         for child in self._children:
+            child.heard_ns = now  # how long it has been silent says nothing where it could be silent for longer
             if child.process.exists and child.spoke:
                 self._hand_configuration(child)
         self._log.info("configuration reloaded")

@@ -106,6 +106,49 @@ def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
         admitted.release()
 
 
+def test_clients_who_drip_short_bodies_are_in_nobodys_way() -> None:
+    lanes = Lanes(WireLimits())
+    dripping = [lanes.admission.admit(10, lanes.limits) for _ in range(lanes.limits.unanswered)]
+    lanes.pass_time(0.4, changes_per_s=1000, reads_per_s=100)
+    let_in, refused = lanes.pass_time(2, changes_per_s=1000, reads_per_s=100)
+    assert (let_in, refused) == (2000, 0)
+    for admitted in dripping:
+        assert admitted is not None
+        assert admitted.arrived(lanes.limits)
+        admitted.release()
+    assert (lanes.admission.requests, lanes.admission.dripping) == (1, set()), "the last change is not answered yet"
+
+
+def test_a_body_that_dripped_needs_a_place_when_it_is_whole() -> None:
+    lanes = Lanes(WireLimits(unanswered=4, stuck_ms=250))
+    dripping = [lanes.admission.admit(10, lanes.limits, changes=True) for _ in range(4)]
+    lanes.now += 0.3
+    assert [lanes.change() for _ in range(5)] == [True] * 4 + [False]
+    for admitted in dripping:
+        assert admitted is not None
+        assert not admitted.arrived(lanes.limits)
+        admitted.release()
+    assert (lanes.admission.requests, lanes.admission.dripping) == (4, set())
+
+
+def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answered(tmp_path: Path) -> None:
+    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(unanswered=2, stuck_ms=20)) as edge:
+        admission = edge.server.wire.admission
+        slow = [edge.connect() for _ in range(2)]
+        for connection in slow:
+            connection.sendall(post_head(edge, "Content-Length: 2", target="POST /echo") + b"{")
+        poll_until(lambda: admission.requests == 2)
+        poll_until(lambda: edge.request("POST", "/echo", {}).status == 200)
+        for _ in range(20):
+            assert edge.request("POST", "/echo", {}).status == 200
+        slow[0].sendall(b"}")
+        assert parse_answer(slow[0].recv(65536)).status == 200
+        for connection in slow:
+            connection.close()
+        assert_nothing_held(edge)
+        assert admission.dripping == set()
+
+
 def test_readers_are_answered_while_changes_wait_for_the_writer(tmp_path: Path) -> None:
     gate = Gate()
     with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=4, stuck_ms=20)) as edge:

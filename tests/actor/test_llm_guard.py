@@ -22,6 +22,7 @@ from signet_actors.providers.llm.guarded import (
 )
 from signet_actors.providers.llm.ollama import OllamaProvider
 from signet_actors.providers.llm.provider import Availability, Generated
+from tests.support.async_room import soon
 from tests.support.scripted_provider import Act, Fault, ScriptedProvider
 
 HANG_GUARD_S = 30.0
@@ -49,6 +50,7 @@ class ScriptedBudget:
     refuses_for_ms: int | None = None
     reserved: list[int] = field(default_factory=list)
     settled: list[tuple[Reservation, Generated | None]] = field(default_factory=list)
+    given_back: list[Reservation] = field(default_factory=list)
     closed: bool = False
 
     async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
@@ -59,6 +61,9 @@ class ScriptedBudget:
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
         self.settled.append((reservation, spent))
+
+    async def give_back(self, reservation: Reservation) -> None:
+        self.given_back.append(reservation)
 
     async def close(self) -> None:
         self.closed = True
@@ -402,6 +407,49 @@ def test_a_retired_provider_sends_those_who_wait_away_and_lets_those_who_are_out
 
     using(server, clock, work, concurrency=1, budget=budget)
     assert len(server.asked) == len(budget.reserved) == 1
+
+
+class SlowBudget(ScriptedBudget):
+    """Whoever keeps it takes as long as the test says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+
+    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+        reserved = await super().reserve(tokens=tokens)
+        await self.answers.wait()
+        return reserved
+
+
+@pytest.mark.parametrize("at", ["reservation", "check"])
+def test_a_call_that_is_not_out_yet_when_its_provider_is_retired_never_goes_out(
+    server: ScriptedProvider, clock: HandClock, at: str
+) -> None:
+    budget = SlowBudget()
+    budget.answers.set()
+
+    async def work(guarded: GuardedProvider) -> None:
+        if at == "check":
+            await opened(guarded, server)
+            clock.now_ms += POLICY.cooldown_ms
+            server.look = "slow_drip"
+            server.drip_s = 0.001
+        else:
+            budget.answers.clear()
+        looks, reserved, asked = server.looks, len(budget.reserved), len(server.asked)
+        late = asyncio.ensure_future(guarded.generate("p", timeout_ms=60_000))
+        await soon(lambda: server.looks > looks or len(budget.reserved) > reserved)
+        guarded.retire()
+        budget.answers.set()
+        with pytest.raises(ProviderRetired):
+            await late
+        await guarded.emptied()
+        assert len(server.asked) == asked
+        assert len(budget.settled) == asked, "of the calls that went out"
+        assert [reservation.tokens for reservation in budget.given_back] == budget.reserved[asked:]
+
+    using(server, clock, work, budget=budget)
 
 
 class BrokenBudget(ScriptedBudget):

@@ -200,7 +200,7 @@ def test_so_many_wait_and_the_others_are_answered_at_once(tmp_path: Path) -> Non
 
 def test_while_requests_are_crowded_nobody_holds_a_place_for_a_vector(tmp_path: Path) -> None:
     api = api_with(tmp_path)
-    api.state.wire = SimpleNamespace(admission=SimpleNamespace(crowded=True))  # type: ignore[assignment]
+    api.state.wire = SimpleNamespace(admission=SimpleNamespace(lately_crowded=True))  # type: ignore[assignment]
     assert remember(api) is False
     assert waits(api) == []
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,16 @@ def test_a_daemon_that_stops_while_one_leaves_stops_as_ever(workspace: Path, fil
         running.process.send_signal(signal.SIGTERM)
         assert running.exit_code() == 0
         assert running.events("child died") == []
+
+
+def test_whoever_beat_slowly_is_not_taken_for_dead_when_the_beat_becomes_fast(workspace: Path, file: Path) -> None:
+    """The last beat of a process may be older than the new patience, and its next one be further away than that."""
+    file.write_text(switched(pipeline=True, config=changed(QUICK, heartbeatMs=20_000)), encoding="utf-8")
+    with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
+        running.wait_for("child is up", child="extractor")
+        lives = len(running.events("spawned"))
+        time.sleep(0.5)
+        reload(running, file, switched(pipeline=True, config=changed(QUICK, heartbeatMs=100)))
+        time.sleep(1.0)
+        assert running.events("silent child killed") == []
+        assert len(running.events("spawned")) == lives

@@ -92,6 +92,20 @@ def test_what_is_let_through_counts_at_once_and_then_what_it_took(room: Pipeline
 
 
 @pytest.mark.parametrize("limits", [{"calls": 100}, {}], ids=["limited", "without a limit"])
+def test_a_call_that_is_given_back_counts_nothing_on_any_day(room: PipelineRoom, limits: dict[str, int]) -> None:
+    async def life() -> None:
+        days = budget(Writer(room), room, **limits)
+        made, given_back = await granted(days), await granted(days)
+        room.clock.advance(2 * HOUR_MS)
+        await days.give_back(given_back)
+        await days.settle(made, Generated("made", 1, 2, 10))
+        await days.close()
+
+    asyncio.run(life())
+    assert counted(room) == {BEFORE: (1, 1, 2, 0, 10)}
+
+
+@pytest.mark.parametrize("limits", [{"calls": 100}, {}], ids=["limited", "without a limit"])
 def test_a_call_over_midnight_counts_for_the_day_in_which_it_began_whoever_ends_first(
     room: PipelineRoom, limits: dict[str, int]
 ) -> None:
@@ -246,3 +260,27 @@ def test_what_a_writer_that_was_away_could_not_count_is_counted_when_it_is_back_
 
     asyncio.run(life())
     assert counted(room) == {BEFORE: (1, 2, 3, 0, 4)}
+
+
+def test_sums_whose_handing_in_is_cut_off_are_not_lost(room: PipelineRoom) -> None:
+    class Stuck(Writer):
+        stuck = True
+
+        async def ask(self, request: Any, *, timeout_ms: int) -> Any:
+            if self.stuck:
+                await asyncio.Event().wait()
+            return await super().ask(request, timeout_ms=timeout_ms)
+
+    async def life() -> None:
+        writer = Stuck(room)
+        days = budget(writer, room)
+        await days.settle(await granted(days), Generated("x", 1, 2, 3))
+        closing = asyncio.ensure_future(days.close())
+        await soon(lambda: days._added_up == {})
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+        writer.stuck = False
+        await days.close()
+
+    asyncio.run(life())
+    assert counted(room) == {BEFORE: (1, 1, 2, 0, 3)}

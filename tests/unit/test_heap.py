@@ -37,6 +37,16 @@ def test_what_a_load_has_left_is_given_back_once_when_it_is_over() -> None:
     assert process.done == ["let go", "given back"] * 2
 
 
+def test_a_birth_is_no_rest_however_long_the_machine_has_been_up() -> None:
+    process = Process()
+    process.now_ns = 10**15
+    process.cpu_s = 0.5
+    process.beats(QUIET_NS, busy=0.002)
+    assert process.done == []
+    process.beats(QUIET_NS, busy=0.002)
+    assert process.done == ["let go", "given back"], "what its imports have left"
+
+
 def test_a_pause_that_is_too_short_is_no_rest() -> None:
     process = Process()
     for _ in range(20):

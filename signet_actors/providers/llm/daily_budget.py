@@ -96,6 +96,19 @@ class DailyBudget:
         if not self._closing.is_set() and (self._handing_in is None or self._handing_in.done()):
             self._handing_in = asyncio.get_running_loop().create_task(self._hand_in_by_and_by())
 
+    async def give_back(self, reservation: Reservation) -> None:
+        if self._limited:
+            await self._writer.ask(
+                RecordUsage(
+                    self._provider,
+                    self._model,
+                    reservation.day,
+                    reserved_tokens=reservation.tokens,
+                    unused_calls=1,
+                ),
+                timeout_ms=_ANSWER_MS,
+            )
+
     async def close(self) -> None:
         """What was added up is with the writer, or lost with it; no task is left."""
         self._closing.set()
@@ -134,6 +147,9 @@ class DailyBudget:
             except SignetError:
                 self._put_back(day, sums)
                 return
+            except BaseException:  # cut off: whoever closes us once more hands it in
+                self._put_back(day, sums)
+                raise
 
     def _put_back(self, day: str, sums: _Sums) -> None:
         """Beside what was added up meanwhile."""

@@ -2,7 +2,8 @@
 deadline, and a record of how it went.
 
 A call waits for a place, then asks the breaker, then the budget, and only then goes out; so a circuit that opened
-while it waited stops it. Nothing is held while it waits but its prompt.
+while it waited stops it, and so does another provider that has taken this one's place at any moment before. Nothing is
+held while it waits but its prompt.
 
 A failed call is charged to the job only if the provider is there (``ProviderError.costs_attempt``): when a call timed
 out, broke off or was answered with nonsense, the provider's own check tells a provider that is away or stuck from a
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, Protocol
 
@@ -71,6 +73,10 @@ class Budget(Protocol):
 
         May raise ``SignetError``, and then what was put aside stays counted.
         """
+        ...
+
+    async def give_back(self, reservation: Reservation) -> None:
+        """The call was never made, and counts nothing. May raise ``SignetError``, and then it stays counted."""
         ...
 
     async def close(self) -> None:
@@ -155,7 +161,8 @@ class GuardedProvider:
                 self._empty.set()
 
     def retire(self) -> None:
-        """No other call goes out: who waits for a place is told at once; calls that are out end as they would."""
+        """No other call goes out: who waits for a place is told at once, who has one already before the call would go
+        out; calls that are out end as they would."""
         if not self._retired:
             self._retired = True
             for _ in range(self._waiting):
@@ -205,8 +212,12 @@ class GuardedProvider:
         try:
             if permit.probe:
                 await self._check_before_probe(permit)
+                self._check_in_office()
             if self._budget is not None:
                 reservation = await self._reserve(self._budget, estimate.tokens_in + estimate.tokens_out)
+                if self._retired:
+                    await self._settle(self._budget.give_back(reservation))
+                self._check_in_office()
         except BaseException:
             self._breaker.abandoned(permit)
             raise
@@ -296,17 +307,17 @@ class GuardedProvider:
         finally:
             self._in_flight -= 1
             if self._budget is not None and reservation is not None:
-                await self._settle(self._budget, reservation, spent)
+                await self._settle(self._budget.settle(reservation, spent))
         self._ring.record(Outcome.SUCCESS)
         self._tokens_in += answer.tokens_in
         self._tokens_out += answer.tokens_out
         self._cost_microusd += answer.cost_microusd or 0
         return answer
 
-    async def _settle(self, budget: Budget, reservation: Reservation, spent: Generated | None) -> None:
+    async def _settle(self, correction: Awaitable[None]) -> None:
         """The count is right, or stays at what was reserved; an answer that was paid for is not lost over it."""
         try:
-            await budget.settle(reservation, spent)
+            await correction
         except SignetError as error:
             self._errors[UNSETTLED] += 1
             self._last_error = f"the day's count was not corrected: {error.detail}"

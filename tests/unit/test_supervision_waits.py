@@ -1,0 +1,96 @@
+"""How long the supervisor sleeps while the kernel keeps a process that was killed, as it does while a disk hangs."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import structlog
+
+from signet_actors.config.schema import Config
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.child_process import ChildProcess
+from signet_actors.runtime.children import ChildSpec
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.sd_notify import Notifier
+from signet_actors.runtime.supervision import Supervisor
+
+LATE_NS = 10_000_000_000
+
+
+class Unkillable:
+    """A process in a system call that never returns."""
+
+    exists = True
+    pid = 1
+
+    def kill(self) -> None:
+        pass
+
+    def dismiss(self) -> None:
+        pass
+
+
+class Deaf:
+    """Nobody can be told anything."""
+
+    def tell(self, *_: object) -> bool:
+        return False
+
+
+class LateClock(SystemClock):
+    late_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return super().monotonic_ns() + self.late_ns
+
+
+@pytest.fixture
+def clock() -> LateClock:
+    return LateClock()
+
+
+@pytest.fixture
+def supervisor(clock: LateClock, tmp_path: Path) -> Supervisor:
+    config = Config()
+    tree = (ChildSpec("writer", "m", core=True), ChildSpec("extractor", "m", core=False))
+    made = Supervisor(
+        tree,
+        config,
+        Boot("supervisor", "supervisor", 1, "00", 1, str(tmp_path), str(tmp_path), config),
+        control=cast("Any", Deaf()),
+        counters={},
+        clock=clock,
+        rng=random.Random(0),
+        log=structlog.get_logger(),
+        listen_fds=(),
+        load=lambda: config,
+        notifier=Notifier({}),
+        process_of=lambda _spec, _name: cast("ChildProcess", Unkillable()),
+    )
+    made._housekeeping()
+    return made
+
+
+def test_one_that_should_have_left_long_ago_is_not_waited_for_without_a_pause(
+    supervisor: Supervisor, clock: LateClock
+) -> None:
+    child = supervisor._children["extractor"]
+    child.wanted = False
+    supervisor._let_go(clock.monotonic_ns())
+    assert child.killed_because
+    clock.late_ns = LATE_NS
+    supervisor._housekeeping()
+    supervisor._let_go(clock.monotonic_ns())
+    assert supervisor.wait_ms() > 100
+
+
+def test_a_drain_whose_time_is_up_is_not_waited_for_without_a_pause(supervisor: Supervisor, clock: LateClock) -> None:
+    supervisor._stop(0, "")
+    clock.late_ns = LATE_NS
+    supervisor._housekeeping()
+    assert supervisor._drain is not None
+    assert not supervisor._drain.step()
+    assert 10 < supervisor.wait_ms() <= 50
