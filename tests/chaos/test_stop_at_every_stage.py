@@ -31,18 +31,12 @@ STAGES: dict[str, Callable[[LiveDaemon], bool]] = {
     "the writer is being started": lambda daemon: _said(daemon, "spawned", child="writer"),
     "the writer is up": lambda daemon: _said(daemon, "child is up", child="writer"),
     "the gateway is being started": lambda daemon: _said(daemon, "spawned", child="gateway"),
-    "the gateway loads its model": lambda daemon: _starts(daemon, "gateway", "loading the embedding model"),
+    "the gateway-to-be loads its model": lambda daemon: _said(daemon, "standby prepared", child="gateway"),
 }
 
 
 def _said(daemon: LiveDaemon, event: str, **facts: str) -> bool:
     return any(line["event"] == event and facts.items() <= line.items() for line in daemon.log())
-
-
-def _starts(daemon: LiveDaemon, child: str, detail: str) -> bool:
-    return _said(daemon, "spawned", child=child) and any(
-        line.get("actor") == child and line.get("detail") == detail for line in daemon.log()
-    )
 
 
 def stopped(process: subprocess.Popen[bytes]) -> tuple[int, float]:
