@@ -296,5 +296,5 @@ class AsyncProcess:
         if self.more_counters is not None:
             figures |= self.more_counters()
         self._tell_supervisor(Heartbeat(figures))
-        self.rest.look(self.clock.monotonic_ns())
         self._beat_timer = self._loop.call_later((self._next_beat_ns - self.clock.monotonic_ns()) / 1e9, self._beat)
+        self.rest.look(self.clock.monotonic_ns())
