@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -240,6 +242,26 @@ def test_an_upgrade_whose_backup_is_not_the_database_any_more_makes_another(gold
     second = backups_of(golden)[-1]
     assert backups_of(golden) == [first, second]
     assert verify_copy(the_backup(golden))[0] == []
+
+
+def in_another_program(path: Path, sql: str) -> str:
+    """What another program reads that opens the database and leaves it: locks hold back other processes only."""
+    code = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(db.execute(sys.argv[2]).fetchall()); db.close()"
+    done = subprocess.run([sys.executable, "-c", code, str(path), sql], capture_output=True, text=True, check=True)  # noqa: S603
+    return done.stdout.strip()
+
+
+def test_to_compare_the_backup_leaves_the_writer_its_locks(golden: Path) -> None:
+    interrupted(golden, SetClock())
+    connection = opened(golden)
+    try:
+        migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
+        assert len(backups_of(golden)) == 1
+        in_another_program(golden, "SELECT 1 FROM sqlite_master")  # the last one to leave would delete the log
+        connection.execute("UPDATE store_meta SET value = 'kept' WHERE key = (SELECT min(key) FROM store_meta)")
+        assert in_another_program(golden, "SELECT value FROM store_meta ORDER BY key LIMIT 1") == "[('kept',)]"
+    finally:
+        connection.close()
 
 
 def test_backups_of_upgrades_do_not_pile_up(golden: Path) -> None:
