@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from signet_actors.domain.backups import newest_first
+from signet_actors.domain.backups import backup_name, newest_first
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime import sync_points
 from signet_actors.store.connect import open_copy, open_writer
@@ -246,8 +246,9 @@ def test_an_upgrade_whose_backup_is_not_the_database_any_more_makes_another(gold
 
 def in_another_program(path: Path, sql: str) -> str:
     """What another program reads that opens the database and leaves it: locks hold back other processes only."""
-    code = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(db.execute(sys.argv[2]).fetchall()); db.close()"
-    done = subprocess.run([sys.executable, "-c", code, str(path), sql], capture_output=True, text=True, check=True)  # noqa: S603
+    code = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(db.execute(sys.argv[2]).fetchall())"
+    command = [sys.executable, "-c", f"{code}; db.close()", str(path), sql]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -276,6 +277,18 @@ def test_backups_of_upgrades_do_not_pile_up(golden: Path) -> None:
         sync_points.arm("")
         clock.advance(1000)
     assert len(backups_of(golden)) == 2
+
+
+def test_the_backup_of_an_upgrade_is_kept_whatever_the_clock_says(golden: Path) -> None:
+    clock, schema = SetClock(), own_schema(golden)
+    (golden.parent / "backups").mkdir()
+    later = [backup_name(clock.wall_ms() + ahead, schema) for ahead in (1000, 2000, 3000)]
+    for name in later:
+        (golden.parent / "backups" / name).write_bytes(b"made before the clock went back")
+    connection = opened(golden)
+    migrate(connection, golden, clock, keep=2, migrations=(*load_migrations(), SYNTHETIC))
+    connection.close()
+    assert backups_of(golden) == [backup_name(clock.wall_ms(), schema), later[-1]]
 
 
 def test_a_long_statement_of_an_upgrade_shows_that_it_goes_on(golden: Path) -> None:
