@@ -186,12 +186,15 @@ def _queues(view: Snapshot) -> list[KindQueue]:
 
 def _targets(view: Snapshot, read: ReadScope, ids: list[str]) -> dict[str, tuple[str, int]]:
     """Content and version of those of the memories that are alive and the reader's to see."""
-    wanted = "m.is_deleted = 0 AND m.id IN (SELECT value FROM json_each(:ids))"
     where, bindings = both(
-        (wanted, {"ids": msgspec.json.encode(ids).decode()}),
+        ("m.is_deleted = 0", {"ids": msgspec.json.encode(ids).decode()}),
         readable(view.connection, read),
     )
-    rows = view.rows(f"SELECT m.id, m.content, m.version FROM memories m WHERE {where}", bindings)
+    rows = view.rows(
+        "SELECT m.id, m.content, m.version FROM json_each(:ids) i CROSS JOIN memories m ON m.id = i.value"
+        f" WHERE {where}",
+        bindings,
+    )
     return {memory_id: (content, version) for memory_id, content, version in rows}
 
 

@@ -294,7 +294,8 @@ def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | 
         row = _found_by(
             session,
             ("source", *same_scope(memory), memory.source_id),
-            f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {_NOT_SOURCES} AND {SAME_SCOPE}"
+            # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
+            f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {_NOT_SOURCES} AND +{SAME_SCOPE}"
             " AND m.is_deleted = 0",
             (memory.source_id, *same_scope(memory)),
         )
