@@ -69,10 +69,10 @@ lock: install-dev ## resolve the dependencies anew into the hashed locks
 		pyproject.toml --extra build --extra dev --output-file requirements-dev.lock --upgrade
 
 sim: install-dev ## writer, queue, leases and supervisor in virtual time: SEEDS=2000 runs from seed FIRST=1 on
-	$(BIN)/python -m tests.sim.run --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),1)
+	$(BIN)/python -m tests.sim.run --seeds $(or $(SEEDS),2000) --first $(or $(FIRST),1) $(if $(JOBS),--jobs $(JOBS))
 
 sim-pipeline: install-dev ## extractor, decider, leases and writer in virtual time: SEEDS=10000 runs from seed FIRST=1 on
-	$(BIN)/python -m tests.sim.pipeline --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),1)
+	$(BIN)/python -m tests.sim.pipeline --seeds $(or $(SEEDS),10000) --first $(or $(FIRST),1) $(if $(JOBS),--jobs $(JOBS))
 
 bench: install ## write and recall figures at 1 k and 10 k memories against a live daemon
 	$(BIN)/python -m bench.load

@@ -194,7 +194,9 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
                 f" {one_line(result.get('reason'))}"
             )
         before = "It was undone before: took" if answer.body["status"] == "already_undone" else "Took"
-        click.echo(f"{before} back {len(results) - len(kept)} of {len(results)} changes.")
+        closed = answer.body.get("reviewsClosed")
+        also = f"; {closed} of its reviews closed" if closed else ""
+        click.echo(f"{before} back {len(results) - len(kept)} of {len(results)} changes{also}.")
     if any(result.get("status") != "undone" for result in results):
         click.get_current_context().exit(REFUSED)
 

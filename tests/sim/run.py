@@ -24,7 +24,7 @@ from signet_actors.store.migrate import migrate
 from tests.sim.daemon import SPAWNS_A_MINUTE, SimDaemon, watched
 from tests.sim.faults import SAFE_AFTER_S, Fault, faults_of, weather_of
 from tests.sim.seeds import Run, main
-from tests.sim.workload import FACTS_OF_A_JOB, Ledger, client, safe_until_ns, worker
+from tests.sim.workload import FACTS_OF_A_JOB, SLOW, Ledger, client, safe_until_ns, worker
 from tests.sim.world import NS, World
 from tests.support.store_room import broken_invariants
 
@@ -38,8 +38,10 @@ def faults_for(seed: int) -> list[Fault]:
     return faults_of(random.Random(f"faults {seed}"))
 
 
-def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
-    """The run of ``seed``, with its own faults or with those."""
+def simulate(seed: int, faults: list[Fault] | None = None, *, slow: float = SLOW, until_s: float = SAFE_AFTER_S) -> Run:
+    """The run of ``seed``, with its own faults or with those; ``slow`` is the share of long jobs. Clients ask for new
+    things for some seconds, faults end after ``until_s``.
+    """
     faults = faults_for(seed) if faults is None else faults
     run = Run(seed, faults)
     world = World(seed)
@@ -55,9 +57,9 @@ def simulate(seed: int, faults: list[Fault] | None = None) -> Run:
                 rng = random.Random(f"client {seed} {number}")
                 world.play(client(daemon, ledger, f"client-{number}", rng, safe_until_ns(SAFE_AFTER_S)))
             for name in ("extractor-1", "extractor-2"):
-                world.play(worker(daemon, ledger, name, random.Random(f"{name} {seed}")))
+                world.play(worker(daemon, ledger, name, random.Random(f"{name} {seed}"), slow))
             workers = 2
-            world.run_until(safe_until_ns(SAFE_AFTER_S))
+            world.run_until(safe_until_ns(until_s))
             daemon.faulty = False
 
             def settled() -> bool:

@@ -27,6 +27,7 @@ MOST_FAILURES = 10
 """So many failing seeds are told; where everything fails, more say nothing new."""
 _AT_ONCE = 4
 _COLLECT_AFTER = 16
+_TELL_AFTER = 500
 
 
 @dataclass
@@ -123,6 +124,8 @@ def main(simulate: Simulate, module: str) -> int:
             sys.stdout.flush()
             if failed == MOST_FAILURES:
                 break
+        if played % _TELL_AFTER == 0:
+            sys.stderr.write(f"{played} seeds after {time.perf_counter() - began:.0f} s, {failed} failed\n")
     took = time.perf_counter() - began
     verdict = f"{failed} of {played} seeds failed" if failed else f"{played} seeds kept every promise"
     sys.stdout.write(

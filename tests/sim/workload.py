@@ -39,6 +39,8 @@ TRIES = 12
 LEASE_MS = 4_000
 KINDS = ("extract", "embed")
 FACTS_OF_A_JOB = 2
+SLOW = 0.15
+"""Share of jobs that take about as long as their lease lasts, while there are faults."""
 REFUSED = frozenset({ErrorCode.BUSY, ErrorCode.NOT_APPLIED, ErrorCode.UNAVAILABLE, ErrorCode.STORAGE_FULL})
 
 
@@ -221,8 +223,10 @@ def _change(
         known.deleted = isinstance(request, ForgetMemory)
 
 
-def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random) -> Script:
-    """Leases jobs as an extractor does, works shorter or longer than the lease lasts, and reports."""
+def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random, slow: float = SLOW) -> Script:
+    """Leases jobs as an extractor does, works shorter or longer than the lease lasts, and reports. ``slow`` is the
+    share of long ones while there are faults.
+    """
     while True:
         life = daemon.life(name)
         try:
@@ -239,16 +243,17 @@ def worker(daemon: SimDaemon, ledger: Ledger, name: str, rng: random.Random) -> 
                     continue
             continue
         for grant in ledger.granted(life, leased):
-            yield from _work(daemon, ledger, grant, rng)
+            yield from _work(daemon, ledger, grant, rng, slow)
             if not life.alive:
                 break  # a new life knows nothing of the other jobs
 
 
-def _work(daemon: SimDaemon, ledger: Ledger, grant: Grant, rng: random.Random) -> Generator[Promise | float, Any, None]:
+def _work(
+    daemon: SimDaemon, ledger: Ledger, grant: Grant, rng: random.Random, slow: float
+) -> Generator[Promise | float, Any, None]:
     life = daemon.life(grant.worker)
     job = grant.job
-    slow = daemon.faulty and rng.random() < 0.15
-    yield rng.uniform(3.0, 7.0) if slow else rng.uniform(0.01, 0.1)
+    yield rng.uniform(3.0, 7.0) if daemon.faulty and rng.random() < slow else rng.uniform(0.01, 0.1)
     if life is None or not life.alive:
         return
     if rng.random() < 0.3:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import msgspec
 import pytest
 
@@ -268,3 +269,23 @@ def test_a_memory_that_changed_before_its_job_was_handed_out_again_has_another_j
     room.ask(CompleteJob(again.id, again.lease_id))
     (successor,) = told_what(room, 1)
     assert successor.id != again.id
+
+
+def test_handing_out_jobs_compiles_no_statement_again_for_another_value(room: StoreRoom) -> None:
+    compiled: list[tuple[Any, ...]] = []
+
+    def asked(*what: Any) -> int:
+        compiled.append(what)
+        return apsw.SQLITE_OK
+
+    room.connection.authorizer = asked  # asked whenever a statement is compiled, and only then
+    for limit in (1, 2, 3):
+        for number in range(limit):
+            room.remember(f"Memory {number} of {limit}")
+        compiled.clear()
+        jobs = leased(room, limit)
+        assert len(jobs) == limit
+        for job in jobs:
+            room.ask(CompleteJob(job.id, job.lease_id, None))
+        assert bool(compiled) is (limit == 1), "the first round compiles, and no other"
+    room.connection.authorizer = None

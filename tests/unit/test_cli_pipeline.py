@@ -276,6 +276,11 @@ def test_an_undo_shows_what_goes_and_asks_first(daemon: ScriptedDaemon, signet: 
     assert (result.exit_code, result.stdout) == (0, "Took back 1 of 1 changes.\n")
 
 
+def test_an_undo_tells_of_the_reviews_that_wait_no_more(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
+    daemon.on("POST", f"{RUN}/undo", {**UNDONE, "reviewsClosed": 2})
+    assert signet("pipeline", "undo", "run-1", "--yes").stdout == "Took back 1 of 1 changes; 2 of its reviews closed.\n"
+
+
 def test_an_undo_that_kept_something_names_it_and_ends_with_1(
     daemon: ScriptedDaemon, signet: Callable[..., Result]
 ) -> None:

@@ -1,0 +1,462 @@
+"""One damaged JSON document is read as it was meant, each repair counted by kind; what was cut off is dropped.
+
+Own code for the reasons given in ``llm_output``. Nothing recurses, and ``Steps`` bounds what a document may cost.
+
+Source: memory-pipeline.txt "Extraction Stage"; reliability.md R12.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from enum import Enum, auto
+from typing import Any, Final
+
+_MAX_STEPS: Final = 60_000
+"""Tokens, and characters inside a string that may end it: fifty times what the largest answer has."""
+
+_MAX_DEPTH: Final = 64
+_MAX_NUMBER_CHARS: Final = 400
+
+GOES_ON = re.compile(r"\s{0,20}[}\]]?\s{0,20},\s{0,20}[\"'][A-Za-z_]\w{0,40}[\"']\s{0,20}:")
+"""Matches behind a root that was closed too early: ``, "entities": [``."""
+
+
+def finite(digits: str) -> float:
+    """The number; raises ``ValueError`` for one that is too large to be any."""
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits[:20])
+    return number
+
+
+class Document:
+    """A value that was read, and what it took: repairs by kind, and items ``dropped`` because they were cut off."""
+
+    def __init__(self, value: object, repairs: Counter[str], dropped: int) -> None:
+        self.value = value
+        self.repairs = repairs
+        self.dropped = dropped
+
+
+class Steps:
+    """What is left of the work that one answer may cause."""
+
+    def __init__(self) -> None:
+        self.left = _MAX_STEPS
+
+
+class _Expect(Enum):
+    """What a container waits for."""
+
+    KEY = auto()
+    COLON = auto()
+    VALUE = auto()
+    COMMA = auto()
+
+
+class _Frame:
+    """A container that is still open. ``doubled``: a template's ``{{`` opened it, so ``}}`` closes it."""
+
+    __slots__ = ("after_comma", "doubled", "expect", "is_object", "key", "members", "value")
+
+    def __init__(self, is_object: bool) -> None:
+        self.is_object = is_object
+        self.value: Any = {} if is_object else []
+        self.key = ""
+        self.expect = _Expect.KEY if is_object else _Expect.VALUE
+        self.after_comma = False
+        self.doubled = False
+        self.members = 0
+
+
+_SPACE = re.compile(r"(?:[\s\ufeff\u200b]+|//[^\n]*|#[^\n]*|/\*(?s:.*?)(?:\*/|\Z))+")
+_KEY_WORD = re.compile(r"[\w$][\w$.-]{0,63}")
+_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_BARE = re.compile(r"[^,{}\[\]\"\n\r]+")
+_HEX4 = re.compile(r"[0-9a-fA-F]{4}")
+_LITERALS: Final[dict[str, object]] = {"true": True, "false": False, "null": None}
+_FOREIGN_LITERALS: Final[dict[str, object]] = {
+    "True": True,
+    "TRUE": True,
+    "False": False,
+    "FALSE": False,
+    "None": None,
+    "NULL": None,
+    "Null": None,
+    "nil": None,
+    "undefined": None,
+}
+_NO_NUMBERS: Final = frozenset({"NaN", "nan", "Infinity", "inf", "Inf", "-Infinity", "+Infinity"})
+_QUOTES: Final[dict[str, str]] = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "`": "`"}
+_STOP: Final[dict[str, re.Pattern[str]]] = {
+    quote: re.compile(rf"[\\{re.escape(quote + close)}\x00-\x1f]") for quote, close in _QUOTES.items()
+}
+_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
+
+# What may follow the quote that ends a string; any other quote inside of one was left unescaped. Each looks at most
+# some 150 characters ahead.
+_AFTER_KEY = re.compile(r"\s{0,40}(?:[:=]|\Z|(?<=\s)[\"'\u201c\[{])")
+_AFTER_MEMBER = re.compile(
+    r"""\s{0,40}(?:
+            [}\]] | \Z | `{3} | // | /\* | ;\s{0,9}["'}\]]
+          | ,\s{0,40}(?:
+                [}\]{,] | \Z | // | /\* | \#
+              | ["'\u201c](?:[^"'\u201d\n]{0,64}(?:["'\u201d]\s{0,8}[:=]|\Z)|\Z)
+              | [A-Za-z_]\w{0,40}\s{0,8}:)
+          | ["'][\w ]{1,40}["']\s{0,8}:)""",
+    re.VERBOSE,
+)
+_AFTER_ITEM = re.compile(
+    r"""\s{0,40}(?:
+            [}\]] | \Z | `{3} | // | /\* | [;:]
+          | ,\s{0,40}(?:["'\u201c\[{\]},] | \Z | // | /\* | \.{3} | [-+\d] | [A-Za-z]{1,20}\s{0,8}[,\]]))
+      | \s{1,40}["'](?=\S)""",
+    re.VERBOSE,
+)
+_TRAILING_COMMENT = re.compile(r"\s(?://|#)")
+
+
+class TolerantReader:
+    """Reads one document tolerantly from ``at`` on; ``None`` where no document begins there."""
+
+    def __init__(self, text: str, at: int, end: int, steps: Steps) -> None:
+        self._text = text if end == len(text) else text[:end]
+        self.at = at
+        self._steps = steps
+        self._repairs: Counter[str] = Counter()
+        self._dropped = 0
+        self.cut_off = False
+        self._value_was_cut = False
+        self._stack: list[_Frame] = []
+
+    def read(self) -> Document | None:
+        """The document, and ``self.at`` behind it. ``self.cut_off``: the text ended before the document did."""
+        first = self._open()
+        while self._stack:
+            self._steps.left -= 1
+            self._skip_space()
+            if self._steps.left <= 0 or self.at >= len(self._text) or self._text.startswith("```", self.at):
+                self._close_what_is_open()
+                break
+            if not self._step():
+                return None
+        if not first.value and (self._repairs or self.cut_off):
+            return None
+        return Document(first.value, self._repairs, self._dropped)
+
+    def _step(self) -> bool:
+        """One token; False where the root is no document after all."""
+        frame = self._stack[-1]
+        char = self._text[self.at]
+        if char in "}]":
+            self._close(char)
+            return True
+        if frame.expect is _Expect.KEY:
+            return self._key(frame, char)
+        if frame.expect is _Expect.COLON:
+            return self._colon(frame, char)
+        if frame.expect is _Expect.COMMA:
+            return self._comma(frame, char)
+        return self._value(frame, char)
+
+    def _skip_space(self) -> None:
+        space = _SPACE.match(self._text, self.at)
+        if space:
+            self._steps.left -= len(space[0]) >> 6
+            if "/" in space[0] or "#" in space[0]:
+                self._repairs["comment"] += 1
+            self.at = space.end()
+
+    # Containers
+
+    def _open(self) -> _Frame:
+        frame = _Frame(self._text[self.at] == "{")
+        self.at += 1
+        self._stack.append(frame)
+        return frame
+
+    def _close(self, char: str) -> None:
+        is_object = char == "}"
+        if not any(frame.is_object is is_object for frame in self._stack[-_MAX_DEPTH:]):
+            self._repairs["stray_bracket"] += 1
+            self.at += 1
+            return
+        if self._stack[-1].is_object is not is_object:
+            self._repairs["missing_bracket"] += 1
+            self._shut()
+            return
+        if len(self._stack) == 1 and self._goes_on():
+            return
+        self.at += 1
+        doubled = self._stack[-1].doubled
+        self._shut()
+        if doubled and self._text.startswith(char, self.at):
+            self.at += 1
+
+    def _goes_on(self) -> bool:
+        """The root was closed although its members go on: the bracket is one too many."""
+        frame = self._stack[0]
+        more = GOES_ON.match(self._text, self.at + 1) if frame.is_object else None
+        if more is None:
+            return False
+        self._repairs["early_bracket"] += 1
+        self.at = self._text.index(",", self.at)
+        frame.expect = _Expect.COMMA
+        return True
+
+    def _shut(self) -> None:
+        """The innermost container is at its end."""
+        frame = self._stack.pop()
+        if frame.is_object and frame.expect is _Expect.VALUE:
+            self._repairs["missing_value"] += 1
+            self._put(frame, None)
+        elif frame.is_object and frame.expect is _Expect.COLON:
+            self._repairs["missing_value"] += 1
+        elif frame.after_comma:
+            self._repairs["trailing_comma"] += 1
+        self._hand_up(frame)
+
+    def _hand_up(self, frame: _Frame) -> None:
+        """A closed container becomes a value of the one around it."""
+        if not self._stack:
+            return
+        if len(self._stack) >= _MAX_DEPTH:
+            self._dropped += 1
+            self._stack[-1].expect = _Expect.COMMA
+        else:
+            self._put(self._stack[-1], frame.value)
+
+    def _close_what_is_open(self) -> None:
+        """The text has ended: an array's object that is still open is dropped, all around it is closed."""
+        self.cut_off = True
+        self._repairs["cut_off"] += 1
+        for index in range(1, len(self._stack)):
+            if self._stack[index].is_object and not self._stack[index - 1].is_object:
+                del self._stack[index:]
+                self._value_was_cut = True
+                break
+        self._dropped += self._value_was_cut
+        while self._stack:
+            self._hand_up(self._stack.pop())
+
+    def _put(self, frame: _Frame, value: object) -> None:
+        if frame.is_object:
+            frame.value[frame.key] = value
+        else:
+            frame.value.append(value)
+        frame.members += 1
+        frame.expect = _Expect.COMMA
+        frame.after_comma = False
+
+    # Tokens
+
+    def _key(self, frame: _Frame, char: str) -> bool:
+        if char == ",":
+            self._repairs["extra_comma"] += 1
+            self.at += 1
+        elif char in _QUOTES:
+            key = self._string(_AFTER_KEY)
+            if key is None:
+                return True
+            frame.key = key
+            frame.expect = _Expect.COLON
+        elif word := _KEY_WORD.match(self._text, self.at):
+            self._repairs["unquoted_key"] += 1
+            self.at = word.end()
+            frame.key = word[0]
+            frame.expect = _Expect.COLON
+        elif char == "{" and not frame.members and not frame.doubled:
+            self._repairs["doubled_bracket"] += 1
+            frame.doubled = True
+            self.at += 1
+        else:
+            return self._skip_unreadable(frame)
+        return True
+
+    def _colon(self, frame: _Frame, char: str) -> bool:
+        if char == ":":
+            self.at += 1
+        elif self._text.startswith("=>", self.at):
+            self._repairs["missing_colon"] += 1
+            self.at += 2
+        elif char == "=":
+            self._repairs["missing_colon"] += 1
+            self.at += 1
+        elif len(self._stack) == 1 and not frame.members and char not in _QUOTES and char not in "{[":
+            return False  # a brace in prose
+        elif char == ",":
+            self._repairs["missing_value"] += 1
+            frame.expect = _Expect.KEY
+            frame.after_comma = True
+            self.at += 1
+            return True
+        else:
+            self._repairs["missing_colon"] += 1
+        frame.expect = _Expect.VALUE
+        return True
+
+    def _comma(self, frame: _Frame, char: str) -> bool:
+        if char == ",":
+            self.at += 1
+            frame.after_comma = True
+        elif char == ";":
+            self._repairs["missing_comma"] += 1
+            self.at += 1
+        elif char in _QUOTES or char in "{[" or _KEY_WORD.match(self._text, self.at) or char in "+-":
+            self._repairs["missing_comma"] += 1
+        else:
+            return self._skip_unreadable(frame)
+        frame.expect = _Expect.KEY if frame.is_object else _Expect.VALUE
+        return True
+
+    def _value(self, frame: _Frame, char: str) -> bool:
+        if char in "{[":
+            self._open()
+            return True
+        if char in _QUOTES:
+            text = self._string(_AFTER_MEMBER if frame.is_object else _AFTER_ITEM)
+            if text is not None and not self._is_key_of_parent(text):
+                self._put(frame, text)
+            return True
+        if char == ",":
+            self._repairs["missing_value" if frame.is_object else "extra_comma"] += 1
+            self.at += 1
+            if frame.is_object:
+                self._put(frame, None)
+                frame.expect = _Expect.KEY
+                frame.after_comma = True
+            return True
+        return self._bare_value(frame)
+
+    def _is_key_of_parent(self, text: str) -> bool:
+        """An array's string that a colon follows is a member of the object around it: the array was not closed."""
+        self._skip_space()
+        if self._stack[-1].is_object or len(self._stack) < 2 or not self._text.startswith(":", self.at):
+            return False
+        self._repairs["missing_bracket"] += 1
+        self._stack[-1].after_comma = False
+        self._shut()
+        if self._stack[-1].is_object:
+            self._stack[-1].key = text
+            self._stack[-1].expect = _Expect.COLON
+        return True
+
+    def _bare_value(self, frame: _Frame) -> bool:
+        """A number, a literal, or a string without quotes."""
+        bare = _BARE.match(self._text, self.at)
+        if bare is None:
+            return self._skip_unreadable(frame)
+        word = _TRAILING_COMMENT.split(bare[0], maxsplit=1)[0].strip()
+        if bare.end() >= len(self._text) and word not in _LITERALS:
+            # Cut off in the middle: 0.9 may have been 0.95.
+            self.at = bare.end()
+            self._value_was_cut = True
+            return True
+        value: object
+        if word in _LITERALS:
+            value = _LITERALS[word]
+        elif word in _FOREIGN_LITERALS:
+            self._repairs["foreign_literal"] += 1
+            value = _FOREIGN_LITERALS[word]
+        elif word in _NO_NUMBERS:
+            self._repairs["no_number"] += 1
+            value = None
+        elif _NUMBER.fullmatch(word):
+            value = self._number(word)
+        elif word.strip(".\u2026") == "":
+            return self._drop(frame, bare.end())
+        elif frame.is_object:
+            self._repairs["unquoted_value"] += 1
+            value = word
+        elif len(self._stack) == 1 and not frame.members:
+            return False  # brackets in prose
+        else:
+            return self._drop(frame, bare.end())
+        self.at = bare.end()
+        self._put(frame, value)
+        return True
+
+    def _drop(self, frame: _Frame, end: int) -> bool:
+        """What stands before ``end`` is no value: an ellipsis, or words between the items of an array."""
+        self._dropped += 1
+        self.at = end
+        frame.expect = _Expect.COMMA
+        frame.after_comma = False
+        return True
+
+    def _number(self, word: str) -> object:
+        """The number that ``word`` spells, None if it is none that JSON could hold."""
+        if len(word) <= _MAX_NUMBER_CHARS:
+            try:
+                return json.loads(word, parse_float=finite)
+            except ValueError:
+                number = float(word.replace("_", ""))
+                if math.isfinite(number):
+                    self._repairs["number"] += 1
+                    return number
+        self._repairs["no_number"] += 1
+        return None
+
+    def _skip_unreadable(self, frame: _Frame) -> bool:
+        if len(self._stack) == 1 and not frame.members:
+            return False
+        self._repairs["unreadable"] += 1
+        self.at += 1
+        return True
+
+    def _string(self, closing: re.Pattern[str]) -> str | None:
+        """The string that begins here, or None if the text ends within it; ``closing`` is what may follow it."""
+        text, quote = self._text, self._text[self.at]
+        close, stop = _QUOTES[quote], _STOP[quote]
+        parts: list[str] = []
+        at = begin = self.at + 1
+        kinds: set[str] = set() if quote == '"' else {"quotes"}
+        while True:
+            found = stop.search(text, at)
+            self._steps.left -= 1
+            if found is None or self._steps.left <= 0:
+                self.at = len(text)
+                self._value_was_cut = True
+                return None
+            at = found.start()
+            char = found[0]
+            if char == "\\":
+                parts.append(text[begin:at])
+                escaped, at = self._escape(at, kinds)
+                parts.append(escaped)
+                begin = at
+            elif char == close:
+                if closing.match(text, at + 1):
+                    break
+                kinds.add("unescaped_quote")
+                at += 1
+            elif char == quote:
+                at += 1
+            else:
+                kinds.add("control_character")
+                at += 1
+        parts.append(text[begin:at])
+        self.at = at + 1
+        self._repairs.update(kinds)
+        return "".join(parts)
+
+    def _escape(self, at: int, kinds: set[str]) -> tuple[str, int]:
+        """What the escape at ``at`` means and the place behind it; one that JSON does not know stands for itself."""
+        text = self._text
+        mark = text[at + 1 : at + 2]
+        if mark in _ESCAPES:
+            return _ESCAPES[mark], at + 2
+        if mark == "u" and (code := _HEX4.match(text, at + 2)):
+            unit = int(code[0], 16)
+            if 0xD800 <= unit < 0xDC00 and text[at + 6 : at + 8] == "\\u" and (low := _HEX4.match(text, at + 8)):
+                second = int(low[0], 16)
+                if 0xDC00 <= second < 0xE000:
+                    return chr(0x10000 + ((unit - 0xD800) << 10) + second - 0xDC00), at + 12
+            return chr(unit), at + 6
+        kinds.add("escape")
+        if mark in ("'", "\n", "`"):
+            return mark, at + 2
+        return "\\", at + 1
