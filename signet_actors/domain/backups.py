@@ -47,6 +47,9 @@ def newest_first(names: Iterable[str]) -> list[BackupName]:
     return sorted((found for found in map(parse_backup_name, names) if found is not None), reverse=True)
 
 
-def surplus(names: Iterable[str], keep: int) -> list[str]:
-    """The names of the backups beyond the ``keep`` newest."""
-    return [found.name for found in newest_first(names)[keep:]]
+def surplus(names: Iterable[str], keep: int, *, made: str) -> list[str]:
+    """The names of the backups beyond the ``keep`` newest, of which ``made`` is the newest whatever its name says.
+
+    After a clock has gone back, the one that was made just now bears the oldest time of all.
+    """
+    return [found.name for found in newest_first(names) if found.name != made][max(0, keep - 1) :]

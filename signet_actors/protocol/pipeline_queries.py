@@ -162,7 +162,7 @@ class Relation(msgspec.Struct, frozen=True):
 class RunFound(Message, frozen=True, tag="searcher.run_found"):
     """The run with its proposals in order; None when there is none or the reader may not see its memory.
 
-    ``entities`` is empty, too, when the job has been purged.
+    ``entities`` is empty, too, when the job has been purged, and while the memory is forgotten.
     """
 
     run: RunRow | None

@@ -189,8 +189,8 @@ def _exact_first(view: Snapshot, command: Recall, words: KeywordHits, seqs: Seqs
     exact = {
         seq
         for seq, content in view.rows(
-            "SELECT m.seq, m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs))"
-            f" AND m.is_deleted = 0 AND {predicate}",
+            "SELECT m.seq, m.content FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
+            f" WHERE m.is_deleted = 0 AND {predicate}",
             {**bindings, "seqs": seq_list(named)},
         )
         if whole.search(content.lower())
@@ -219,9 +219,9 @@ def _fetch(
         row[0]: row
         for row in view.rows(
             "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
-            " m.visibility, m.agent_id, m.created_at, m.session_id FROM memories m"
-            " WHERE m.seq IN (SELECT value FROM json_each(:seqs)) AND m.is_deleted = 0"
-            f" AND {predicate}",
+            " m.visibility, m.agent_id, m.created_at, m.session_id"
+            " FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
+            f" WHERE m.is_deleted = 0 AND {predicate}",
             {**bindings, "seqs": seq_list(seqs)},
         )
     }

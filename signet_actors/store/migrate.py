@@ -148,14 +148,15 @@ def _preflight(
         return
     doing = f"backing up schema {current} before migrating"
     progress(doing)
+    made = backup_name(clock.wall_ms(), current)
     backup(
         connection,
-        directory / backup_name(clock.wall_ms(), current),
+        directory / made,
         clock,
         beat=beat,
         tenth=lambda tenths: progress(f"{doing}: {10 * tenths} %"),
     )
-    for name in surplus((entry.name for entry in directory.iterdir()), keep):
+    for name in surplus((entry.name for entry in directory.iterdir()), keep, made=made):
         (directory / name).unlink(missing_ok=True)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -134,15 +134,19 @@ def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, beat: Cal
 
     ``connection`` is the only one that writes the database, and folds its log back first; False when a reader is in the
     way of that. Raises OSError, apsw errors.
+
+    The database is read through SQLite's own file layer. A descriptor of ours would drop every lock that this process
+    holds on the file when it is closed (https://sqlite.org/howtocorrupt.html, 2.2), and the next program that has the
+    database open and leaves it would take itself for the last one, and delete the log under the writer.
     """
     frames, _ = checkpoint(connection, "truncate")
     size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
     if frames != 0 or copy.stat().st_size != size:
         return False
-    with path.open("rb") as ours, copy.open("rb") as theirs:
+    with _database_file(path) as ours, copy.open("rb") as theirs:
         for offset in range(0, size, _READ_AT_ONCE):
             wanted = min(_READ_AT_ONCE, size - offset)
-            pages, others = bytearray(ours.read(wanted)), bytearray(theirs.read(wanted))
+            pages, others = bytearray(ours.xRead(wanted, offset)), bytearray(theirs.read(wanted))
             if offset == 0:
                 for place in _OF_THE_FILE:
                     pages[place] = others[place] = bytes(place.stop - place.start)
@@ -150,6 +154,15 @@ def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, beat: Cal
                 return False
             beat()
     return True
+
+
+@contextlib.contextmanager
+def _database_file(path: Path) -> Iterator[apsw.VFSFile]:
+    file = apsw.VFSFile("", str(path.absolute()), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        yield file
+    finally:
+        file.xClose()
 
 
 def sweep_partials(directory: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import AdvanceHighWaterMark, ForgetMemory, PurgeStep, ReapLeases
 from tests.support.store_room import StoreRoom
@@ -136,3 +138,25 @@ def test_the_high_water_mark_answers_what_it_was_before(room: StoreRoom) -> None
     assert (first.previous, first.suspected_leap_since) == (None, None)
     assert (second.previous, second.suspected_leap_since) == ("2026-01-01T00:00:00.000Z", None)
     assert (third.previous, third.suspected_leap_since) == ("2026-01-01T00:00:00.000Z", "x")
+
+
+def test_what_is_due_is_found_by_index_and_never_by_what_there_is(room: StoreRoom) -> None:
+    mention(room, forgotten(room, "the canary", vector=[1.0]), "bird")
+    asked: list[str] = []
+
+    def note(_cursor: Any, sql: str, _bindings: Any) -> bool:
+        asked.append(sql)
+        return True
+
+    room.connection.exec_trace = note
+    for step in (*STEPS, "provider_usage", "request_replies"):
+        purge(room, step)
+    room.connection.exec_trace = None
+    looked = [sql for sql in asked if sql.startswith(("SELECT", "DELETE", "UPDATE"))]
+    tombstones = [sql for sql in looked if "m.deleted_at < ?" in sql]
+    assert (len(tombstones), len(looked) > 20) == (3, True)
+    for sql in looked:
+        bindings = {"id": "", "seq": 0} if ":" in sql else ("",) * sql.count("?")
+        plan = [row[3] for row in room.connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+        assert not [step for step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step], (sql, plan)
+        assert sql not in tombstones or plan[0].startswith("SEARCH m USING INDEX idx_memories_deleted_at"), plan

@@ -395,6 +395,23 @@ def test_a_fact_that_somebody_remembered_since_stays(room: PipelineRoom) -> None
     assert room.memory(made, "is_deleted") == (0,)
 
 
+def test_an_update_stays_when_somebody_remembered_what_the_memory_says_since(room: PipelineRoom) -> None:
+    run, _, changed, _ = a_run(room)
+    assert room.remember("The build uses Bazel", vector=[1.0]).id == changed
+    answer = room.ask(UndoRun(run, ME))
+    assert (answer.results[1].status, answer.results[1].reason) == ("kept", "remembered_since")
+    assert room.memory(changed, "content") == ("The build uses Bazel",)
+
+
+def test_what_was_remembered_before_an_update_keeps_no_undo_from_it(room: PipelineRoom) -> None:
+    _, made, _, _ = a_run(room)
+    assert room.remember("Builds take four minutes", vector=[1.0]).id == made
+    room.remember("Builds have become faster", vector=[1.0])
+    answer = room.report(room.take(), change("update", "Builds take two minutes", (made, 1)))
+    assert [one.status for one in room.ask(UndoRun(answer.run_id, ME)).results] == ["undone"]
+    assert room.memory(made, "content") == ("Builds take four minutes",)
+
+
 def test_what_cannot_come_back_says_so(room: PipelineRoom) -> None:
     run, made, changed, _ = a_run(room)
     room.ask(ForgetMany(targets=(ForgetTarget(made),), reason="r", principal=ME, hard=True))

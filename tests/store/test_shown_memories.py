@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.facts import EntityTriple, Fact
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Proposal
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
@@ -83,6 +83,11 @@ def forget(room: PipelineRoom, memory_id: str) -> None:
 def proposals(room: PipelineRoom) -> list[ProposalRow]:
     with room.reader.view() as view:
         return pipeline.get_run(view, GetRun("run", ReadScope())).proposals
+
+
+def relations(room: PipelineRoom) -> list[str]:
+    with room.reader.view() as view:
+        return [one.source for one in pipeline.get_run(view, GetRun("run", ReadScope())).entities]
 
 
 def trail(room: PipelineRoom, memory_id: str) -> list[str]:
@@ -186,6 +191,26 @@ def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_o
     room.ask(RecoverMemory(id=source, reason="r", principal=ME))
     assert proposals(room) == before
     assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "approved"
+
+
+def test_no_other_trail_and_no_relation_says_what_a_forgotten_source_says(room: PipelineRoom) -> None:
+    other = room.remember("The build uses Make", vector=[1.0]).id
+    source = room.remember(f"The {CANARY} has ended the use of Make", vector=[1.0]).id
+    room.report(room.take())
+    quoting = change("delete", f"The {CANARY} uses no Make", (other, 1))
+    quoting = msgspec.structs.replace(quoting, reason=f"the {CANARY} says so")
+    found = EntityTriple(CANARY, "ended", "Make", 0.9)
+    answer = room.report(room.take(), quoting, run_id="run", shown=((other,),), entities=[found])
+    assert [result.outcome for result in answer.results] == ["deleted"]
+    room.ask(RecoverMemory(id=other, reason="r", principal=ME))
+    before = (trail(room, other), relations(room))
+    assert [CANARY in event for event in before[0]] == [False, True, False]
+    assert before[1] == [CANARY]
+    forget(room, source)
+    assert [CANARY in event for event in trail(room, other)] == [False] * 3
+    assert relations(room) == []
+    room.ask(RecoverMemory(id=source, reason="r", principal=ME))
+    assert (trail(room, other), relations(room)) == before
 
 
 def test_a_fact_is_not_shown_while_the_memory_that_says_it_is_forgotten(room: PipelineRoom) -> None:

@@ -6,13 +6,15 @@ import contextlib
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import pytest
 
-from signet_actors.domain.backups import newest_first
+from signet_actors.domain.backups import backup_name, newest_first
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime import sync_points
 from signet_actors.store.connect import open_copy, open_writer
@@ -242,6 +244,27 @@ def test_an_upgrade_whose_backup_is_not_the_database_any_more_makes_another(gold
     assert verify_copy(the_backup(golden))[0] == []
 
 
+def in_another_program(path: Path, sql: str) -> str:
+    """What another program reads that opens the database and leaves it: locks hold back other processes only."""
+    code = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(db.execute(sys.argv[2]).fetchall())"
+    command = [sys.executable, "-c", f"{code}; db.close()", str(path), sql]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_to_compare_the_backup_leaves_the_writer_its_locks(golden: Path) -> None:
+    interrupted(golden, SetClock())
+    connection = opened(golden)
+    try:
+        migrate(connection, golden, SetClock(), migrations=(*load_migrations(), SYNTHETIC))
+        assert len(backups_of(golden)) == 1
+        in_another_program(golden, "SELECT 1 FROM sqlite_master")  # the last one to leave would delete the log
+        connection.execute("UPDATE store_meta SET value = 'kept' WHERE key = (SELECT min(key) FROM store_meta)")
+        assert in_another_program(golden, "SELECT value FROM store_meta ORDER BY key LIMIT 1") == "[('kept',)]"
+    finally:
+        connection.close()
+
+
 def test_backups_of_upgrades_do_not_pile_up(golden: Path) -> None:
     clock = SetClock()
     for _ in range(3):
@@ -254,6 +277,18 @@ def test_backups_of_upgrades_do_not_pile_up(golden: Path) -> None:
         sync_points.arm("")
         clock.advance(1000)
     assert len(backups_of(golden)) == 2
+
+
+def test_the_backup_of_an_upgrade_is_kept_whatever_the_clock_says(golden: Path) -> None:
+    clock, schema = SetClock(), own_schema(golden)
+    (golden.parent / "backups").mkdir()
+    later = [backup_name(clock.wall_ms() + ahead, schema) for ahead in (1000, 2000, 3000)]
+    for name in later:
+        (golden.parent / "backups" / name).write_bytes(b"made before the clock went back")
+    connection = opened(golden)
+    migrate(connection, golden, clock, keep=2, migrations=(*load_migrations(), SYNTHETIC))
+    connection.close()
+    assert backups_of(golden) == [backup_name(clock.wall_ms(), schema), later[-1]]
 
 
 def test_a_long_statement_of_an_upgrade_shows_that_it_goes_on(golden: Path) -> None:

@@ -290,7 +290,8 @@ class RelationReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunReply(msgspec.Struct, frozen=True):
-    """A run with its proposals in order, and the relations between things that it found, while its job is kept."""
+    """A run with its proposals in order, and the relations between things that it found, while its job is
+    kept and its memory not forgotten."""
 
     run: RunReport
     proposals: list[ProposalReport]

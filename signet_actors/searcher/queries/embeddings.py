@@ -46,8 +46,8 @@ def find_similar(reader: Reader, view: Snapshot, query: FindSimilar) -> SimilarF
     found = {
         row[-1]: to_memory(row)
         for row in view.rows(
-            f"SELECT {MEMORY_COLUMNS}, m.seq FROM memories m"
-            f" WHERE m.seq IN (SELECT value FROM json_each(:seqs)) AND {where}",
+            f"SELECT {MEMORY_COLUMNS}, m.seq FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
+            f" WHERE {where}",
             {**bindings, "seqs": seq_list(seqs)},
         )
     }

@@ -22,7 +22,7 @@ from signet_actors.protocol.searcher import (
     MemoryFound,
     MemoryListed,
 )
-from signet_actors.searcher.queries.pipeline import SHOWN_FORGOTTEN
+from signet_actors.searcher.queries.pipeline import FACT_FORGOTTEN, REASON_FORGOTTEN
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.failures import QueryRefused
 from signet_actors.store.read_policy import both, matching, readable
@@ -30,11 +30,12 @@ from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 
 CRITICAL_IMPORTANCE = 0.9
-# The reason of a proposal may quote another memory than the one whose trail it stands in.
+# The fact and the reason of a proposal may say what another memory says than the one whose trail they stand in.
 _METADATA = (
-    "CASE WHEN h.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM memory_proposals p WHERE p.job_id = h.job_id"
-    f" AND p.history_id = h.id AND {SHOWN_FORGOTTEN}) THEN json_remove(h.metadata, '$.decisionReason')"
-    " ELSE h.metadata END"
+    "CASE WHEN h.job_id IS NULL THEN h.metadata ELSE coalesce("
+    f"(SELECT CASE WHEN {FACT_FORGOTTEN} THEN json_remove(h.metadata, '$.factContent', '$.decisionReason')"
+    f" WHEN {REASON_FORGOTTEN} THEN json_remove(h.metadata, '$.decisionReason') ELSE h.metadata END"
+    " FROM memory_proposals p WHERE p.job_id = h.job_id AND p.history_id = h.id), h.metadata) END"
 )
 _HISTORY = ", ".join(_METADATA if name == "metadata" else f"h.{name}" for name in HistoryEvent.__struct_fields__)
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
@@ -75,8 +76,8 @@ def get_memory(view: Snapshot, query: GetMemory) -> MemoryFound:
 
 
 def get_history(view: Snapshot, query: GetHistory) -> HistoryFound:
-    """The trail of a memory, oldest first, without reasons that may quote a forgotten one; None when the memory is
-    missing or outside the scope."""
+    """The trail of a memory, oldest first, without facts and reasons that may quote a forgotten one; None when the
+    memory is missing or outside the scope."""
     if not _is_readable(view, query.memory_id, query.read):
         return HistoryFound(events=None)
     rows = view.rows(

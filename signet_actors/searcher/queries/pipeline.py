@@ -39,17 +39,17 @@ REVIEW_STATES = ("pending", "approved", "rejected")
 # from, and the memory that it made; a reason may quote whatever the model was shown.
 _FORGOTTEN = "EXISTS (SELECT 1 FROM memories f WHERE f.is_deleted = 1 AND f.id IN ({}))"
 _SAYS = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"
-SHOWN_FORGOTTEN = (
-    "EXISTS (SELECT 1 FROM shown_memories s JOIN memories f ON f.seq = s.memory_seq"
-    " WHERE s.proposal_seq = p.seq AND f.is_deleted = 1)"
+FACT_FORGOTTEN = _FORGOTTEN.format(_SAYS)
+"""Of a proposal ``p``: its fact is what a forgotten memory says."""
+REASON_FORGOTTEN = (
+    f"({_FORGOTTEN.format('p.memory_id, p.target_id, p.result_memory_id')} OR"
+    " EXISTS (SELECT 1 FROM shown_memories s JOIN memories f ON f.seq = s.memory_seq"
+    " WHERE s.proposal_seq = p.seq AND f.is_deleted = 1))"
 )
-"""Of a proposal ``p``: its reason may quote a memory that is forgotten."""
+"""The same: its reason may quote a memory that is forgotten."""
 _TEXTS = {
-    "fact_content": f"CASE WHEN {_FORGOTTEN.format(_SAYS)} THEN NULL ELSE p.fact_content END",
-    "rationale": (
-        f"CASE WHEN {_FORGOTTEN.format('p.memory_id, p.target_id, p.result_memory_id')} OR {SHOWN_FORGOTTEN}"
-        " THEN NULL ELSE p.rationale END"
-    ),
+    "fact_content": f"CASE WHEN {FACT_FORGOTTEN} THEN NULL ELSE p.fact_content END",
+    "rationale": f"CASE WHEN {REASON_FORGOTTEN} THEN NULL ELSE p.rationale END",
 }
 _PROPOSAL = ", ".join(_TEXTS.get(name, f"p.{name}") for name in ProposalRow.__struct_fields__)
 _RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
@@ -144,8 +144,13 @@ def get_run(view: Snapshot, query: GetRun) -> RunFound:
 
 
 def _relations(view: Snapshot, job_id: str) -> list[Relation]:
-    """What the job's result says was found; nothing of a result that is not one of a run."""
-    kept = view.one("SELECT result -> '$.entities' FROM memory_jobs WHERE id = ? AND json_valid(result)", (job_id,))
+    """What the job's result says was found in a memory that is not forgotten; nothing of a result that is not one of
+    a run."""
+    kept = view.one(
+        "SELECT j.result -> '$.entities' FROM memory_jobs j JOIN memories m ON m.id = j.memory_id"
+        " WHERE j.id = ? AND m.is_deleted = 0 AND json_valid(j.result)",
+        (job_id,),
+    )
     if kept is None or kept[0] is None:
         return []
     try:
@@ -181,12 +186,15 @@ def _queues(view: Snapshot) -> list[KindQueue]:
 
 def _targets(view: Snapshot, read: ReadScope, ids: list[str]) -> dict[str, tuple[str, int]]:
     """Content and version of those of the memories that are alive and the reader's to see."""
-    wanted = "m.is_deleted = 0 AND m.id IN (SELECT value FROM json_each(:ids))"
     where, bindings = both(
-        (wanted, {"ids": msgspec.json.encode(ids).decode()}),
+        ("m.is_deleted = 0", {"ids": msgspec.json.encode(ids).decode()}),
         readable(view.connection, read),
     )
-    rows = view.rows(f"SELECT m.id, m.content, m.version FROM memories m WHERE {where}", bindings)
+    rows = view.rows(
+        "SELECT m.id, m.content, m.version FROM json_each(:ids) i CROSS JOIN memories m ON m.id = i.value"
+        f" WHERE {where}",
+        bindings,
+    )
     return {memory_id: (content, version) for memory_id, content, version in rows}
 
 

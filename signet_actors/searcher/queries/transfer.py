@@ -33,7 +33,7 @@ def export(view: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, lis
     size = 0
     while len(lines) < query.limit and size < query.max_bytes:
         rows = view.rows(
-            f"SELECT {_COLUMNS} FROM memories m WHERE {where} ORDER BY m.seq LIMIT :limit",
+            f"SELECT {_COLUMNS} FROM memories m NOT INDEXED WHERE {where} ORDER BY m.seq LIMIT :limit",
             {**bindings, "after": after, "limit": min(_ROWS_AT_ONCE, query.limit - len(lines))},
         )
         if not rows:

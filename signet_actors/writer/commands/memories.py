@@ -64,6 +64,7 @@ class StoredRow(NamedTuple):
     is_deleted: int
     deleted_at: str | None
     version: int
+    updated_by: str | None
     embedding_seq: int | None
 
 
@@ -134,8 +135,8 @@ def remember_one(
     digest = content_hash(memory.content)
     existing = _duplicate(session, memory, digest)
     if existing is not None:
-        if existing.who == jobs.DERIVED and not existing.is_deleted:
-            # Whoever is told that it is stored relies on it: to undo the run that made it must not take it away.
+        if jobs.DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
+            # Whoever is told that it is stored relies on it: to undo the run that wrote it must not take it away.
             history.record(session, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
         return _already_there(session, existing, memory, digest)
     agents.register(session, memory.agent_id)
@@ -294,7 +295,8 @@ def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | 
         row = _found_by(
             session,
             ("source", *same_scope(memory), memory.source_id),
-            f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {_NOT_SOURCES} AND {SAME_SCOPE}"
+            # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
+            f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {_NOT_SOURCES} AND +{SAME_SCOPE}"
             " AND m.is_deleted = 0",
             (memory.source_id, *same_scope(memory)),
         )

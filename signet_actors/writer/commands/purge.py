@@ -33,8 +33,8 @@ def step(session: Session, command: PurgeStep) -> Purged:
 
 def _graph_links(session: Session, cutoff: str, limit: int) -> int:
     rows = session.tx.rows(
-        f"SELECT DISTINCT m.id FROM memories m JOIN memory_entity_mentions x ON x.memory_id = m.id"
-        f" WHERE {_EXPIRED} LIMIT ?",
+        f"SELECT m.id FROM memories m WHERE {_EXPIRED}"
+        " AND EXISTS (SELECT 1 FROM memory_entity_mentions x WHERE x.memory_id = m.id) ORDER BY m.deleted_at LIMIT ?",
         (cutoff, limit),
     )
     return sum(graph_links.remove(session, memory_id) for (memory_id,) in rows)
@@ -42,8 +42,9 @@ def _graph_links(session: Session, cutoff: str, limit: int) -> int:
 
 def _embeddings(session: Session, cutoff: str, limit: int) -> int:
     rows = session.tx.rows(
-        f"SELECT DISTINCT m.seq, m.id FROM memories m JOIN embeddings e"
-        f" ON e.source_type = 'memory' AND e.source_id = m.id WHERE {_EXPIRED} LIMIT ?",
+        f"SELECT m.seq, m.id FROM memories m WHERE {_EXPIRED}"
+        " AND EXISTS (SELECT 1 FROM embeddings e WHERE e.source_type = 'memory' AND e.source_id = m.id)"
+        " ORDER BY m.deleted_at LIMIT ?",
         (cutoff, limit),
     )
     for seq, memory_id in rows:

@@ -317,17 +317,22 @@ def _undo_add(session: Session, row: _Row, principal: Principal, read: ReadScope
         return "gone"
     if made.version != row.result_version:
         return "changed_since"
-    relied_on = session.tx.one(
-        "SELECT 1 FROM memory_history WHERE memory_id = ? AND event = 'none' AND reason = ?",
-        (made.id, REMEMBERED_AGAIN),
-    )
-    if relied_on is not None:
+    if _relied_on(session, made.id):
         return "remembered_since"
     command = ForgetMemory(
         id=made.id, reason=_why(row), principal=principal, force=False, if_version=made.version, read=read
     )
     status = memories.forget(session, command, evidence=_evidence(session, row, {"undo": True})).status
     return None if status == "deleted" else status
+
+
+def _relied_on(session: Session, memory_id: str, since: int = 0) -> bool:
+    """Whether somebody remembered what the memory says, and was told that it is stored, after that event."""
+    found = session.tx.one(
+        "SELECT 1 FROM memory_history WHERE memory_id = ? AND seq > ? AND event = 'none' AND reason = ?",
+        (memory_id, since, REMEMBERED_AGAIN),
+    )
+    return found is not None
 
 
 def _undo_update(session: Session, row: _Row, principal: Principal, read: ReadScope) -> str | None:
@@ -337,10 +342,12 @@ def _undo_update(session: Session, row: _Row, principal: Principal, read: ReadSc
     if changed.version != row.result_version:
         return "changed_since"
     before = session.tx.one(
-        "SELECT old_content FROM memory_history WHERE job_id = ? AND id = ?", (row.job_id, row.history_id)
+        "SELECT old_content, seq FROM memory_history WHERE job_id = ? AND id = ?", (row.job_id, row.history_id)
     )
     if before is None or before[0] is None:
         return "history_purged"
+    if _relied_on(session, changed.id, since=before[1]):
+        return "remembered_since"
     patch = MemoryPatch(id=changed.id, reason=_why(row), content=before[0], if_version=changed.version)
     evidence = _evidence(session, row, {"undo": True})
     status = memories.modify(session, patch, principal, read, evidence=evidence).status

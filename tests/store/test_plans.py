@@ -1,0 +1,91 @@
+"""What is looked for by an id is found by it, however much there is of the same agent.
+
+SQLite knows no figures of this database. Where a scope is asked for beside an id, it may take the index of contents,
+which begins with the scope, and read everything in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from signet_actors.protocol.memories import ReadScope
+from signet_actors.protocol.pipeline_queries import ListReviews
+from signet_actors.protocol.searcher import ExportMemories, FindSimilar
+from signet_actors.searcher.queries import embeddings, pipeline, transfer
+from tests.support.pipeline_room import PipelineRoom, change, configured
+
+ALONE = ReadScope(agent_id="alone")
+"""Isolated here: what it reads is ``m.agent_id = ?``."""
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[PipelineRoom]:
+    room = PipelineRoom(tmp_path, config=configured(allow_update_delete=True))
+    yield room
+    room.close()
+
+
+class Asked:
+    """The questions that a connection was asked, and what of a whole scope was read for them."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self.questions: list[str] = []
+        connection.exec_trace = self._note
+
+    def _note(self, _cursor: Any, sql: str, _bindings: Any) -> bool:
+        if sql.startswith("SELECT"):
+            self.questions.append(sql)
+        return True
+
+    def read_by_scope(self) -> list[str]:
+        self._connection.exec_trace = None
+        found = []
+        for sql in self.questions:
+            bindings: Any = ("",) * sql.count("?") if "?" in sql else AnyName("[]")
+            plan = [row[3] for row in self._connection.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+            found += [sql for step in plan if "idx_memories_content_hash" in step and "content_hash=?" not in step]
+        return found
+
+
+class AnyName(dict[str, str]):
+    """The same value for each name that a statement has."""
+
+    def __init__(self, value: str) -> None:
+        super().__init__()
+        self._value = value
+
+    def __missing__(self, key: str) -> str:
+        return self._value
+
+
+def test_a_source_that_comes_again_is_looked_for_among_its_own(room: PipelineRoom) -> None:
+    first = room.remember("The build uses Make", source_type="manual", source_id="page-1")
+    asked = Asked(room.connection)
+    again = room.remember("The build uses Ninja", source_type="manual", source_id="page-1")
+    assert (again.id, again.deduped) == (first.id, True)
+    assert asked.read_by_scope() == []
+    assert any("m.source_id = ?" in sql for sql in asked.questions)
+
+
+def test_readers_of_one_agent_find_rows_by_their_numbers(room: PipelineRoom) -> None:
+    target = room.remember("The build KA-6 uses Make", vector=[1.0], agent_id="alone").id
+    room.remember("The build KA-6 does not use Make", vector=[1.0, 0.1], agent_id="alone")
+    room.report(room.take())
+    room.report(room.take(), change("update", "The build uses Ninja", (target, 1), contradiction=True))
+    room.connection.execute("UPDATE agents SET read_policy = 'isolated' WHERE id = 'alone'")
+    asked = Asked(room.reader.connection)
+    with room.reader.view() as view:
+        assert [item.current_version for item in pipeline.list_reviews(view, ListReviews(ALONE)).items] == [1]
+        assert transfer.export(view, ExportMemories("alone"))[0].count == 2
+        similar = embeddings.find_similar(room.reader, view, FindSimilar(target, ALONE))
+    assert similar.rows is not None
+    assert len(similar.rows) == 1
+    assert len(room.recall("What does KA-6 use?", vector=[1.0], read=ALONE).rows) == 2
+    assert len(asked.questions) > 10
+    assert asked.read_by_scope() == []
