@@ -49,6 +49,10 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
 }
 
 
+AUTONOMOUS_ACTOR_TYPES = frozenset({"pipeline", "agent"})
+"""Actors that are no persons, as they say themselves: what waits for a person, or destroys for good, is not theirs."""
+
+
 def may(role: Role, permission: Permission) -> bool:
     """Whether ``role`` holds ``permission``."""
     return permission in ROLE_PERMISSIONS[role]

@@ -217,9 +217,10 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
     """Outcome of a review.
 
     ``status``: approved, rejected (now or before, see ``already``), not_found, not_reviewable, decided_otherwise,
-    content_gone, source_gone (the memory that it came from is forgotten), or why it could not be carried out
-    (version_conflict, target_gone, pinned, other_scope, own_source, constraint, duplicate_content, unchanged, frozen):
-    it waits on then. ``memory_id`` is the proposal's target, or the memory that an addition became.
+    content_gone, autonomous_denied (an agent is no person), source_gone (the memory that it came from is forgotten), or
+    why it could not be carried out (version_conflict, target_gone, pinned, other_scope, own_source, constraint,
+    duplicate_content, unchanged, frozen): it waits on then. ``memory_id`` is the proposal's target, or the memory that
+    an addition became.
     """
 
     id: str

@@ -517,6 +517,7 @@ def test_a_review_is_decided_in_the_caller_s_name_and_within_its_scope(
         ("constraint", 409, "conflict"),
         ("duplicate_content", 409, "conflict"),
         ("unchanged", 409, "conflict"),
+        ("autonomous_denied", 403, "forbidden"),
         ("frozen", 503, "mutations_frozen"),
         ("a_word_of_later", 409, "conflict"),
     ],

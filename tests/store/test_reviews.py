@@ -295,6 +295,15 @@ def test_an_approved_order_needs_its_note_room_for_it_and_no_brake(
     assert whole(room) == before
 
 
+def test_what_waits_for_a_person_is_approved_by_no_agent(room: PipelineRoom) -> None:
+    proposal, _ = waiting(room)
+    before = whole(room)
+    agent = Principal(changed_by="cleo", actor_type="agent")
+    assert room.ask(ApproveProposal(proposal, agent)).status == "autonomous_denied"
+    assert whole(room) == before
+    assert room.ask(RejectProposal(proposal, agent)).status == "rejected", "to put aside harms nobody"
+
+
 def test_only_who_may_read_the_memory_sees_and_decides_its_reviews(room: PipelineRoom) -> None:
     proposal, _ = waiting(room, agent_id="cleo", visibility="private")
     stranger, owner = ReadScope(agent_id="bob"), ReadScope(agent_id="cleo")

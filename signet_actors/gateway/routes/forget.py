@@ -17,7 +17,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, confirm_token
-from signet_actors.domain.permissions import Permission
+from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, read_scope_of
 from signet_actors.gateway.refusals import REFUSALS, refusal_text
@@ -40,7 +40,6 @@ from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten
 DEFAULT_LIMIT: Final = 20
 BATCH_LIMIT: Final = 200
 CONFIRM_ABOVE: Final = 25
-AUTONOMOUS: Final = frozenset({"pipeline", "agent"})
 
 _NEW_PREVIEW: Final[dict[ConfirmCheck, str]] = {
     ConfirmCheck.CHANGED: "The memories to forget have changed since the preview; ask for a new preview",
@@ -64,7 +63,7 @@ async def forget(call: Call) -> Reply:
     wish = _read(call, Fields(body))
     short = ShortTexts(call.state)
     principal = short.principal(call.principal(body))
-    if wish.force and principal.actor_type in AUTONOMOUS:
+    if wish.force and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
     found, _ = await call.state.bus.ask_searcher(wish.selection, trace_id=call.trace_id)
     candidates = found.candidates

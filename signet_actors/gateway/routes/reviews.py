@@ -43,6 +43,9 @@ _REFUSALS: Final[Mapping[str, RefusedOutcome]] = {
     "constraint": RefusedOutcome(_CONFLICT, "The memory is a constraint"),
     "duplicate_content": RefusedOutcome(_CONFLICT, "Another memory says the same already"),
     "unchanged": RefusedOutcome(_CONFLICT, "The memory says that already"),
+    "autonomous_denied": RefusedOutcome(
+        ErrorCode.FORBIDDEN, "Autonomous agents cannot approve what waits for a person"
+    ),
     "frozen": RefusedOutcome(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
 _ELSE: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out")
@@ -149,6 +152,7 @@ _DECISION_PROBLEMS: Final[Mapping[int, Any]] = {
     504: Problem,
     507: Problem,
     **PROBLEMS,
+    403: ReviewRefusal | Problem,
     503: ReviewRefusal | Problem,
 }
 

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import content_hash, normalized_content
+from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -36,7 +37,6 @@ from signet_actors.writer.commands import agents, embeddings, graph_links, histo
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
-AUTONOMOUS_ACTOR_TYPES = ("pipeline", "agent")
 REMEMBERED_AGAIN = "remembered again"
 _DAY_MS = 86_400_000
 _NOT_SOURCES = ("chunk", jobs.DERIVED)

@@ -20,6 +20,7 @@ from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.gates import Outcome, Reason
 from signet_actors.domain.extraction.proposals import Action, Proposal
 from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
@@ -84,6 +85,8 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
     row, source, target = found
     if row.review_state != "pending":
         return _decided_before(row, "approved")
+    if command.principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
+        return ReviewDecided(row.id, "autonomous_denied", memory_id=row.target_id)
     if row.fact_content is None:
         return ReviewDecided(row.id, "content_gone", memory_id=row.target_id)
     if source.is_deleted:
