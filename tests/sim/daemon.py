@@ -78,7 +78,8 @@ class Network:
 
 
 class SimControl(ControlSocket):
-    """The supervisor's socket; what children say arrives late but always, unless they die first.
+    """The supervisor's socket; what is said arrives late but always, unless a child dies first, and in order, as on a
+    real one.
 
     A heartbeat wakes nobody: the supervisor finds it at its next turn, at the latest one heartbeat later. Most of what
     a calm daemon does is to hear that it is calm, and waking for each of them was a fifth of the cost of a seed.
@@ -87,13 +88,25 @@ class SimControl(ControlSocket):
     def __init__(self, daemon: SimDaemon) -> None:
         self._daemon = daemon
         self._inbox: list[Said] = []
+        self._last: dict[tuple[str, str], tuple[int, int]] = {}
+        """By direction and child: which life of it, and when the last message arrives."""
 
     def close(self) -> None:
         """Nothing is open."""
 
     def heard(self, life: Life, body: Any) -> None:
         said = Said(life.name, life.speaker.read_header(life.speaker.tell(body)[0]), body)
-        self._daemon.world.call_later(self._daemon.world.rng.uniform(0.0001, 0.002), self._arrived, said)
+        self._daemon.world.call_later(self._on_the_way("from", life), self._arrived, said)
+
+    def _on_the_way(self, direction: str, life: Life) -> float:
+        """Seconds until the next message arrives, which overtakes no other."""
+        world = self._daemon.world
+        of, last_ns = self._last.get((direction, life.name), (0, 0))
+        at_ns = world.now_ns + int(world.rng.uniform(0.0001, 0.002) * 1e9)
+        if of == life.boot.incarnation:
+            at_ns = max(at_ns, last_ns + 1)
+        self._last[direction, life.name] = (life.boot.incarnation, at_ns)
+        return (at_ns - world.now_ns) / 1e9
 
     def _arrived(self, said: Said) -> None:
         self._inbox.append(said)
@@ -114,7 +127,7 @@ class SimControl(ControlSocket):
         life = self._daemon.life(name)
         if life is None or not life.alive:
             return False
-        life.after(self._daemon.world.rng.uniform(0.0001, 0.002), life.told, body)
+        life.after(self._on_the_way("to", life), life.told, body)
         return True
 
     def broadcast(self, names: Iterable[str], body: msgspec.Struct) -> None:
