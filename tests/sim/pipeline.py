@@ -170,14 +170,16 @@ class Witness:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._decode = msgspec.msgpack.Decoder(WriterCommand).decode
+        self._asked_by: dict[str, Life] = {}
         self._renewals: dict[str, str] = {}
         self._grants: dict[str, Any] = {}
 
     def said(self, life: Life, parts: list[bytes]) -> None:
-        command = self._decode(parts[1])
+        command, message_id = self._decode(parts[1]), life.speaker.read_header(parts[0]).message_id
+        self._asked_by[message_id] = life
         match command:
             case RenewLease():
-                self._renewals[life.speaker.read_header(parts[0]).message_id] = command.lease_id
+                self._renewals[message_id] = command.lease_id
             case FailJob() | ApplyProposals() | StoreHints():
                 self._over(command.lease_id)
             case ReleaseJobs():
@@ -187,6 +189,8 @@ class Witness:
                 pass
 
     def heard(self, life: Life, message_id: str, body: Any) -> None:
+        if self._asked_by.get(message_id) is not life:
+            return  # the answer to a former life: nobody takes what it hands out
         if isinstance(body, JobsLeased):
             new = [job for job in body.jobs if job.lease_id not in self._grants]
             for grant in self._ledger.granted(life, JobsLeased(new, body.expires_ns), LEASE_MS):
