@@ -75,10 +75,10 @@ def test_an_upgrade_that_takes_longer_than_a_start_may_is_waited_for_while_it_ge
         eventually(lambda: "READY=1" in heard, within_s=30, what="the service manager hears that it is ready")
     before_ready = heard[: heard.index("READY=1")]
     assert before_ready.count(f"EXTEND_TIMEOUT_USEC={2 * START_TIMEOUT_MS * 1000}") > 2
-    upgrades = [line for line in daemon.log() if line.get("event") == "starting" and "applying" in line["detail"]]
-    assert len(upgrades) == 1
-    applied_ms = daemon.read("SELECT duration_ms FROM schema_migrations_audit ORDER BY version DESC LIMIT 1")[0][0]
-    assert applied_ms > START_TIMEOUT_MS
+    upgrades = [line["detail"] for line in daemon.log() if line.get("event") == "starting"]
+    upgrades = [detail for detail in upgrades if detail.startswith("applying")]
+    assert upgrades == list(dict.fromkeys(upgrades)), "nothing was applied a second time"
+    assert daemon.read("SELECT max(duration_ms) FROM schema_migrations_audit")[0][0] > START_TIMEOUT_MS
     assert lives_of_the_writer(daemon) == 1
     assert memories(daemon) == len(json.loads((GOLDEN / "schema-1.json").read_text()))
     assert len(backups(daemon)) == 1
