@@ -219,6 +219,10 @@ class ActorLoop:
         self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection stands
         self._tell_supervisor(Starting(""))
         actor.start()
+        if self._work is not None:
+            self._poller.register(self._work.socket, zmq.POLLIN)
+            self._mailboxes.append(self._work)
+            self._announce = True
         for name, decoder, max_items, max_bytes, linger in self._unbound:
             socket = bind_router(self._context, self.boot.socket_dir, name)
             box: Mailbox[Any] = Mailbox(
@@ -234,10 +238,6 @@ class ActorLoop:
             )
             self._poller.register(socket, zmq.POLLIN)
             self._mailboxes.append(box)
-        if self._work is not None:
-            self._poller.register(self._work.socket, zmq.POLLIN)
-            self._mailboxes.append(self._work)
-            self._announce = True
         self._actor_counters = actor.counters()
         self._tell_supervisor(Ready())
         self.log.info("ready")
@@ -277,10 +277,14 @@ class ActorLoop:
                 self._say_idle()
 
     def _work_off(self, actor: Actor[M]) -> bool:
-        """Everything that waited has been handled; True when there was something."""
+        """What waited has been handled; True when there was something.
+
+        With a work socket, that first and then one message of each mailbox: somebody waits for the answer of a query,
+        and whoever asks by mailbox (the pipeline) must not be ahead of it by more than one.
+        """
         worked = False
         for box in self._mailboxes:
-            batch = box.take()
+            batch = box.take(1 if self._work is not None and box is not self._work else None)
             if not batch:
                 continue
             worked = True

@@ -115,10 +115,13 @@ class Mailbox(Generic[M]):
         """When a refused sender may try again: about the time that the batch ahead of it takes."""
         return max(_RETRY_MIN_MS, min(_RETRY_MAX_MS, 2 * self._batch_ms))
 
-    def take(self) -> list[Incoming[M]]:
-        """Everything that waits, up to the bound; the rest, the late, the foreign, the illegible is answered here."""
+    def take(self, most: int | None = None) -> list[Incoming[M]]:
+        """Everything that waits, up to the bound; the rest, the late, the foreign, the illegible is answered here.
+
+        With ``most`` no more than so many; what waits behind them stays in the socket, unread and unrefused.
+        """
         batch: list[Incoming[M]] = []
-        total = self._read(batch, 0)
+        total = self._read(batch, 0, most)
         if batch and self._linger is not None:
             self._gather(batch, total, self._linger)
         return batch
@@ -135,10 +138,10 @@ class Mailbox(Generic[M]):
             total = self._read(batch, total)
         linger.gathered(sum(not incoming.answered for incoming in batch))
 
-    def _read(self, batch: list[Incoming[M]], total: int) -> int:
+    def _read(self, batch: list[Incoming[M]], total: int, most: int | None = None) -> int:
         """What waits is in ``batch``, whose size was ``total`` bytes; returns its size now."""
         refused = 0
-        while refused < _REFUSALS_PER_BATCH:
+        while refused < _REFUSALS_PER_BATCH and (most is None or len(batch) < most):
             try:
                 parts = self.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:

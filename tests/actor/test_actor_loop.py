@@ -226,6 +226,30 @@ def test_a_child_started_by_hand_says_what_to_do() -> None:
     assert b"boot data" in done.stderr
 
 
+def test_a_query_of_the_gateway_waits_for_one_question_of_the_pipeline_and_no_more() -> None:
+    async def test(room: BusRoom) -> None:
+        room.start_ready("searcher-1", "searcher")
+        pipeline = room.context.socket(zmq.DEALER)
+        pipeline.connect(f"ipc://{room.socket_dir}/searcher-1.sock")
+        async with bus_in(room) as bus:
+            await soon(lambda: bus.searchers_known == 1)
+            for number in range(8):
+                pipeline.send_multipart([room.speaker.header(f"p{number}", "t", 0), encode_body(query("sleep:300"))])
+            assert await asyncio.to_thread(pipeline.poll, 10_000)  # the others have come meanwhile
+            await bus.ask_searcher(query("somebody waits"), trace_id="t", timeout_ms=8000)
+            answered = 0
+            while pipeline.poll(0):
+                pipeline.recv_multipart()
+                answered += 1
+            assert answered <= 3, "the query stood behind what the pipeline asks"
+            for _ in range(8 - answered):
+                assert await asyncio.to_thread(pipeline.poll, 10_000), "a question of the pipeline was lost"
+                pipeline.recv_multipart()
+        pipeline.close(linger=0)
+
+    in_room(test)
+
+
 def test_an_expired_query_is_not_worked_on() -> None:
     async def test(room: BusRoom) -> None:
         searcher = room.start_ready("searcher-1", "searcher")

@@ -142,6 +142,16 @@ def test_beyond_the_bound_messages_are_refused_as_busy_at_once(pair: Pair) -> No
     assert pair.counters["shed"] == 6
 
 
+def test_what_is_not_asked_for_waits_in_the_socket_unrefused(pair: Pair) -> None:
+    for number in range(6):
+        pair.say(f"m{number}")
+    pair.all_there(6)
+    taken = [incoming.header.message_id for _ in range(6) for incoming in pair.box.take(1)]
+    assert taken == [f"m{number}" for number in range(6)]
+    assert pair.silent()
+    assert pair.counters["shed"] == 0
+
+
 def test_the_bound_counts_bytes_too_but_one_large_message_fits(pair: Pair) -> None:
     pair.say("big", b"x" * 20_000)
     pair.say("more", b"x")

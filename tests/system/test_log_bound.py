@@ -5,6 +5,8 @@ Source: reliability.md R14.
 
 from __future__ import annotations
 
+import json
+import secrets
 import threading
 from collections.abc import Iterator
 
@@ -30,6 +32,13 @@ def daemon() -> Iterator[LiveDaemon]:
         assert daemon.broken_invariants() == []
 
 
+def grow(daemon: LiveDaemon, stopping: threading.Event) -> None:
+    """The log grows by imports until told to stop: fast enough on a slow disk that no reader's time is over before."""
+    while not stopping.is_set():
+        lines = [json.dumps({"content": f"imported {secrets.token_hex(400)}"}) for _ in range(250)]
+        daemon.api.request("POST", "/api/memory/import", "\n".join(lines).encode(), timeout=60)
+
+
 @pytest.mark.timeout(240)
 def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_has_grown_too_long(daemon: LiveDaemon) -> None:
     log = daemon.database.with_name("memories.db-wal")
@@ -43,14 +52,21 @@ def test_a_reader_that_keeps_its_snapshot_is_killed_before_the_log_has_grown_too
     for reader in readers:
         reader.start()
     largest = 0
-    with load_on(daemon, writers=8, readers=0) as load:
+    long_enough = threading.Event()
+    growing = threading.Thread(target=grow, args=(daemon, long_enough))
+    with load_on(daemon, writers=4, readers=0) as load:
+        growing.start()
 
         def killed() -> bool:
             nonlocal largest
             largest = max(largest, log.stat().st_size)
             return any(line["event"] == "reader killed" for line in daemon.log())
 
-        eventually(killed, within_s=150, what="the stuck reader is killed")
+        try:
+            eventually(killed, within_s=150, what="the stuck reader is killed")
+        finally:
+            long_enough.set()
+            growing.join(60)
         for reader in readers:
             reader.join(60)
         load.progress()

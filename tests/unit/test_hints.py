@@ -35,7 +35,7 @@ def test_hints_are_read_in_each_shape(answer: str) -> None:
 BROKEN = {name: answer for name, change in LOSSLESS.items() if (answer := change(json.dumps(QUESTIONS))) is not None}
 
 
-@pytest.mark.parametrize("name", set(BROKEN) - {"draft first", "last bracket missing"})
+@pytest.mark.parametrize("name", sorted(set(BROKEN) - {"draft first", "last bracket missing"}))
 def test_broken_hints_are_read_as_they_were_meant(name: str) -> None:
     assert parse_hints(BROKEN[name], MEMORY, 5).hints == tuple(QUESTIONS)
 
