@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 MINUTES ?= 15
+WORKERS ?= 2
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install install-dev run demo test test-fast hostile chaos sim sim-pipeline check lint format lock bench bench-100k \
 	bench-searchers bench-isolation bench-pipeline bench-recall clean
@@ -36,11 +38,11 @@ run: install ## install, then run the daemon in the foreground
 demo: install ## the whole main job on a throw-away workspace; ends by itself
 	$(BIN)/python -m bench.demo
 
-test: install-dev ## all tests with bounded faults
-	$(BIN)/python -m pytest
+test: install-dev ## all tests with bounded faults, in WORKERS=2 processes
+	$(PYTEST)
 
 test-fast: install-dev ## the tests that start no daemon
-	$(BIN)/python -m pytest -m "not system and not slow" -q
+	$(PYTEST) -m "not system and not slow" -q
 
 hostile: install-dev ## hostile and random input, the long variant (some hours); SIGNET_HOSTILE_SEED=n for another seed
 	SIGNET_HOSTILE=long $(BIN)/python -m pytest -s tests/hostile

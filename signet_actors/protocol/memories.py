@@ -22,7 +22,10 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Conditions applied before ranking; every field that is set must hold. ``tags``: any of them."""
+    """Conditions applied before ranking; every field that is set must hold. ``tags``: any of them.
+
+    ``owner`` is the agent whose memories they are. ``no_project``: those that belong to no project.
+    """
 
     type: str | None = None
     tags: tuple[str, ...] = ()
@@ -33,6 +36,9 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
     until: str | None = None
     project: str | None = None
     source_type: str | None = None
+    owner: str | None = None
+    visibility: str | None = None
+    no_project: bool = False
 
 
 class Memory(msgspec.Struct, frozen=True):

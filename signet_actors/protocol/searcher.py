@@ -81,7 +81,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     the order of the models that are named.
     ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped.
     ``pool``: candidates that each leg contributes (quality.md rule 7).
-    ``common_words_version``: the version the caller used for the dense query, -1 = none.
+    ``common_words_version``: the version the caller used for the dense query, -1 = none; None: not wanted.
     ``hints``: the questions that memories may answer are searched beside their content. ``rerank_top``: so many of the
     best are put in order once more by their cosine; 0 = none.
     """
@@ -96,7 +96,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     pool: int = 200
     vector_model: str | None = None
     former_model: str | None = None
-    common_words_version: int = -1
+    common_words_version: int | None = -1
     hints: bool = False
     rerank_top: int = 0
 

@@ -112,9 +112,17 @@ class MemoryColumns:
     def narrow(self, mask: Mask, filters: Filters) -> Mask:
         """``mask`` (shape (size,)) where also the filters hold, except project and tags; itself when none is set."""
         n = self.size
-        for name, wanted in (("type", filters.type), ("who", filters.who), ("source_type", filters.source_type)):
+        for name, wanted in (
+            ("type", filters.type),
+            ("who", filters.who),
+            ("source_type", filters.source_type),
+            ("agent_id", filters.owner),
+            ("visibility", filters.visibility),
+        ):
             if wanted is not None:
                 mask = mask & (self._codes[name][:n] == self._code(name, wanted))
+        if filters.no_project:
+            mask = mask & (self._codes["project"][:n] == self._code("project", ""))
         if filters.pinned is not None:
             mask = mask & (self.pinned[:n] == filters.pinned)
         if filters.importance_min is not None:

@@ -128,7 +128,7 @@ def scope_key(command: GetCommonWords) -> str:
 
 def _common_words(reader: Reader, view: Snapshot, command: Recall) -> CommonWords | None:
     """The scope's words when the caller embeds queries and its version is not the current one."""
-    if command.vector_model is None:
+    if command.vector_model is None or command.common_words_version is None:
         return None
     words = common_words(reader, view, GetCommonWords(command.read, command.filters.project))
     return words if words.version != command.common_words_version else None

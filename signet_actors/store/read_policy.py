@@ -94,6 +94,12 @@ def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
         add("m.project = :f_project", "f_project", filters.project)
     if filters.source_type is not None:
         add("m.source_type = :f_source_type", "f_source_type", filters.source_type)
+    if filters.owner is not None:
+        add("m.agent_id = :f_owner", "f_owner", filters.owner)
+    if filters.visibility is not None:
+        add("m.visibility = :f_visibility", "f_visibility", filters.visibility)
+    if filters.no_project:
+        clauses.append("m.project IS NULL")
     if filters.tags:
         add(
             "EXISTS (SELECT 1 FROM memory_tags t WHERE t.memory_seq = m.seq"

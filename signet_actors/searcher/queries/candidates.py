@@ -14,9 +14,6 @@ from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.snapshot import Snapshot
 
-_RANKED = 64
-"""So many of the best are looked at for those of the same owner."""
-
 
 def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:
     """The best few of the memories with which the fact shares owner, visibility, project and scope, best first.
@@ -26,30 +23,30 @@ def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[byt
     Departs: the spec asks for candidates of the whole store; a fact may only change what its own source's owner wrote
     in the same place (decisions.md 4), and never the memory it was taken from.
     """
+    place = Filters(
+        project=query.project,
+        no_project=query.project is None,
+        owner=query.agent_id,
+        visibility=query.visibility,
+    )
     ranked = recall(
         reader,
         view,
         Recall(
             query=query.text,
             read=ReadScope(query.agent_id, query.scope),
-            filters=Filters(project=query.project),
-            limit=_RANKED,
+            filters=place,
+            limit=query.limit + len(query.without),
             fusion=query.fusion,
             alpha=query.alpha,
             min_score=query.min_score,
             pool=query.pool,
             vector_model=query.vector_model,
+            common_words_version=None,
         ),
         frames,
     ).rows
-    own = [
-        row
-        for row in ranked
-        if row.agent_id == query.agent_id
-        and row.visibility == query.visibility
-        and row.project == query.project
-        and row.id not in query.without
-    ][: query.limit]
+    own = [row for row in ranked if row.id not in query.without][: query.limit]
     versions = dict(
         view.rows(
             "SELECT id, version FROM memories WHERE id IN (SELECT value FROM json_each(:ids))",
