@@ -13,10 +13,12 @@ from signet_actors.runtime.async_actor import AsyncActor
 from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logs import configure_logging
+from signet_actors.runtime.niceness import leave_the_processor_to_others
 
 
 def main() -> int:
     """The exit code of the decider."""
+    leave_the_processor_to_others()
     boot = read_boot()
     log = configure_logging(boot)
     actor = AsyncActor(boot, SystemClock(), log, random.Random())

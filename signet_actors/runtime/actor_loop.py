@@ -186,6 +186,15 @@ class ActorLoop:
         self._read_supervisor()
         return self._snapshots_to_end is not None
 
+    def queries_wait(self) -> bool:
+        """True when something has come through the work socket meanwhile."""
+        return self._work is not None and has_message(self._work.socket)
+
+    def work_off_queries(self, actor: Actor[M]) -> None:
+        """What has come through the work socket is handled, inside the handling of a message that made way for it."""
+        if self._work is not None:
+            self._work_off_box(actor, self._work)
+
     def snapshot_ended(self) -> None:
         """The supervisor knows that this process holds no snapshot any more, if it has asked."""
         if self._snapshots_to_end is not None:
@@ -284,15 +293,19 @@ class ActorLoop:
         """
         worked = False
         for box in self._mailboxes:
-            batch = box.take(1 if self._work is not None and box is not self._work else None)
-            if not batch:
-                continue
-            worked = True
-            sync_point(self._dequeued_point)
-            begun = self.clock.monotonic_ns()
-            self._handle(actor, batch)
-            box.worked(self.clock.monotonic_ns() - begun)
+            most = 1 if self._work is not None and box is not self._work else None
+            worked = self._work_off_box(actor, box, most) or worked
         return worked
+
+    def _work_off_box(self, actor: Actor[M], box: Mailbox[M], most: int | None = None) -> bool:
+        batch = box.take(most)
+        if not batch:
+            return False
+        sync_point(self._dequeued_point)
+        begun = self.clock.monotonic_ns()
+        self._handle(actor, batch)
+        box.worked(self.clock.monotonic_ns() - begun)
+        return True
 
     def _handle(self, actor: Actor[M], batch: list[Incoming[M]]) -> None:
         try:

@@ -5,6 +5,7 @@ Source: house.md section 2; reliability.md appendix A.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -41,7 +42,7 @@ from signet_actors.searcher.queries import candidates, embeddings, forget, memor
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
 from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
-from signet_actors.store.snapshot import Snapshot, SnapshotEnded
+from signet_actors.store.snapshot import MadeWay, Snapshot, SnapshotEnded
 
 _START_BUDGET_NS = 1_500_000_000
 """So long a start may take for building vector files; the rest is built between queries."""
@@ -62,6 +63,7 @@ class Searcher:
         self._served = 0
         self._failed = 0
         self._ended = 0
+        self._made_way = 0
 
     def start(self) -> None:
         """The store is readable, the indexes answer, and the caches are loaded as far as the start budget allows."""
@@ -100,7 +102,7 @@ class Searcher:
             reply: SearcherReply
             try:
                 try:
-                    reply, frames = self._in_snapshot(incoming)
+                    reply, frames = self._in_turn(incoming)
                 except SnapshotEnded:  # the log is folded back now; what is left of the time may be enough
                     self._ended += 1
                     self.loop.snapshot_ended()
@@ -153,7 +155,12 @@ class Searcher:
 
     def counters(self) -> dict[str, float]:
         """Figures for the heartbeat."""
-        return {"served": self._served, "failed": self._failed, "snapshots_ended": self._ended}
+        return {
+            "served": self._served,
+            "failed": self._failed,
+            "snapshots_ended": self._ended,
+            "made_way": self._made_way,
+        }
 
     def drain(self) -> None:
         """Files are released."""
@@ -170,8 +177,22 @@ class Searcher:
         assert self.reader is not None, "the searcher was not started"
         return self.reader
 
-    def _in_snapshot(self, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:
-        with self._reader.view(deadline_ns=incoming.header.deadline_ns) as view:
+    def _in_turn(self, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:
+        """The answer. A question of the pipeline makes way for queries that come while it is worked on, but once only:
+        it must end some time, and what it has done so far is done again.
+        """
+        if isinstance(incoming.body, FindCandidates):
+            try:
+                return self._in_snapshot(incoming, others_wait=self.loop.queries_wait)
+            except MadeWay:
+                self._made_way += 1
+                self.loop.work_off_queries(self)
+        return self._in_snapshot(incoming)
+
+    def _in_snapshot(
+        self, incoming: Incoming[SearcherQuery], others_wait: Callable[[], bool] | None = None
+    ) -> tuple[SearcherReply, list[bytes]]:
+        with self._reader.view(deadline_ns=incoming.header.deadline_ns, others_wait=others_wait) as view:
             return self._answer(view, incoming)
 
     def _answer(self, view: Snapshot, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:

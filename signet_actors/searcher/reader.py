@@ -56,8 +56,11 @@ class Reader:
         self._legs: dict[tuple[str, int], VectorLeg] = {}
 
     @contextmanager
-    def view(self, *, deadline_ns: int = 0) -> Iterator[Snapshot]:
-        """A snapshot that ends at the asker's deadline or after ``read_timeout_ms``, whichever is sooner."""
+    def view(self, *, deadline_ns: int = 0, others_wait: Callable[[], bool] | None = None) -> Iterator[Snapshot]:
+        """A snapshot that ends at the asker's deadline or after ``read_timeout_ms``, whichever is sooner.
+
+        With ``others_wait`` its query steps back when that says so: ``MadeWay``.
+        """
         latest = self.clock.monotonic_ns() + self.read_timeout_ms * 1_000_000
         with snapshot(
             self.connection,
@@ -65,6 +68,7 @@ class Reader:
             deadline_ns=min(latest, deadline_ns) if deadline_ns else latest,
             beat=self._beat,
             must_end=self._must_end,
+            others_wait=others_wait,
         ) as view:
             yield view
 

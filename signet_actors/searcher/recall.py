@@ -57,6 +57,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     admitted = int(np.count_nonzero(allowed))
     pool = admitted if admitted < WHOLE_SCOPE_BELOW else max(command.pool, command.limit)
     watch.lap("admit")
+    view.make_way()
 
     keyword_hits = reader.keyword.search(view, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
@@ -64,6 +65,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
     if command.hints and reader.hints.follow(view):
         keyword_hits = reader.hints.merged(view, command.query, allowed, keyword_hits, pool=max(pool, 1))
         watch.lap("hint_fts")
+    view.make_way()
 
     spaces = _spaces(reader, view, command, frames)
     if not spaces:
@@ -75,6 +77,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
         # A row's newest vector is of one model, so no row is found twice.
         found = [leg.search(view, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in spaces]
         watch.lap("vector_knn")
+        view.make_way()
         sync_point("searcher.vec_done")
         seqs, bm25, cosine = _union(keyword_hits, found)
         for leg, query in spaces:
@@ -86,6 +89,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
             scores = fusion.convex(bm25, cosine, alpha=command.alpha)
         watch.lap("fusion")
 
+    view.make_way()
     scores = rerank.by_cosine(scores, cosine, top=command.rerank_top)
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]

@@ -35,11 +35,21 @@ class SnapshotEnded(SignetError):
     retry_after_ms = 1000
 
 
-class Snapshot:
-    """An open read transaction."""
+class MadeWay(Exception):
+    """The query stepped back for one that somebody waits for; it may be begun again."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+
+class Snapshot:
+    """An open read transaction. ``others_wait``: whether its query has to step back now, and None if it never has."""
+
+    def __init__(self, connection: apsw.Connection, others_wait: Callable[[], bool] | None = None) -> None:
         self.connection = connection
+        self._others_wait = others_wait
+
+    def make_way(self) -> None:
+        """Raises MadeWay if others wait. Called between steps that leave every cache as it was or complete."""
+        if self._others_wait is not None and self._others_wait():
+            raise MadeWay
 
     def rows(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a SELECT."""
@@ -63,6 +73,7 @@ def snapshot(
     deadline_ns: int,
     beat: Callable[[], None] = lambda: None,
     must_end: Callable[[], bool] = lambda: False,
+    others_wait: Callable[[], bool] | None = None,
 ) -> Iterator[Snapshot]:
     """A consistent view until the block ends, ``deadline_ns`` (monotonic) passes: then ``ReadTimeout``, or
     ``must_end`` says so: then ``SnapshotEnded``.
@@ -81,7 +92,7 @@ def snapshot(
     connection.execute("BEGIN")
     try:
         sync_point("searcher.snapshot_open")
-        yield Snapshot(connection)
+        yield Snapshot(connection, others_wait)
     except apsw.InterruptError as error:
         raise (SnapshotEnded if ended else ReadTimeout) from error
     finally:

@@ -69,3 +69,11 @@ def test_at_most_the_asked_number_comes_back_best_first(room: StoreRoom) -> None
     answer = ids(found(room, "note 3 of the release", vector=[1.0, 0.3], limit=5))
     assert answer[0] == notes[3].id
     assert len(answer) == 5
+
+
+def test_better_matches_of_others_and_of_other_projects_do_not_crowd_out_the_own_one(room: StoreRoom) -> None:
+    own = room.remember("an apple is mentioned in this long note of mine about many other things")
+    for number in range(70):
+        room.remember(f"apple pie {number}", agent_id="bob")
+        room.remember(f"apple pie {number}", project="cook")
+    assert ids(found(room, "apple pie")) == [own.id]

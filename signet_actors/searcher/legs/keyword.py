@@ -63,6 +63,7 @@ class KeywordLeg:
         mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
         try:
             for at, expression in enumerate(expressions):
+                view.make_way()
                 holding = self._postings.of(view, MATCH, expression)
                 idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
                 rows: Seqs = holding[allowed[holding]].astype(np.int64)
