@@ -122,6 +122,8 @@ class PipelineBench:
                         run(crowd(daemon.address, recalls, options.recall_clients, beside, time.perf_counter() + 0.25))
                         done.append((time.perf_counter(), self._ended() - queued))
                 must_have_worked(beside, "recalls beside jobs")
+        if len(done) == 1:
+            raise DaemonFailed("the jobs were over before anything could be measured: more of them are needed")
         # A pause between two looks belongs to neither: the rate is over all of them.
         rate = done[-1][1] / (done[-1][0] - done[0][0])
         subject.say(f"{done[-1][1]} jobs in {done[-1][0] - done[0][0]:.1f} s; {queued} had ended before")

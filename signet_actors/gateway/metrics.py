@@ -108,6 +108,11 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
             "searcher_snapshots_ended_total",
             "Queries begun anew so that the log could be folded back",
         ),
+        (
+            "made_way",
+            "searcher_made_way_total",
+            "Searches of the pipeline begun anew, after a query that came meanwhile",
+        ),
         # retention
         ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
         ("purged_rows", "retention_purged_rows_total", "Rows purged"),

@@ -1,7 +1,8 @@
 """The loop of a synchronous actor (writer, searcher, retention): one thread that owns every socket of its process.
 
-It reads everything that waits into one batch, hands the batch to the actor, and sends the heartbeat between batches:
-an actor that is stuck goes silent, and the supervisor replaces it. An exception that leaves the actor's ``handle``
+It reads everything that waits into one batch (of a searcher's own mailbox one message, see ``_work_off``), hands the
+batch to the actor, and sends the heartbeat between batches: an actor that is stuck goes silent, and the supervisor
+replaces it. An exception that leaves the actor's ``handle``
 ends the process (let it crash): whoever has not been answered is told so first.
 
 Source: reliability.md section 2 rules 6, 10, 11, 17; appendix B; R10, R19, R21.

@@ -1,4 +1,6 @@
-"""Work that nobody waits for leaves the processor to work that somebody waits for.
+"""Processes whose work hardly anybody waits for leave the processor to those that somebody waits for.
+
+The extractor does a little for callers, too (summary cards, the vector of a remember); a model server takes far longer.
 
 Source: targets.md "Isolation"; reliability.md R11.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 import os
 
 _NICENESS = 5
-"""A third of the weight of the others: enough to be heard in time on a machine that is busy with other things."""
+"""A third of the weight of the others: enough for a heartbeat in time on a machine that is busy with other things."""
 
 
 def leave_the_processor_to_others() -> None:

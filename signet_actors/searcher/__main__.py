@@ -16,7 +16,11 @@ from signet_actors.searcher.actor import Searcher
 
 _MAX_ITEMS = 16
 _MAX_BYTES = 1024 * 1024
-"""Of its own mailbox, through which the pipeline asks; the gateway's queries come through the work socket."""
+"""Of its own mailbox, through which the decider asks; the gateway's queries come through the work socket.
+
+It is read one message at a time, so that nothing is ever refused for these bounds: what waits is bounded by the credits
+of those who ask.
+"""
 
 
 def main() -> int:

@@ -47,6 +47,8 @@ from signet_actors.store.snapshot import MadeWay, Snapshot, SnapshotEnded
 _START_BUDGET_NS = 1_500_000_000
 """So long a start may take for building vector files; the rest is built between queries."""
 
+Answer = tuple[SearcherReply, list[bytes]]
+
 
 class Searcher:
     """Serves the work socket."""
@@ -96,42 +98,17 @@ class Searcher:
 
     def handle(self, batch: list[Incoming[SearcherQuery]]) -> None:
         """Each query is answered with its result or with a failure; a damaged store ends this process."""
-        for incoming in batch:
-            self.loop.snapshot_ended()  # the one before it may have been asked to end, and has
-            frames: list[bytes] = []
-            reply: SearcherReply
-            try:
-                try:
-                    reply, frames = self._in_turn(incoming)
-                except SnapshotEnded:  # the log is folded back now; what is left of the time may be enough
-                    self._ended += 1
-                    self.loop.snapshot_ended()
-                    reply, frames = self._in_snapshot(incoming)
-                self._served += 1
-            except SignetError as error:
-                self._failed += 1
-                reply = Failure(error.code, error.detail, error.field, error.retry_after_ms)
-            except LockTimeout:
-                self._failed += 1
-                reply = Failure(ErrorCode.UNAVAILABLE, "the database is locked by another program", None, 1000)
-            except UnicodeDecodeError:
-                self._failed += 1
-                self.log.exception("stored_text_damaged", remedy="signet doctor", trace=incoming.header.trace_id)
-                reply = Failure(
-                    ErrorCode.UNAVAILABLE, "a stored text is damaged; `signet doctor` names it", None, 60_000
-                )
-            except BROKEN_DISK as error:
-                for unanswered in batch:
-                    if not unanswered.answered:  # a read has no outcome that could be unknown
-                        unanswered.reply(Failure(ErrorCode.UNAVAILABLE, "the store could not be read", None, 1000))
-                raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
-            except Exception:
-                # One query's bug is that query's failure; the next one deserves its answer.
-                self._failed += 1
-                self.log.exception("query_failed", query=type(incoming.body).__name__, trace=incoming.header.trace_id)
-                reply = Failure(ErrorCode.INTERNAL, "the query failed")
-            sync_point("searcher.before_reply")
-            incoming.reply(reply, frames)
+        try:
+            for incoming in batch:
+                self.loop.snapshot_ended()  # the one before it may have been asked to end, and has
+                reply, frames = self._in_turn(incoming)
+                sync_point("searcher.before_reply")
+                incoming.reply(reply, frames)
+        except Exception:
+            for unanswered in batch:
+                if not unanswered.answered:  # a read has no outcome that could be unknown
+                    unanswered.reply(Failure(ErrorCode.UNAVAILABLE, "the searcher had to stop", None, 1000))
+            raise
 
     def tick(self) -> float | None:
         """Vector files that a query found incomplete are built on, a bounded step at a time."""
@@ -140,6 +117,8 @@ class Searcher:
             return None
         try:
             self._caught_up = self._reader.catch_up()
+        except ActorExit:
+            raise
         except (SignetError, LockTimeout) as error:
             self.log.warning("index_build_delayed", error=str(error))
             return 1.0
@@ -177,25 +156,56 @@ class Searcher:
         assert self.reader is not None, "the searcher was not started"
         return self.reader
 
-    def _in_turn(self, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:
+    def _in_turn(self, incoming: Incoming[SearcherQuery]) -> Answer:
         """The answer. A question of the pipeline makes way for queries that come while it is worked on, but once only:
         it must end some time, and what it has done so far is done again.
         """
         if isinstance(incoming.body, FindCandidates):
             try:
-                return self._in_snapshot(incoming, others_wait=self.loop.queries_wait)
+                return self._answered(incoming, self.loop.queries_wait)
             except MadeWay:
                 self._made_way += 1
-                self.loop.work_off_queries(self)
-        return self._in_snapshot(incoming)
+            self.loop.work_off_queries(self)
+            if incoming.expired(self.clock.monotonic_ns()):
+                return Failure(ErrorCode.UNAVAILABLE, "the deadline passed while others were answered", None, 1000), []
+        return self._answered(incoming)
 
-    def _in_snapshot(
-        self, incoming: Incoming[SearcherQuery], others_wait: Callable[[], bool] | None = None
-    ) -> tuple[SearcherReply, list[bytes]]:
+    def _answered(self, incoming: Incoming[SearcherQuery], others_wait: Callable[[], bool] | None = None) -> Answer:
+        """The result or the failure. Raises ActorExit where the process must end, and MadeWay if ``others_wait``."""
+        try:
+            try:
+                answer = self._in_snapshot(incoming, others_wait)
+            except SnapshotEnded:  # the log is folded back now; what is left of the time may be enough
+                self._ended += 1
+                self.loop.snapshot_ended()
+                answer = self._in_snapshot(incoming)
+        except (ActorExit, MadeWay):
+            raise
+        except SignetError as error:
+            failure = Failure(error.code, error.detail, error.field, error.retry_after_ms)
+        except LockTimeout:
+            failure = Failure(ErrorCode.UNAVAILABLE, "the database is locked by another program", None, 1000)
+        except UnicodeDecodeError:
+            self.log.exception("stored_text_damaged", remedy="signet doctor", trace=incoming.header.trace_id)
+            detail = "a stored text is damaged; `signet doctor` names it"
+            failure = Failure(ErrorCode.UNAVAILABLE, detail, None, 60_000)
+        except BROKEN_DISK as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
+        except Exception:
+            # One query's bug is that query's failure; the next one deserves its answer.
+            self.log.exception("query_failed", query=type(incoming.body).__name__, trace=incoming.header.trace_id)
+            failure = Failure(ErrorCode.INTERNAL, "the query failed")
+        else:
+            self._served += 1
+            return answer
+        self._failed += 1
+        return failure, []
+
+    def _in_snapshot(self, incoming: Incoming[SearcherQuery], others_wait: Callable[[], bool] | None = None) -> Answer:
         with self._reader.view(deadline_ns=incoming.header.deadline_ns, others_wait=others_wait) as view:
             return self._answer(view, incoming)
 
-    def _answer(self, view: Snapshot, incoming: Incoming[SearcherQuery]) -> tuple[SearcherReply, list[bytes]]:
+    def _answer(self, view: Snapshot, incoming: Incoming[SearcherQuery]) -> Answer:
         reader = self._reader
         query = incoming.body
         match query:

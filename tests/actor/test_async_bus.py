@@ -51,10 +51,9 @@ def test_beyond_its_credits_an_ask_is_busy_at_once() -> None:
         async with bus_in(room) as bus:
             asks = [asyncio.ensure_future(bus.ask_writer(command("sleep:100"), trace_id="t")) for _ in range(4)]
             await asyncio.sleep(0)
-            before = time.monotonic()
             with pytest.raises(Busy) as refused:
                 await bus.ask_writer(command("one too many"), trace_id="t")
-            assert time.monotonic() - before < 0.05
+            assert not any(ask.done() for ask in asks), "it waited for one of the others"
             assert refused.value.retry_after_ms
             await asyncio.gather(*asks)
             assert bus.counters["shed"] == 1
@@ -275,7 +274,7 @@ def test_with_no_searcher_a_query_is_unavailable_at_its_deadline() -> None:
             before = time.monotonic()
             with pytest.raises(Unavailable, match="no searcher is there"):
                 await bus.ask_searcher(query("x"), trace_id="t", timeout_ms=150)
-            assert 0.1 < time.monotonic() - before < 1
+            assert 0.1 < time.monotonic() - before < 5
             assert bus.search_backlog == 0
 
     in_room(test)

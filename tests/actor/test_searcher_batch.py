@@ -57,7 +57,7 @@ def searcher(loop: Loop, tmp_path: Path) -> Searcher:
 def test_a_query_does_not_end_because_the_one_before_it_was_to_end(
     searcher: Searcher, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answered(incoming: Incoming[SearcherQuery]) -> tuple[Any, list[bytes]]:
+    def answered(incoming: Incoming[SearcherQuery], *_: Any) -> tuple[Any, list[bytes]]:
         loop.happened.append(incoming.header.message_id)
         return Failure(ErrorCode.NOT_FOUND, ""), []
 
@@ -69,7 +69,7 @@ def test_a_query_does_not_end_because_the_one_before_it_was_to_end(
 def test_when_the_disk_fails_every_query_is_told_to_ask_again(
     searcher: Searcher, loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(_incoming: Incoming[SearcherQuery]) -> tuple[Any, list[bytes]]:
+    def failing(*_: Any) -> tuple[Any, list[bytes]]:
         raise BROKEN_DISK[0]("disk I/O error")
 
     monkeypatch.setattr(searcher, "_in_snapshot", failing)

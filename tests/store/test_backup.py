@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +25,17 @@ from signet_actors.writer.backup import BackupWork, verify_backup
 from signet_actors.writer.restore import finish_restore, restore
 from tests.support.store_room import StoreRoom
 
+REPOSITORY = Path(__file__).parents[2]
+RESTORE = """
+import sys
+from pathlib import Path
+from signet_actors.config.workspace import Workspace
+from signet_actors.runtime import sync_points
+from signet_actors.writer.restore import restore
+
+sync_points.arm(sys.argv[3])
+restore(Workspace(Path(sys.argv[1])), "latest", now_ms=int(sys.argv[2]))
+"""
 NOW = 1_767_225_600_000
 SCHEMA = len(load_migrations())
 
@@ -190,12 +203,8 @@ def test_a_restore_that_dies_anywhere_is_old_or_new_for_whoever_comes_next(
     workspace: Workspace, point: str, hit: int, expected: str
 ) -> None:
     old, new, _ = two_generations(workspace)
-    pid = os.fork()
-    if pid == 0:
-        sync_points.arm(f"{point}=kill@{hit}")
-        restore(workspace, "latest", now_ms=NOW + 90_000)
-        os._exit(0)
-    assert os.waitpid(pid, 0)[1] == 9
+    restoring = [sys.executable, "-c", RESTORE, str(workspace.root), str(NOW + 90_000), f"{point}=kill@{hit}"]
+    assert subprocess.run(restoring, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
     finish_restore(workspace)
     assert contents(workspace.database) == (old if expected == "new" else new)
     if expected == "new":

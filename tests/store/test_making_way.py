@@ -8,10 +8,13 @@ import pytest
 import structlog
 from msgspec import structs
 
+from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import FindCandidates, Recall
 from signet_actors.runtime.boot import Boot
+from signet_actors.searcher import recall as recall_module
 from signet_actors.searcher.actor import Searcher
+from signet_actors.store.failures import BROKEN_DISK
 from tests.support.store_room import MODEL, Asked, StoreRoom, raw
 
 QUESTION = FindCandidates("which port does staging use", "default", "global")
@@ -112,3 +115,49 @@ def test_whatever_step_it_left_the_caches_answer_the_next_query_rightly(
         searcher.handle(cast("Any", [question]))
         assert len(question.answer.candidates) == 5
         assert [row.id for row in room.recall("staging port 5003", vector=vector).rows] == expected
+
+
+def test_a_store_that_breaks_under_the_query_ends_the_process_and_both_are_told_to_ask_again(
+    room: StoreRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room.remember("staging uses port 5433")
+    loop = Loop(room)
+    searcher = searcher_in(room, loop)
+
+    def broken(*_: Any) -> Any:
+        raise BROKEN_DISK[0]("disk I/O error")
+
+    monkeypatch.setattr(recall_module, "_stale_spaces", broken)
+    question = room.asked(QUESTION)
+    with pytest.raises(ActorExit):
+        searcher.handle(cast("Any", [question]))
+    assert [asked.answer.code for asked in (loop.served[0], question)] == [ErrorCode.UNAVAILABLE] * 2
+
+
+def test_a_question_whose_time_ran_out_meanwhile_is_not_worked_on_again(room: StoreRoom) -> None:
+    loop = Loop(room)
+    searcher = searcher_in(room, loop)
+    question = room.asked(QUESTION)
+    question.header = structs.replace(question.header, deadline_ns=room.clock.monotonic_ns() + 1_000_000)
+    serve = loop.work_off_queries
+
+    def serve_slowly(actor: Searcher) -> None:
+        serve(actor)
+        room.clock.advance(2)
+
+    loop.work_off_queries = serve_slowly  # type: ignore[method-assign]
+    searcher.handle(cast("Any", [question]))
+    assert question.answer.code == ErrorCode.UNAVAILABLE
+    assert "deadline" in question.answer.detail
+
+
+def test_the_end_of_the_process_is_no_answer(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: Any) -> Any:
+        raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
+
+    monkeypatch.setattr(recall_module, "_stale_spaces", gone)
+    searcher = searcher_in(room, Loop(room))
+    query = room.asked(RECALL)
+    with pytest.raises(ActorExit):
+        searcher.handle(cast("Any", [query]))
+    assert query.answer.code == ErrorCode.UNAVAILABLE

@@ -57,6 +57,9 @@ class Asked:
     def reply(self, body: Any, frames: Sequence[bytes] = ()) -> None:
         self.answers.append(body)
 
+    def expired(self, now_ns: int) -> bool:
+        return 0 < self.header.deadline_ns <= now_ns
+
     @property
     def answered(self) -> bool:
         return bool(self.answers)

@@ -21,7 +21,8 @@ def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[byt
     The recall recipe ranks them, so that what a caller would find is what the decider sees. The version is of the same
     snapshot as the content: an update that was decided on another text is refused by it.
     Departs: the spec asks for candidates of the whole store; a fact may only change what its own source's owner wrote
-    in the same place (decisions.md 4), and never the memory it was taken from.
+    in the same place (decisions.md 4), and never the memory it was taken from. So scores and ``min_score`` are
+    relative to the best match in that place.
     """
     place = Filters(
         project=query.project,
