@@ -5,15 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.store_room import StoreRoom, broken_invariants
+from tests.support.store_room import StoreRoom, kept_sound
 
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[StoreRoom]:
     """A store; whatever a test did to it, its invariants hold afterwards."""
-    room = StoreRoom(tmp_path)
-    yield room
-    try:
-        assert broken_invariants(room.connection) == []
-    finally:
-        room.close()
+    with kept_sound(StoreRoom(tmp_path)) as room:
+        yield room

@@ -17,7 +17,7 @@ from signet_actors.protocol.pipeline import AppliedProposal, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory, ReapLeases
 from signet_actors.runtime import sync_points
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, add, change, configured, refused
-from tests.support.store_room import broken_invariants
+from tests.support.store_room import kept_sound
 
 ME = Principal(changed_by="tester")
 SOURCE = "We moved the build to Bazel, and the user prefers dark themes"
@@ -25,13 +25,9 @@ SOURCE = "We moved the build to Bazel, and the user prefers dark themes"
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    room = PipelineRoom(tmp_path, config=configured(allow_update_delete=True))
-    yield room
-    sync_points.arm("")
-    try:
-        assert broken_invariants(room.connection) == []
-    finally:
-        room.close()
+    with kept_sound(PipelineRoom(tmp_path, config=configured(allow_update_delete=True))) as room:
+        yield room
+        sync_points.arm("")
 
 
 def none_of(content: str) -> Proposal:

@@ -46,7 +46,7 @@ from signet_actors.runtime.clock import iso
 from signet_actors.searcher.recall import recall
 from signet_actors.writer.job_watches import MOST_PARKED, JobWatches
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
-from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, raw, remembering
+from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, kept_sound, raw, remembering
 from tests.support.writer_life import Life
 
 ME = Principal(changed_by="tester")
@@ -58,12 +58,8 @@ UNTIL_SETTLED_MS = 2_500
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    room = PipelineRoom(tmp_path)
-    yield room
-    try:
-        assert broken_invariants(room.connection) == []
-    finally:
-        room.close()
+    with kept_sound(PipelineRoom(tmp_path)) as room:
+        yield room
 
 
 def stored(room: PipelineRoom, text: str, **fields: Any) -> str:

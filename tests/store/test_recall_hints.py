@@ -16,7 +16,7 @@ from signet_actors.protocol.pipeline import StoreHints
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
 from signet_actors.searcher.legs import hints as hints_leg
 from tests.support.pipeline_room import PipelineRoom, configured
-from tests.support.store_room import broken_invariants
+from tests.support.store_room import kept_sound
 
 ME = Principal()
 WORDS = ("port", "oven", "staging", "kitchen", "deploy", "garden")
@@ -24,12 +24,8 @@ WORDS = ("port", "oven", "staging", "kitchen", "deploy", "garden")
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    room = PipelineRoom(tmp_path, config=configured(hints=True))
-    yield room
-    try:
-        assert broken_invariants(room.connection) == []
-    finally:
-        room.close()
+    with kept_sound(PipelineRoom(tmp_path, config=configured(hints=True))) as room:
+        yield room
 
 
 def hint(room: PipelineRoom, *hints: str) -> None:

@@ -37,7 +37,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.runtime.clock import iso
 from signet_actors.searcher.queries import pipeline
 from tests.support.pipeline_room import PipelineRoom, add, change, configured, refused
-from tests.support.store_room import broken_invariants
+from tests.support.store_room import broken_invariants, kept_sound
 
 ME = Principal(changed_by="mira", actor_type="operator")
 EVERYBODY = ReadScope()
@@ -45,12 +45,8 @@ EVERYBODY = ReadScope()
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    room = PipelineRoom(tmp_path, config=configured(allow_update_delete=True))
-    yield room
-    try:
-        assert broken_invariants(room.connection) == []
-    finally:
-        room.close()
+    with kept_sound(PipelineRoom(tmp_path, config=configured(allow_update_delete=True))) as room:
+        yield room
 
 
 def waiting(room: PipelineRoom, action: str = "update", **fields: Any) -> tuple[str, str]:

@@ -30,7 +30,7 @@ from signet_actors.searcher.queries import pipeline
 from signet_actors.searcher.queries.memories import get_history
 from tests.store.test_apply_proposals import everywhere
 from tests.support.pipeline_room import PipelineRoom, add, change, configured, refused
-from tests.support.store_room import broken_invariants
+from tests.support.store_room import kept_sound
 
 ME = Principal(changed_by="mira", actor_type="operator")
 CANARY = "wolverine"
@@ -39,12 +39,8 @@ LATER = "2100-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def room(tmp_path: Path) -> Iterator[PipelineRoom]:
-    room = PipelineRoom(tmp_path, config=configured(allow_update_delete=True))
-    yield room
-    try:
-        assert broken_invariants(room.connection) == []
-    finally:
-        room.close()
+    with kept_sound(PipelineRoom(tmp_path, config=configured(allow_update_delete=True))) as room:
+        yield room
 
 
 def said(action: Any, content: str, reason: str, target: tuple[str, int] | None = None) -> Proposal:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import structlog
@@ -68,6 +69,9 @@ class Asked:
     def answer(self) -> Any:
         (only,) = self.answers
         return only
+
+
+R = TypeVar("R", bound="StoreRoom")
 
 
 class StoreRoom:
@@ -146,6 +150,16 @@ def remembering(
     principal = fields.pop("principal", Principal())
     memory = NewMemory(content=content, vector=None if vector is None else Vector(MODEL, DIMENSIONS, 0), **fields)
     return Remember(memory, principal, idempotency), [] if vector is None else [raw(vector)]
+
+
+@contextmanager
+def kept_sound(room: R) -> Iterator[R]:
+    """``room`` for one test; whatever that did to it, its invariants hold afterwards, and it is closed."""
+    try:
+        yield room
+        assert broken_invariants(room.connection) == []
+    finally:
+        room.close()
 
 
 def broken_invariants(connection: Any) -> list[str]:
