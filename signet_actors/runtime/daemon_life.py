@@ -70,15 +70,17 @@ def run_supervisor(
     except WorkspaceLocked as error:
         say(error.detail)
         return ExitCode.IN_USE
-    try:
-        return _life(tree, workspace, config, load, port, console, retry_failed_ms, say)
-    except ConfigError as error:
-        say(error.detail)
-        return ExitCode.CONFIG
-    finally:
-        for name in ("pid", "address"):
-            (state / name).unlink(missing_ok=True)
-        lock.release()
+    # From here to the last step a request to stop is obeyed in order: nothing that was begun is left behind by it.
+    with signal_pipe() as signals:
+        try:
+            return _life(tree, workspace, config, load, port, console, retry_failed_ms, say, signals)
+        except ConfigError as error:
+            say(error.detail)
+            return ExitCode.CONFIG
+        finally:
+            for name in ("pid", "address"):
+                (state / name).unlink(missing_ok=True)
+            lock.release()
 
 
 def _life(
@@ -90,6 +92,7 @@ def _life(
     console: bool,
     retry_failed_ms: int,
     say: Callable[[str], None],
+    signals: int,
 ) -> int:
     """The exit code of the supervisor; everything that was opened for it is closed again."""
     sockets = socket_directory(workspace)
@@ -121,7 +124,6 @@ def _life(
         _write_private(workspace / ".daemon" / "address", msgspec.json.encode(address) + b"\n")
         log.info("listening", host=edge.host, port=bound, pid=os.getpid())
         counters = new_counters()
-        signals = stack.enter_context(signal_pipe())
         control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters)))
         supervisor = Supervisor(
             tree,

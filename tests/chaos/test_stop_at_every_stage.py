@@ -68,6 +68,19 @@ def test_a_request_to_stop_while_starting_is_obeyed_at_once(stage: str) -> None:
         stop_soundly(daemon)
 
 
+def test_from_its_first_trace_on_a_request_to_stop_is_obeyed_in_order() -> None:
+    with live_daemon(started=False) as daemon:
+        traces = [daemon.workspace / ".daemon" / name for name in ("pid", "address")]
+        process = daemon.launch()
+        until = time.monotonic() + 60
+        while not traces[0].exists():  # without a pause: the moment after it is what is looked at
+            assert time.monotonic() < until, "nothing was begun"
+        code, _ = stopped(process)
+        assert code == 0, daemon.terminal()
+        daemon.gone()
+        assert not any(trace.exists() for trace in traces)
+
+
 def test_a_stop_while_another_program_holds_the_database_loses_nothing() -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
         with traffic_on(daemon) as traffic:
