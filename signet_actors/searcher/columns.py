@@ -110,7 +110,7 @@ class MemoryColumns:
         return mask
 
     def narrow(self, mask: Mask, filters: Filters) -> Mask:
-        """``mask`` (shape (size,)) where also the filters hold, except project and tags; itself when none is set."""
+        """``mask`` (shape (size,)) where the filters hold, except a named project and tags; itself if none is set."""
         n = self.size
         for name, wanted in (
             ("type", filters.type),
