@@ -73,6 +73,8 @@ class Extractor:
             state = lane.state()
             for name in ("running", "done", "failed", "returned", "fenced"):
                 figures[f"{state.kind}_{name}"] = getattr(state, name)
+            if state.paused_because:
+                figures[f"{state.kind}_pause_seconds"] = state.paused_ms / 1000
         for name in ("made", "empty", "late"):
             figures[f"summaries_{name}"] = getattr(self._summaries, name)
         return figures

@@ -175,6 +175,7 @@ class Lane:
             slots=self._kind.slots(self._actor.config),
             running=len(self._running),
             paused_because="" if pause is None else pause.reason,
+            paused_ms=0 if pause is None else pause.for_ms or 0,
             done=self.done,
             failed=self.failed,
             returned=self.returned,

@@ -174,6 +174,7 @@ PIPELINE: Final = tuple(
         ("pipeline_lane_slots", _KIND, "Jobs of the kind that the extractor works on at once, at most"),
         ("pipeline_lane_running", _KIND, "Jobs of the kind that it works on now"),
         ("pipeline_lane_paused", _KIND, "1 while it takes no job of the kind; `signet pipeline` says why"),
+        ("pipeline_lane_pause_seconds", _KIND, "How long that lasts at least, 0 if unknown; absent without a pause"),
         (
             "pipeline_attempts_total",
             ("kind", "end"),
@@ -207,6 +208,7 @@ LABELLED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
         for end in _ENDS
     },
     **{f"{kind.name}_running": ("signet_pipeline_lane_running", (kind.name,)) for kind in JOB_KINDS},
+    **{f"{kind.name}_pause_seconds": ("signet_pipeline_lane_pause_seconds", (kind.name,)) for kind in JOB_KINDS},
     **{f"decided_{action}": ("signet_pipeline_decisions_total", (action,)) for action in _DECISIONS},
 }
 """What extractor and decider send with their heartbeats, by the name it has there: a metric and its labels."""

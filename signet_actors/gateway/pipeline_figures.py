@@ -64,6 +64,11 @@ class PipelineFigures:
         """How old ``store`` is."""
         return (clock.monotonic_ns() - self._told_ns) // 1_000_000
 
+    def counted(self, store: PipelineStatus, clock: Clock) -> None:
+        """Keep ``store``, which was counted just now for another purpose."""
+        self.store = store
+        self._told_ns = clock.monotonic_ns()
+
     def refresh(self, bus: AsyncBus, clock: Clock, trace_id: str) -> None:
         """They are being asked, unless that was done a moment ago."""
         now = clock.monotonic_ns()
@@ -84,8 +89,7 @@ class PipelineFigures:
             else _nothing(),
         )
         if told is not None:  # else the age tells
-            self.store = told[0]
-            self._told_ns = clock.monotonic_ns()
+            self.counted(told[0], clock)
 
 
 async def _or_none(question: Awaitable[T]) -> T | None:

@@ -14,6 +14,8 @@ from signet_actors.protocol.message import Failure, Message, Request
 class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
     """One kind of job. ``running`` of ``slots`` are at work; ``paused_because`` is empty while jobs are taken.
 
+    ``paused_ms`` is how long the pause lasts at least; 0 where that is not known, and without a pause.
+
     The counters are of this life: ``done``, ``failed`` (an attempt was spent), ``returned`` (the attempt was given
     back), ``fenced`` (the lease had gone to somebody else).
     """
@@ -22,6 +24,7 @@ class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
     slots: int
     running: int
     paused_because: str = ""
+    paused_ms: int = 0
     done: int = 0
     failed: int = 0
     returned: int = 0

@@ -19,7 +19,7 @@ from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, NotFoun
 from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes import ROUTES, config_files
-from signet_actors.protocol.control import ChildState
+from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus, SweepNow, Swept
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, Purged, WriterStatus
@@ -352,6 +352,51 @@ def test_health_has_the_fields_that_clients_read(edge: RunningEdge) -> None:
     assert body["agentsDir"] == edge.state.boot.workspace
     assert body["db"] is True
     assert (body["shuttingDown"], body["updateAvailable"], body["pendingRestart"]) == (False, False, False)
+
+
+def extractor(state: str = "up", **counters: float) -> ChildState:
+    return ChildState("extractor", "extractor", state, 1, 0, 15, core=False, counters=counters)
+
+
+@pytest.mark.parametrize(
+    ("enabled", "child", "pipeline"),
+    [
+        (True, extractor(), (True, False, 0)),
+        (True, extractor(extract_pause_seconds=30.0), (True, True, 30_000)),
+        (True, extractor("restarting", extract_pause_seconds=30.0), (False, True, 0)),
+        (True, None, (False, True, 0)),
+        (False, extractor(extract_pause_seconds=0.0), (False, False, 0)),
+    ],
+)
+def test_health_tells_whether_facts_are_extracted(
+    tmp_path: Path, enabled: bool, child: ChildState | None, pipeline: tuple[bool, bool, int]
+) -> None:
+    config = Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(enabled=enabled)))
+    children = EVERYBODY_UP if child is None else (*EVERYBODY_UP, child)
+    with RunningEdge(ROUTES, tmp_path, bus=ScriptedBus(children), config=config) as edge:
+        told = edge.request("GET", "/health").body["pipeline"]
+        assert told == {
+            "extractionRunning": pipeline[0],
+            "extractionStalled": pipeline[1],
+            "extractionPending": None,
+            "extractionBackoffMs": pipeline[2],
+        }
+        assert not edge.bus.asked, "health asks nobody"
+
+
+def test_health_sums_up_what_the_processes_cost(tmp_path: Path) -> None:
+    children = [
+        ChildState("writer", "writer", UP, 1, 0, 11, counters={"cpu_seconds": 1.25, "rss_bytes": 1000.0}),
+        ChildState("searcher-1", "searcher", UP, 1, 0, 12, counters={"cpu_seconds": 0.5, "rss_bytes": 500.0}),
+        ChildState("gateway", "gateway", UP, 1, 0, None, counters={"rss_peak_bytes": 700.0}),
+    ]
+    with RunningEdge(ROUTES, tmp_path, bus=ScriptedBus(children)) as edge:
+        assert edge.request("GET", "/health").body["resources"] == {
+            "processes": 2,
+            "cpuSeconds": 1.75,
+            "rssBytes": 1500,
+            "rssPeakBytes": 700,
+        }
 
 
 # Status

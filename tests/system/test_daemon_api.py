@@ -55,6 +55,22 @@ def test_health_names_every_process(daemon: LiveDaemon) -> None:
     assert daemon.api.get("/health/ready").ok()["ready"] is True
 
 
+def test_health_tells_how_extraction_goes_and_what_the_daemon_costs(own: LiveDaemon) -> None:
+    eventually(lambda: own.api.get("/health").ok()["pipeline"]["extractionRunning"], what="the extractor is up")
+
+    def stalled() -> bool:
+        told: bool = own.api.get("/health").ok()["pipeline"]["extractionStalled"]
+        return told
+
+    eventually(stalled, what="no model is configured, and a heartbeat said so")
+    own.api.get("/api/pipeline/status").ok()
+    health = own.api.get("/health").ok()
+    assert health["pipeline"]["extractionPending"] == 0
+    assert health["resources"]["processes"] == len(own.everybody())
+    assert health["resources"]["rssBytes"] > 1_000_000 * health["resources"]["processes"]
+    assert health["resources"]["cpuSeconds"] > 0
+
+
 def test_status_tells_everything_at_a_glance(daemon: LiveDaemon) -> None:
     daemon.agent("lone").remember("Counted by the status")
     eventually(lambda: {actor["state"] for actor in daemon.everybody().values()} == {"up"}, what="everybody up")

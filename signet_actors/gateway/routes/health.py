@@ -5,12 +5,31 @@ Source: wire.md 1.0 "/health"; reliability.md R22.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
 from msgspec import UNSET
 
 import signet_actors
+from signet_actors.domain.extraction.gates import extracts, flags_of, pipeline_mode
+from signet_actors.domain.jobs import EXTRACT
 from signet_actors.errors import ErrorCode
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.protocol.http.health import ActorBrief, HealthReply, LiveReply, ReadyReply
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.http.health import (
+    ActorBrief,
+    HealthReply,
+    LiveReply,
+    PipelineHealth,
+    ReadyReply,
+    ResourcesHealth,
+)
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+COUNTED_WITHIN_MS: Final = 60_000
+"""A count of jobs that is older than this is not shown."""
 
 
 async def health(call: Call) -> Reply:
@@ -40,7 +59,43 @@ async def health(call: Call) -> Reply:
                 )
                 for child in children
             ],
+            pipeline=_pipeline(state),
+            resources=_resources(children),
         )
+    )
+
+
+def _pipeline(state: GatewayState) -> PipelineHealth:
+    on = extracts(pipeline_mode(flags_of(state.config.memory.pipeline_v2)))
+    extractor = next((child for child in state.bus.tree.children if child.role == "extractor"), None)
+    running = on and extractor is not None and extractor.state == UP
+    counters = extractor.counters if running and extractor is not None else {}
+    pause_s = counters.get(f"{EXTRACT}_pause_seconds")
+    return PipelineHealth(
+        extraction_running=running,
+        extraction_stalled=on and (not running or pause_s is not None),
+        extraction_pending=_pending(state),
+        extraction_backoff_ms=round(1000 * (pause_s or 0)),
+    )
+
+
+def _pending(state: GatewayState) -> int | None:
+    """The extraction jobs that waited when they were last counted; None when that was too long ago."""
+    counted = state.pipeline.store
+    if counted is None or state.pipeline.age_ms(state.clock) > COUNTED_WITHIN_MS:
+        return None
+    return sum(queue.pending for queue in counted.queues if queue.kind == EXTRACT)
+
+
+def _resources(children: Sequence[ChildState]) -> ResourcesHealth:
+    def total(name: str) -> float:
+        return sum(child.counters.get(name, 0) for child in children)
+
+    return ResourcesHealth(
+        processes=sum(child.pid is not None for child in children),
+        cpu_seconds=round(total("cpu_seconds"), 2),
+        rss_bytes=int(total("rss_bytes")),
+        rss_peak_bytes=int(total("rss_peak_bytes")),
     )
 
 

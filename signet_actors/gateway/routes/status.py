@@ -127,9 +127,10 @@ async def _waiting(
 
 
 async def ask_queues(call: Call) -> PipelineStatus:
-    """What a searcher counts of the pipeline; raises like ``ask_searcher``."""
+    """What a searcher counts of the pipeline, also kept for ``/health``; raises like ``ask_searcher``."""
     question = GetPipelineStatus(now=iso(call.state.clock.wall_ms()))
     answer, _ = await call.state.bus.ask_searcher(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
+    call.state.pipeline.counted(answer, call.state.clock)
     return answer
 
 

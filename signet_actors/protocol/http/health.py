@@ -28,6 +28,33 @@ class ActorReport(ActorBrief, frozen=True, rename="camel"):
     counters: dict[str, float] = {}
 
 
+class PipelineHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """The extraction of facts, as of the extractor's last heartbeat.
+
+    ``extraction_running``: it is switched on and its process is up. ``extraction_stalled``: it is switched on and takes
+    no jobs, because its process is away or no model answers. ``extraction_backoff_ms``: how long it will take none at
+    least, 0 where that is not known. ``extraction_pending``: jobs that wait; null unless they were counted, for
+    ``/metrics`` or ``/api/pipeline/status``, within the last minute: health itself never asks the database.
+    """
+
+    extraction_running: bool
+    extraction_stalled: bool
+    extraction_pending: int | None
+    extraction_backoff_ms: int
+
+
+class ResourcesHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """What the daemon's processes cost together, as of their last heartbeats; the supervisor itself is not counted.
+
+    ``rss_bytes`` is 0 where the system does not tell it.
+    """
+
+    processes: int
+    cpu_seconds: float
+    rss_bytes: int
+    rss_peak_bytes: int
+
+
 class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
     """``uptime`` in seconds; ``db`` is true while the writer holds the database open; ``detail`` names what is away."""
 
@@ -41,6 +68,8 @@ class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
     shutting_down: bool
     detail: str
     actors: list[ActorBrief]
+    pipeline: PipelineHealth
+    resources: ResourcesHealth
     update_available: bool = False
     pending_restart: bool = False
 
