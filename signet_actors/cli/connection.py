@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from signet_actors.cli.presentation import one_line
+from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import (
     ConfigError,
     DaemonNotRunning,
@@ -45,6 +46,7 @@ JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
 NEXT_CURSOR_HEADER = "x-signet-next-cursor"
 ADDRESS_FILE_NAME = "address"
+MAX_NOTE_BYTES = 4096
 PATIENCE_S = 5.0
 SHORTEST_WAIT_S = 0.05
 LONGEST_RETRY_AFTER_S = 3600.0
@@ -153,9 +155,9 @@ def address_from_url(url: str) -> Address:
 def noted_address(workspace: Path) -> Address | None:
     """The address that the daemon of this workspace wrote down when it was ready; None without a usable note."""
     try:
-        note = json.loads((workspace / ".daemon" / ADDRESS_FILE_NAME).read_bytes())
+        note = json.loads(read_regular(workspace / ".daemon" / ADDRESS_FILE_NAME, MAX_NOTE_BYTES))
         host, port = str(note["host"]), int(note["port"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ConfigError, OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return Address(ANY_ADDRESS.get(host, host), port, workspace=workspace)
 

@@ -117,7 +117,11 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         tell(Finding("configuration", OK, str(loaded.source or "no file, the defaults")))
         for warning in loaded.warnings:
             tell(Finding("configuration", WARN, warning))
-    running = lock_held(workspace)
+    running = False
+    try:
+        running = lock_held(workspace)
+    except ConfigError as error:
+        tell(Finding("lock", FAIL, error.detail))
     address = noted_address(workspace) if running else None
     client = DaemonClient(address, timeout_s=10, patience_s=2) if address else None
     if client is not None:

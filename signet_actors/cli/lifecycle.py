@@ -24,6 +24,7 @@ from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import console, print_json, printable, say
 from signet_actors.cli.running import lock_held, supervisor_pid
 from signet_actors.config.load import load_config
+from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import DaemonNotRunning, SignetError, Unavailable, WorkspaceLocked
 
@@ -139,7 +140,7 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
     with contextlib.suppress(FileNotFoundError):
         (places.daemon_dir / ADDRESS_FILE_NAME).unlink()  # of a daemon that died; ours writes a new one
     start_log = places.log_dir / "start.log"
-    descriptor = os.open(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         child = subprocess.Popen(
             list(SUPERVISOR),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -101,9 +102,11 @@ def log_files(directory: Path) -> list[Path]:
     dated: list[tuple[float, str, Path]] = []
     for file in directory.glob("daemon-*.log"):
         try:
-            dated.append((file.stat().st_mtime, file.name, file))
-        except FileNotFoundError:
+            status = file.stat()
+        except OSError:
             continue
+        if stat.S_ISREG(status.st_mode):
+            dated.append((status.st_mtime, file.name, file))
     return [file for _, _, file in sorted(dated)]
 
 

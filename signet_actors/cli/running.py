@@ -12,14 +12,22 @@ import fcntl
 import os
 import subprocess
 from pathlib import Path
+from typing import Final
 
+from signet_actors.config.regular_file import open_regular, read_regular
 from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError
+
+_MAX_PID_BYTES: Final = 32
 
 
 def lock_held(workspace: Path) -> bool:
-    """Another process holds the workspace's lock. A shared lock is tried, so that two commands never meet in it."""
+    """Another process holds the workspace's lock. A shared lock is tried, so that two commands never meet in it.
+
+    Raises ConfigError where the lock is no regular file.
+    """
     try:
-        descriptor = os.open(Workspace(workspace).lock_file, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = open_regular(Workspace(workspace).lock_file, os.O_RDONLY)
     except OSError:
         return False
     try:
@@ -36,8 +44,8 @@ def supervisor_pid(workspace: Path) -> int | None:
     if not lock_held(workspace):
         return None
     try:
-        pid = int(Workspace(workspace).pid_file.read_text().strip())
-    except (OSError, ValueError):
+        pid = int(read_regular(Workspace(workspace).pid_file, _MAX_PID_BYTES))
+    except (ConfigError, OSError, ValueError):
         return None
     return pid if pid > 1 and is_supervisor(pid) else None
 

@@ -70,6 +70,9 @@ def run_supervisor(
     except WorkspaceLocked as error:
         say(error.detail)
         return ExitCode.IN_USE
+    except ConfigError as error:
+        say(error.detail)
+        return ExitCode.CONFIG
     # From here to the last step a request to stop is obeyed in order: nothing that was begun is left behind by it.
     with signal_pipe() as signals:
         try:
@@ -79,7 +82,8 @@ def run_supervisor(
             return ExitCode.CONFIG
         finally:
             for name in ("pid", "address"):
-                (state / name).unlink(missing_ok=True)
+                with contextlib.suppress(IsADirectoryError):
+                    (state / name).unlink(missing_ok=True)
             lock.release()
 
 
@@ -154,4 +158,8 @@ def _write_private(path: Path, content: bytes) -> None:
     descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
-    written.replace(path)
+    try:
+        written.replace(path)
+    except IsADirectoryError:
+        written.unlink()
+        raise ConfigError(f"{path} is a directory where a regular file is needed; remove it") from None

@@ -9,6 +9,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import WorkspaceLocked
 
 
@@ -20,8 +21,11 @@ class WorkspaceLock:
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """The lock is held and its file names this process; raises WorkspaceLocked naming the holder."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        """The lock is held and its file names this process.
+
+        Raises WorkspaceLocked naming the holder, ConfigError where the path is no regular file.
+        """
+        descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from signet_actors.config.regular_file import open_regular
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
@@ -323,7 +324,10 @@ class Writer:
     def _take_lock(self) -> None:
         """Only one writer per workspace, whatever became of an earlier supervisor; waits for an old one to leave."""
         path = self.workspace.daemon_dir / "writer.lock"
-        self._lock_fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            self._lock_fd = open_regular(path, os.O_RDWR | os.O_CREAT)
+        except ConfigError as error:
+            raise ActorExit(ExitCode.CONFIG, error.detail) from error
         until_ns = self.clock.monotonic_ns() + 10 * _NS
         self.loop.starting("opening the database")
         while True:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.workspace_lock import WorkspaceLock
 from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub
 from signet_actors.store.connect import open_writer
@@ -57,7 +57,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
             checked = _repair(workspace, checked)
     except WorkspaceLocked as error:
         return _say(Checked([Finding(STRUCTURE, error.detail)], 0), ExitCode.IN_USE)
-    except ForeignDatabase as error:
+    except (ConfigError, ForeignDatabase) as error:
         return _say(Checked([Finding(STRUCTURE, error.detail)], 0), ExitCode.CONFIG)
     except (StoreError, OSError) as error:
         return _say(Checked([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)

@@ -70,6 +70,8 @@ def restore_command(source: str) -> int:
         told, code = restore(workspace, source, now_ms=int(time.time() * 1000))
     except WorkspaceLocked as error:
         return _tell(Told(False, [error.detail]), ExitCode.IN_USE)
+    except ConfigError as error:
+        return _tell(Told(False, [error.detail]), ExitCode.CONFIG)
     except OSError as error:
         return _tell(Told(False, [str(error)]), ExitCode.IO_ERROR)
     finally:

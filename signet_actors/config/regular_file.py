@@ -1,0 +1,66 @@
+"""Open files in places where another program may have put something else: a FIFO, a device, a link, a directory.
+
+Opening a FIFO or reading a device can wait for ever. These functions never do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from signet_actors.errors import ConfigError
+
+
+def open_regular(path: Path, flags: int, mode: int = 0o600) -> int:
+    """Return a descriptor of the regular file at ``path``.
+
+    Raises ``ConfigError`` where something else is there, ``OSError`` for any other reason.
+    """
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno == errno.ENXIO or _is_something_else(path):  # ENXIO: a socket, or a FIFO that is written to
+            raise _refusal(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _refusal(path)
+    return descriptor
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """Return the content of the regular file at ``path``, at most ``limit`` bytes.
+
+    Raises ``ConfigError`` where something else or a longer file is there, ``OSError`` for any other reason.
+    """
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise ConfigError(f"{path} is larger than {limit} bytes; remove it")
+    return data
+
+
+def _is_something_else(path: Path) -> bool:
+    try:
+        return not stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _refusal(path: Path) -> ConfigError:
+    kind = "not a regular file"
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return ConfigError(f"{path} is {kind}; remove it")
+    for is_kind, name in (
+        (stat.S_ISLNK, "a symbolic link"),
+        (stat.S_ISDIR, "a directory"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+    ):
+        if is_kind(mode):
+            kind = name
+    return ConfigError(f"{path} is {kind} where a regular file is needed; remove it")
