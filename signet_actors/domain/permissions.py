@@ -52,6 +52,9 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
 AUTONOMOUS_ACTOR_TYPES = frozenset({"pipeline", "agent"})
 """Actors that are no persons, as they say themselves: what waits for a person, or destroys for good, is not theirs."""
 
+PERSON_ACTOR_TYPE = "operator"
+"""The one kind of actor whose word stands for a person's judgement."""
+
 
 def may(role: Role, permission: Permission) -> bool:
     """Whether ``role`` holds ``permission``."""

@@ -120,7 +120,7 @@ class Call:
         given = body or {}
         named = "changedBy" if not given.get("changed_by") else "changed_by"
         claimed = given.get(named)
-        actor_type = self.headers.get("x-signet-actor-type", "operator")
+        actor_type = self.headers.get("x-signet-actor-type", "operator").strip().lower()
         return Principal(
             changed_by=self._line("x-signet-actor")
             or (_line(claimed, named) if isinstance(claimed, str) else None)

@@ -159,6 +159,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     writer's own configuration may be stricter, never more permissive. ``repaired`` and ``dropped`` are the parser's
     counts, ``turned_away`` counts by reason what never became a proposal (echoes, questions, boilerplate). ``shown``
     holds for each proposal the memories that the model had before it when it gave its reason; empty = none at all.
+    ``mode`` and ``autonomous_frozen`` are of the moment at which the run began.
     """
 
     job_id: str
@@ -177,6 +178,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
     repaired: int = 0
     dropped: int = 0
     turned_away: dict[str, int] = {}
+    autonomous_frozen: bool = False
 
 
 class HintsStored(Message, frozen=True, tag="writer.hints_stored"):
@@ -217,8 +219,8 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
     """Outcome of a review.
 
     ``status``: approved, rejected (now or before, see ``already``), not_found, not_reviewable, decided_otherwise,
-    content_gone, autonomous_denied (an agent is no person), source_gone (the memory that it came from is forgotten), or
-    why it could not be carried out (version_conflict, target_gone, pinned, other_scope, own_source, constraint,
+    content_gone, autonomous_denied (no operator asked), source_gone (the memory that it came from is forgotten), or why
+    it could not be carried out (version_conflict, target_gone, pinned, other_scope, own_source, constraint,
     duplicate_content, unchanged, frozen): it waits on then. ``memory_id`` is the proposal's target, or the memory that
     an addition became.
     """

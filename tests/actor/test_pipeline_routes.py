@@ -531,6 +531,17 @@ def test_an_approval_that_cannot_be_carried_out_says_why(api: MemoryApi, word: s
     assert said["error"]
 
 
+@pytest.mark.parametrize("actor_type", ["agent", "Harness", "sdk", "daemon", "somebody-else", ""])
+def test_who_says_to_be_no_operator_approves_nothing(api: MemoryApi, actor_type: str) -> None:
+    api.bus.script[ApproveProposal] = ReviewDecided("p1", "approved")
+    headers = {"x-signet-actor-type": actor_type}
+    answer = api.request("POST", "/api/memory/review-queue/p1/approve", None, headers)
+    assert (answer.status, answer.json["status"]) == (403, "autonomous_denied")
+    assert not [asked for asked in api.bus.asked if isinstance(asked.body, ApproveProposal)]
+    headers = {"x-signet-actor-type": "Operator"}
+    assert api.request("POST", "/api/memory/review-queue/p1/approve", None, headers).status == 200
+
+
 def test_while_mutations_are_frozen_only_what_changes_no_memory_is_decided(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=configured(frozen=True))
     api.bus.script |= {

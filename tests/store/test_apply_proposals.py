@@ -180,6 +180,36 @@ def test_updates_and_deletions_are_blocked_unless_they_are_allowed(room: Pipelin
     assert states == [(None,), ("pending",)], "what contradicts is a person's to look at"
 
 
+@pytest.mark.parametrize("action", ["update", "delete"])
+def test_a_run_that_began_while_autonomous_changes_were_frozen_says_that_they_were(
+    room: PipelineRoom, action: str
+) -> None:
+    source = room.remember(SOURCE, vector=[1.0])
+    other = room.remember("The build uses Make", vector=[1.0])
+    (held,) = room.extract(
+        change(action, "The build uses Bazel", (other.id, 1)), mode="controlled_write", autonomous_frozen=True
+    )
+    assert (held.outcome, held.reason) == ("blocked", "autonomous_frozen")
+    assert room.events(source.id)[-1]["metadata"]["blockedReason"] == "autonomous_frozen"
+
+
+def test_the_history_gives_the_decisions_reason_for_each_change(room: PipelineRoom) -> None:
+    room.remember(SOURCE, vector=[1.0])
+    make = room.remember("The build uses Make", vector=[1.0])
+    slow = room.remember("The build takes an hour", vector=[1.0])
+    made, updated, deleted = room.extract(
+        add("Builds run on the big machine"),
+        change("update", "The build uses Bazel", (make.id, 1)),
+        change("delete", "The build is not slow any more", (slow.id, 1)),
+    )
+    changes = [room.events(str(one.memory_id))[-1] for one in (made, updated, deleted)]
+    assert [(event["event"], event["changed_by"], event["reason"]) for event in changes] == [
+        ("created", "pipeline-v2", "nothing says so yet"),
+        ("updated", "pipeline-v2", "it says otherwise now"),
+        ("deleted", "pipeline-v2", "it says otherwise now"),
+    ]
+
+
 def test_an_allowed_update_keeps_the_former_content_and_raises_the_version(room: PipelineRoom) -> None:
     room.remember(SOURCE, vector=[1.0])
     other = room.remember("The build uses Make", vector=[1.0])

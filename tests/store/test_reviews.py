@@ -291,10 +291,11 @@ def test_an_approved_order_needs_its_note_room_for_it_and_no_brake(
     assert whole(room) == before
 
 
-def test_what_waits_for_a_person_is_approved_by_no_agent(room: PipelineRoom) -> None:
+@pytest.mark.parametrize("actor_type", ["agent", "pipeline", "harness", "sdk", "daemon"])
+def test_what_waits_for_a_person_is_approved_by_an_operator_alone(room: PipelineRoom, actor_type: str) -> None:
     proposal, _ = waiting(room)
     before = whole(room)
-    agent = Principal(changed_by="cleo", actor_type="agent")
+    agent = Principal(changed_by="cleo", actor_type=actor_type)
     assert room.ask(ApproveProposal(proposal, agent)).status == "autonomous_denied"
     assert whole(room) == before
     assert room.ask(RejectProposal(proposal, agent)).status == "rejected", "to put aside harms nobody"

@@ -130,6 +130,38 @@ def test_the_purge_of_a_tombstone_erases_them_too(room: PipelineRoom) -> None:
     assert rationales(room) == [None, None, "not stored yet"]
 
 
+def changed(room: PipelineRoom) -> tuple[str, list[str]]:
+    """``(secret, memories)``: two memories that a run made and updated, each for a reason that quotes the secret."""
+    secret = room.remember(f"The code word is {CANARY}", vector=[1.0]).id
+    other = room.remember("The build uses Make", vector=[1.0]).id
+    room.remember("We have moved the build", vector=[1.0])
+    for _ in range(2):
+        room.report(room.take())
+    update = change("update", "The build uses Bazel", (other, 1))
+    answer = room.report(
+        room.take(),
+        said("add", "Builds take four minutes", f"no {CANARY} says so"),
+        msgspec.structs.replace(update, reason=f"{CANARY} is another thing"),
+        run_id="run",
+        shown=((secret,), (other, secret)),
+    )
+    assert [result.outcome for result in answer.results] == ["created", "updated"]
+    return secret, [str(result.memory_id) for result in answer.results]
+
+
+def test_the_historys_reason_of_a_change_goes_with_the_memory_that_it_quotes(room: PipelineRoom) -> None:
+    secret, memories = changed(room)
+    assert [CANARY in trail(room, memory)[-1] for memory in memories] == [True, True]
+    forget(room, secret)
+    assert [CANARY in str(trail(room, memory)) for memory in memories] == [False, False]
+    room.ask(RecoverMemory(id=secret, reason="r", principal=ME))
+    assert [CANARY in trail(room, memory)[-1] for memory in memories] == [True, True]
+    erase(room, secret)
+    assert everywhere(room, CANARY) == []
+    reasons = [row[0] for row in room.connection.execute("SELECT reason FROM memory_history WHERE reason IS NOT NULL")]
+    assert reasons == ["r"] * 3, "what a person gave as reason stays"
+
+
 def test_a_review_without_its_reason_can_still_be_decided(room: PipelineRoom) -> None:
     secret, other, _ = decided(room)
     erase(room, secret)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from signet_actors.domain.extraction.proposals import NO_CANDIDATES_REASON
 from tests.support.bus_room import REPOSITORY, eventually
 from tests.support.live_daemon import PATIENCE_S, LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
@@ -66,7 +67,7 @@ def test_three_sentences_end_in_facts_relations_and_history_that_show_tells_and_
             shown = signet(daemon, "show", "--history", memory)
             assert f"source id: {source}\n" in shown
             assert f"\n{text}\n" in shown
-            assert f"\tcreated\tpipeline-v2\textracted-fact\t{text}\n" in shown
+            assert f"\tcreated\tpipeline-v2\t{NO_CANDIDATES_REASON}\t{text}\n" in shown
         assert signet(daemon, "pipeline", "undo", run, "--yes") == "Took back 3 of 3 changes.\n"
         assert signet(daemon, "pipeline", "undo", run, "--yes") == ("It was undone before: took back 3 of 3 changes.\n")
         assert f"run {run} (controlled_write, " in signet(daemon, "show", "--history", source)

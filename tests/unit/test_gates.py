@@ -22,6 +22,7 @@ from signet_actors.domain.extraction.gates import (
     extracts,
     gate,
     gate_approved,
+    held_to,
     history_event,
     history_metadata,
     maintenance_runs,
@@ -195,6 +196,22 @@ def test_an_instruction_that_another_gate_stops_asks_nobody() -> None:
     assert (held.reason, held.review_needed) == (Reason.DESTRUCTIVE_MUTATIONS_DISABLED, False)
 
 
+@pytest.mark.parametrize("action", ["add", "update", "delete"])
+def test_nothing_is_changed_on_the_word_of_a_fact_below_the_confidence_for_writes(action: Action) -> None:
+    unsure = proposal(action, fact=Fact(FACT.content, "fact", 0.69), confidence=0.99)
+    assert gate(unsure, FULL, target=TARGET) == GateOutcome(Outcome.SKIPPED, Reason.LOW_FACT_CONFIDENCE)
+    empty = proposal(action, fact=Fact("..........!!", "fact", 0.9))
+    assert gate(empty, FULL, target=TARGET) == GateOutcome(Outcome.SKIPPED, Reason.EMPTY_FACT_CONTENT)
+
+
+@pytest.mark.parametrize("began_frozen", [True, False])
+def test_a_run_that_began_while_autonomous_changes_were_frozen_says_so(began_frozen: bool) -> None:
+    held = held_to(FULL, PipelineMode.CONTROLLED_WRITE, autonomous_frozen=began_frozen)
+    outcome = gate(proposal(), held, target=TARGET)
+    assert outcome.reason is (Reason.AUTONOMOUS_FROZEN if began_frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED)
+    assert gate(proposal("add"), held).changes
+
+
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 0.9, 1.0])
 def test_the_threshold_is_the_configured_one(threshold: float) -> None:
     outcome = gate(proposal("add"), CONTROLLED, min_confidence=threshold)
@@ -294,7 +311,7 @@ def test_nothing_is_destroyed_against_a_gate(
         assert flags.enabled
         assert not flags.shadow_mode
         assert not flags.mutations_frozen
-        assert action == "delete" or fact_confidence >= 0.7
+        assert fact_confidence >= 0.7
     if outcome.outcome in (Outcome.UPDATED, Outcome.DELETED):
         assert flags.allow_update_delete
         assert not flags.autonomous_frozen

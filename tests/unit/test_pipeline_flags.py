@@ -86,6 +86,7 @@ TARGET = Target("m1", 3, pinned=False, content="The cache holds a thousand rows"
         (["minFactConfidenceForWrite: 0.95"], "add", "skipped", "low_fact_confidence"),
         (["extraction: {minConfidence: 0.95}"], "add", "skipped", "low_fact_confidence"),
         (["minFactConfidenceForWrite: 0.9"], "add", "created", None),
+        (["minFactConfidenceForWrite: 0.95", "allowUpdateDelete: true"], "delete", "skipped", "low_fact_confidence"),
     ],
 )
 def test_a_proposal_meets_the_gates_that_a_file_closes(

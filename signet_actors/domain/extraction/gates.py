@@ -90,15 +90,19 @@ def flags_of(switches: PipelineSwitches) -> PipelineFlags:
     )
 
 
-def held_to(flags: PipelineFlags, mode: PipelineMode) -> PipelineFlags:
-    """``flags``, made stricter where ``mode``, under which a run began, was stricter; never more permissive."""
+def held_to(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: bool = False) -> PipelineFlags:
+    """``flags``, made stricter where ``mode``, under which a run began, was stricter; never more permissive.
+
+    ``autonomous_frozen``: the run began while autonomous changes were frozen, which is then the reason that it gives.
+    """
     return PipelineFlags(
         enabled=flags.enabled and mode is not PipelineMode.OFF,
         shadow_mode=flags.shadow_mode or mode is PipelineMode.SHADOW,
         mutations_frozen=flags.mutations_frozen or mode is PipelineMode.FROZEN,
-        allow_update_delete=flags.allow_update_delete and mode is not PipelineMode.CONTROLLED_WRITE,
+        allow_update_delete=flags.allow_update_delete
+        and (mode is not PipelineMode.CONTROLLED_WRITE or autonomous_frozen),
         autonomous_enabled=flags.autonomous_enabled,
-        autonomous_frozen=flags.autonomous_frozen,
+        autonomous_frozen=flags.autonomous_frozen or autonomous_frozen,
     )
 
 
@@ -244,7 +248,7 @@ def gate(
     if proposal.confidence < min_confidence:
         return _held(Reason.LOW_DECISION_CONFIDENCE, proposal)
     if proposal.action == "delete":
-        outcome = GateOutcome(Outcome.DELETED)
+        outcome = _write(proposal, Outcome.DELETED, min_confidence, None)
     else:
         outcome = _write(proposal, Outcome.UPDATED, min_confidence, duplicate_of)
     if outcome.changes and proposal.contradiction_risk:
@@ -285,7 +289,8 @@ def _target_gate(proposal: Proposal, target: Target | None) -> GateOutcome | Non
 
 
 def _write(proposal: Proposal, made: Outcome, min_confidence: float, duplicate_of: str | None) -> GateOutcome:
-    """The gates of a text that is to be stored, in the documented order: confidence, emptiness, duplicate."""
+    """The gates of a fact on whose word something is changed, in the documented order: confidence, emptiness,
+    duplicate. Source: memory-system.txt "Shadow Mode vs. Controlled Writes"."""
     if not proposal.fact.confidence >= min_confidence:
         return _held(Reason.LOW_FACT_CONFIDENCE, proposal)
     if not normalized_content(storage_content(proposal.fact.content)):

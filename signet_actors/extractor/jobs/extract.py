@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
@@ -19,6 +19,7 @@ from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.echo import without_injected, without_junk
 from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
+from signet_actors.domain.extraction.gates import PipelineMode
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
@@ -43,6 +44,13 @@ _DECIDER_PAUSE_MS = 5_000
 _AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
 """The decider did not take the question up. One that took it up, life after life, and never answered, may have died of
 it: that is a failure of the job, so that it comes to an end (reliability.md R8)."""
+
+
+class _Began(NamedTuple):
+    """What the configuration allowed when a run began."""
+
+    mode: PipelineMode
+    autonomous_frozen: bool
 
 
 class Extract:
@@ -76,10 +84,11 @@ class Extract:
 
     async def work(self, run: JobRun) -> None:
         shop = self._shop
+        began = _Began(shop.mode, shop.pipeline.autonomous.frozen)
         content, injected = without_injected(run.subject.content)
         if not worth_extracting(content):
             reason = "echo_marked" if injected else "too_short"
-            await self._apply(run, ExtractionResult(), [], Counter({reason: 1}), None)
+            await self._apply(run, began, ExtractionResult(), [], Counter({reason: 1}), None)
             return
         settings = shop.pipeline.extraction
         prompt = extraction_prompt(content, shop.rng)
@@ -97,7 +106,7 @@ class Extract:
         sync_point("extractor.embed_done")
         decided = await self._decide_all(run, facts.kept, vectors)
         decided = [_looked_at(one, content) for one in decided]
-        await self._apply(run, result, decided, Counter(str(junk.reason) for junk in facts.junk), vectors)
+        await self._apply(run, began, result, decided, Counter(str(junk.reason) for junk in facts.junk), vectors)
 
     async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Vectors] | None:
         """The facts' vectors; None while they cannot be had, which holds nothing up: the embed lane makes them then."""
@@ -157,6 +166,7 @@ class Extract:
     async def _apply(
         self,
         run: JobRun,
+        began: _Began,
         result: ExtractionResult,
         decided: list[Decided],
         turned_away: Counter[str],
@@ -185,7 +195,8 @@ class Extract:
                 job_id=run.job.id,
                 lease_id=run.job.lease_id,
                 run_id=new_id(shop.actor.clock, shop.rng),
-                mode=shop.mode,
+                mode=began.mode,
+                autonomous_frozen=began.autonomous_frozen,
                 provider=shop.model.name,
                 model=shop.model.model,
                 proposals=tuple(proposals),

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET
 
-from signet_actors.domain.permissions import Permission
+from signet_actors.domain.permissions import PERSON_ACTOR_TYPE, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode
 from signet_actors.gateway.fields import MAX_OFFSET, MAX_TEXT_CHARS, Fields, read_scope_of
 from signet_actors.gateway.refusals import RefusedOutcome
@@ -43,9 +43,7 @@ _REFUSALS: Final[Mapping[str, RefusedOutcome]] = {
     "constraint": RefusedOutcome(_CONFLICT, "The memory is a constraint"),
     "duplicate_content": RefusedOutcome(_CONFLICT, "Another memory says the same already"),
     "unchanged": RefusedOutcome(_CONFLICT, "The memory says that already"),
-    "autonomous_denied": RefusedOutcome(
-        ErrorCode.FORBIDDEN, "Autonomous agents cannot approve what waits for a person"
-    ),
+    "autonomous_denied": RefusedOutcome(ErrorCode.FORBIDDEN, "Only an operator can approve what waits for a person"),
     "frozen": RefusedOutcome(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
 _ELSE: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out")
@@ -68,7 +66,13 @@ async def list_reviews(call: Call) -> Reply:
 
 
 async def approve(call: Call) -> Reply:
-    """The proposal is carried out in the caller's name, if its target is still what the model saw."""
+    """The proposal is carried out in the caller's name, if its target is still what the model saw.
+
+    An actor type that is not known counts as an operator elsewhere, but not here.
+    """
+    actor_type = call.headers.get("x-signet-actor-type")
+    if actor_type is not None and actor_type.strip().lower() != PERSON_ACTOR_TYPE:
+        return _refusal(ReviewDecided(call.path["id"], "autonomous_denied"))
     return await _decide(call, ApproveProposal)
 
 

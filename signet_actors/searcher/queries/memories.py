@@ -37,7 +37,13 @@ _METADATA = (
     f" WHEN {REASON_FORGOTTEN} THEN json_remove(h.metadata, '$.decisionReason') ELSE h.metadata END"
     " FROM memory_proposals p WHERE p.job_id = h.job_id AND p.history_id = h.id), h.metadata) END"
 )
-_HISTORY = ", ".join(_METADATA if name == "metadata" else f"h.{name}" for name in HistoryEvent.__struct_fields__)
+_REASON = (
+    "CASE WHEN h.job_id IS NOT NULL AND EXISTS (SELECT 1 FROM memory_proposals p"
+    f" WHERE p.job_id = h.job_id AND p.history_id = h.id AND ({FACT_FORGOTTEN} OR {REASON_FORGOTTEN}))"
+    " THEN nullif(h.reason, h.metadata ->> '$.decisionReason') ELSE h.reason END"
+)
+_COLUMNS = {"metadata": _METADATA, "reason": _REASON}
+_HISTORY = ", ".join(_COLUMNS.get(name, f"h.{name}") for name in HistoryEvent.__struct_fields__)
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
 
 

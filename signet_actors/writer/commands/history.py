@@ -48,6 +48,8 @@ class Evidence(NamedTuple):
 _REASON = "'$.decisionReason'"
 _TEXTS = f"'$.factContent', {_REASON}"
 """Where an event's metadata may repeat what a memory says; the reason, any memory that the model was shown."""
+_WITHOUT_REASON = f"reason = nullif(reason, metadata ->> {_REASON})"
+"""The reason of a change that the pipeline made is the decision's reason; a person's stays."""
 
 
 def record(
@@ -88,20 +90,20 @@ def record(
 def erase_content(session: Session, memory_id: str, memory_seq: int) -> None:
     """The events of a memory that is gone stay, their content does not. Source: reliability.md R23."""
     session.tx.execute(
-        "UPDATE memory_history SET old_content = NULL, new_content = NULL,"
+        f"UPDATE memory_history SET old_content = NULL, new_content = NULL, {_WITHOUT_REASON},"
         f" metadata = json_remove(metadata, {_TEXTS}) WHERE memory_id = ?",
         (memory_id,),
     )
     # What a model said of it may stand in the trail of the memory that it was said of.
     session.tx.execute(
-        f"UPDATE memory_history SET metadata = json_remove(metadata, {_TEXTS})"
+        f"UPDATE memory_history SET {_WITHOUT_REASON}, metadata = json_remove(metadata, {_TEXTS})"
         " WHERE seq IN (SELECT h.seq FROM memory_proposals p JOIN memory_history h"
         " ON h.job_id = p.job_id AND h.id = p.history_id"
         " WHERE p.memory_id = :id OR p.target_id = :id OR p.result_memory_id = :id)",
         {"id": memory_id},
     )
     session.tx.execute(
-        f"UPDATE memory_history SET metadata = json_remove(metadata, {_REASON})"
+        f"UPDATE memory_history SET {_WITHOUT_REASON}, metadata = json_remove(metadata, {_REASON})"
         " WHERE seq IN (SELECT h.seq FROM shown_memories s JOIN memory_proposals p ON p.seq = s.proposal_seq"
         " JOIN memory_history h ON h.job_id = p.job_id AND h.id = p.history_id WHERE s.memory_seq = ?)",
         (memory_seq,),

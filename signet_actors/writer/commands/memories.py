@@ -78,6 +78,8 @@ class Derived(NamedTuple):
     model: str
     confidence: float
     evidence: history.Evidence
+    reason: str
+    """Of the change, as the history tells it."""
 
 
 _MEMORIES = Insert(
@@ -214,7 +216,7 @@ def insert(
         "created",
         msgspec.structs.replace(principal, changed_by=changed_by),
         new_content=memory.content,
-        reason="imported" if former is not None else derived.why if derived is not None else None,
+        reason="imported" if former is not None else derived.reason if derived is not None else None,
         evidence=None if derived is None else derived.evidence,
     )
     for kind in kinds:

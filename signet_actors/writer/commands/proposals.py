@@ -46,6 +46,8 @@ OTHER_SCOPE = "other_scope"
 CONSTRAINT = "constraint"
 OWN_SOURCE = "own_source"
 FENCED = "fenced"
+REASON_ERASED = "not kept: it may quote a memory that was erased"
+"""The history's reason of a change whose own reason may not be written."""
 _MOST_REASONS = 32
 
 _RUNS = (
@@ -144,7 +146,11 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
     if source is None or source.is_deleted:
         leases.end(session, job, GONE)
         return ProposalsApplied(None, command.mode, [])
-    flags = gates.held_to(gates.flags_of(session.config.memory.pipeline_v2), PipelineMode(command.mode))
+    flags = gates.held_to(
+        gates.flags_of(session.config.memory.pipeline_v2),
+        PipelineMode(command.mode),
+        autonomous_frozen=command.autonomous_frozen,
+    )
     mode = gates.pipeline_mode(flags)
     outdated = job.leased_hash not in {None, source.content_hash}
     run = _Run(command, job, source, flags, outdated, _seqs_of_shown(session, command))
@@ -284,12 +290,13 @@ def _carry_out(
         return _add(session, run, ordinal, text, by, evidence)
     assert proposal.target_id is not None
     read = ReadScope(agent_id=run.source.agent_id, scope=run.source.scope)
+    why = run.reason(ordinal) or REASON_ERASED
     if proposal.action == "delete":
         forgotten = memories.forget(
             session,
             ForgetMemory(
                 id=proposal.target_id,
-                reason=gates.PIPELINE_ACTOR,
+                reason=why,
                 principal=by,
                 if_version=proposal.target_version,
                 read=read,
@@ -301,7 +308,7 @@ def _carry_out(
         return Settled(verdict.outcome, None, forgotten.id, forgotten.new_version)
     patch = MemoryPatch(
         id=proposal.target_id,
-        reason=gates.PIPELINE_ACTOR,
+        reason=why,
         content=text,
         if_version=proposal.target_version,
         vector=_vector(run.command, ordinal),
@@ -314,7 +321,8 @@ def _carry_out(
 
 def _add(session: Session, run: _Run, ordinal: int, text: str, by: Principal, evidence: history.Evidence) -> Settled:
     fact = run.command.proposals[ordinal].fact
-    derived = memories.Derived(gates.EXTRACTED_WHY, run.command.model, fact.confidence, evidence)
+    why = run.reason(ordinal) or REASON_ERASED
+    derived = memories.Derived(gates.EXTRACTED_WHY, run.command.model, fact.confidence, evidence, why)
     return derive(session, run.source, text, fact.type, by, derived, _vector(run.command, ordinal))
 
 

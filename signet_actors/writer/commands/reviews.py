@@ -20,7 +20,7 @@ from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.gates import Outcome, Reason
 from signet_actors.domain.extraction.proposals import Action, Proposal
 from signet_actors.domain.normalization import storage_content
-from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
+from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import (
@@ -67,6 +67,8 @@ class _Row(NamedTuple):
 _COLUMNS = ", ".join(f"p.{name}" for name in _Row._fields)
 RUN_UNDONE = "run_undone"
 """The note of a proposal that waited for a person until its run was undone."""
+APPROVED = "approved in review"
+"""The history's reason of an approval that gives none."""
 
 
 class _Found(NamedTuple):
@@ -85,7 +87,7 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
     row, source, target = found
     if row.review_state != "pending":
         return _decided_before(row, "approved")
-    if command.principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
+    if command.principal.actor_type != PERSON_ACTOR_TYPE:
         return ReviewDecided(row.id, "autonomous_denied", memory_id=row.target_id)
     if row.fact_content is None:
         return ReviewDecided(row.id, "content_gone", memory_id=row.target_id)
@@ -108,7 +110,7 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
     if against is not None:
         return ReviewDecided(row.id, against, memory_id=row.target_id, current_version=target.version)
     evidence = _evidence(session, row, {"review": "approved"})
-    why = command.reason or "approved in review"
+    why = command.reason or APPROVED
     new_version: int | None
     if row.action == "delete":
         forgotten = memories.forget(
@@ -145,7 +147,8 @@ def _approve_addition(
         return ReviewDecided(row.id, verdict.reason.value, memory_id=verdict.existing_id)
     model = session.tx.one("SELECT model FROM pipeline_runs WHERE id = ?", (row.run_id,))
     evidence = _evidence(session, row, {"review": "approved"})
-    derived = memories.Derived(gates.EXTRACTED_WHY, model[0] if model else "", row.fact_confidence, evidence)
+    why = command.reason or APPROVED
+    derived = memories.Derived(gates.EXTRACTED_WHY, model[0] if model else "", row.fact_confidence, evidence, why)
     made = derive(session, source, text, row.fact_type, command.principal, derived)
     if made.outcome is not Outcome.CREATED:
         return ReviewDecided(row.id, made.reason or made.outcome.value, memory_id=made.memory_id)
