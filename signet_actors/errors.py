@@ -148,6 +148,14 @@ class ConfigError(SignetError):
     """The configuration is not valid."""
 
 
+class MutationsFrozen(SignetError):
+    """Mutations are frozen (kill switch active)"""
+
+    # The exact text that clients know, hence no full stop. Only a person lifts the freeze, so asking soon is useless.
+    code = ErrorCode.MUTATIONS_FROZEN
+    retry_after_ms: int = 60_000
+
+
 class ForeignDatabase(SignetError):
     """The database file was not made by this program."""
 

@@ -88,7 +88,11 @@ def split_tags(tags: tuple[str, ...]) -> list[str] | None:
 @click.option("--who", default="user", show_default=True, help="Who says so.")
 @click.option("--project", help="Project that the memory belongs to.")
 @click.option("--scope", help="Scope: hidden from everyone who does not ask for the same scope.")
-@click.option("--pinned/--no-pinned", default=None, help="Protect it from decay and from an unforced forget.")
+@click.option(
+    "--pinned/--no-pinned",
+    default=None,
+    help="Protect it from decay and an unforced forget; importance 1 unless named.",
+)
 @click.option("--critical", is_flag=True, help="Pinned, with importance 1.")
 @click.option("--visibility", type=click.Choice(["global", "private"]), help="Who may read it (default global).")
 @click.option("--idempotency-key", metavar="KEY", help="Import key: the same key never stores a second memory.")

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from signet_actors.domain.normalization import storage_content
 from signet_actors.errors import InvalidRequest
 
 DEFAULT_IMPORTANCE = 0.8
-CRITICAL_IMPORTANCE = 1.0
+T = TypeVar("T")
+
+PINNED_IMPORTANCE = 1.0
+"""Importance of a pinned memory whose caller named none."""
 CRITICAL_AT_LEAST = 0.9
 """Importance from which a memory counts as critical in ``stats.critical``. Source: wire.md 1.2 (GET /api/memories)."""
 
@@ -143,6 +146,18 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(storage_content, parts))))
 
 
+def chosen_importance(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:
+    """Return the importance to store: the one that the request names, else 1.0 if it pins, else ``otherwise``.
+
+    ``otherwise`` is the default for a new memory, and None (unchanged) for a patch: unpinning changes no importance.
+
+    Source: memory-api.txt "POST /api/memory/remember"; memory-system.txt "Importance and Tags".
+    """
+    if named is not None:
+        return named
+    return PINNED_IMPORTANCE if pinned else otherwise
+
+
 def decayed_importance(base: float, *, pinned: bool, rate: float, days_since_access: float) -> float:
     """The importance at reading time: 1.0 if pinned, else ``base * rate ** days``; never above ``base``.
 
@@ -151,5 +166,5 @@ def decayed_importance(base: float, *, pinned: bool, rate: float, days_since_acc
     Source: memory-system.txt "Importance Decay"; decisions.md 10 (computed when read, never written).
     """
     if pinned:
-        return CRITICAL_IMPORTANCE
+        return PINNED_IMPORTANCE
     return float(base * rate ** max(0.0, days_since_access))

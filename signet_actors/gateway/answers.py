@@ -11,16 +11,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.errors import HTTP_STATUS, ErrorCode, SignetError
+from signet_actors.errors import HTTP_STATUS, ErrorCode, MutationsFrozen, SignetError
 from signet_actors.gateway.route import Reply
 from signet_actors.protocol.http.problem import Problem
 
 JSON = "application/json"
+SHORT_WAIT_MS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,12 @@ class Answer:
 
 
 def answer_from_reply(reply: Reply) -> Answer:
-    """The reply's body as bytes."""
+    """The reply's body as bytes; a 503 says when to come back."""
     body = reply.body if isinstance(reply.body, bytes) else encode_json(reply.body)
-    return Answer(reply.status, reply.headers, body, reply.media_type)
+    headers = reply.headers
+    if reply.status == 503 and "retry-after" not in headers:
+        headers = {**headers, "retry-after": _seconds(_usual_wait_ms(getattr(reply.body, "code", None)))}
+    return Answer(reply.status, headers, body, reply.media_type)
 
 
 def answer_from_error(error: SignetError) -> Answer:
@@ -62,10 +66,22 @@ def problem(
 ) -> Answer:
     """An error answer."""
     extra = dict(headers or {})
+    if retry_after_ms is None and status == 503:
+        retry_after_ms = _usual_wait_ms(code)
     if retry_after_ms is not None:
-        extra["retry-after"] = str(max(1, math.ceil(retry_after_ms / 1000)))
+        extra["retry-after"] = _seconds(retry_after_ms)
     body = Problem(error=detail, code=code.value, field=UNSET if field is None else field)
     return Answer(status, extra, encode_json(body), code=code)
+
+
+def _usual_wait_ms(code: str | None) -> int:
+    """How long to wait after a 503 that does not say so itself."""
+    return MutationsFrozen.retry_after_ms if code == ErrorCode.MUTATIONS_FROZEN else SHORT_WAIT_MS
+
+
+def _seconds(wait_ms: int) -> str:
+    """The value of a Retry-After header: whole seconds, at least one."""
+    return str(max(1, math.ceil(wait_ms / 1000)))
 
 
 def internal_problem(trace_id: str) -> Answer:

@@ -17,7 +17,15 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 
-from signet_actors.errors import ErrorCode, InvalidRequest, NotFound, OutcomeUnknown, SignetError, Unavailable
+from signet_actors.errors import (
+    ErrorCode,
+    InvalidRequest,
+    MutationsFrozen,
+    NotFound,
+    OutcomeUnknown,
+    SignetError,
+    Unavailable,
+)
 from signet_actors.gateway.admission import LARGE_BODY_BYTES
 from signet_actors.gateway.answers import Answer, answer_from_error, answer_from_reply, internal_problem, problem
 from signet_actors.gateway.guard import Headers, has_body, judge
@@ -179,8 +187,8 @@ class Edge:
         self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, exchange: _Exchange
     ) -> Answer:
         state = self.state
-        if route.mutates and state.config.memory.pipeline_v2.mutations_frozen:
-            raise SignetError("Mutations are frozen (kill switch active)", code=ErrorCode.MUTATIONS_FROZEN)
+        if route.mutates and not route.may_only_look and state.config.memory.pipeline_v2.mutations_frozen:
+            raise MutationsFrozen
         headers: Headers = scope["headers"]
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         gone = exchange.gone

@@ -17,7 +17,7 @@ import msgspec
 from signet_actors.domain.normalization import safe_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import agent_from_session_key
-from signet_actors.errors import InvalidRequest
+from signet_actors.errors import InvalidRequest, MutationsFrozen
 from signet_actors.protocol.message import Idempotency, Principal
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class Route:
 
     ``permission`` None means that the caller needs none (liveness only); ``limit`` names a rate bucket;
     ``mutates`` routes answer 503 while ``mutationsFrozen`` is set; ``writes`` routes change something that is no
-    memory, and are served all the same; ``media_types`` are those of an answer that is not JSON.
+    memory, and are served all the same; ``may_only_look`` routes mutate for some requests only, and refuse those
+    themselves (``Call.refuse_if_frozen``); ``media_types`` are those of an answer that is not JSON.
     """
 
     method: str
@@ -71,6 +72,7 @@ class Route:
     limit: str | None = None
     mutates: bool = False
     writes: bool = False
+    may_only_look: bool = False
     description: str = ""
     media_types: tuple[str, ...] = ()
 
@@ -97,6 +99,11 @@ class Call:
     trace_id: str
     began_ns: int = 0
     until_gone: Callable[[], Coroutine[Any, Any, None]] | None = None
+
+    def refuse_if_frozen(self) -> None:
+        """Raise MutationsFrozen while the kill switch is active."""
+        if self.state.config.memory.pipeline_v2.mutations_frozen:
+            raise MutationsFrozen
 
     def json_object(self, *, required: bool = True) -> dict[str, Any]:
         """The body as a JSON object, whatever its Content-Type; an absent body is ``{}`` unless required."""

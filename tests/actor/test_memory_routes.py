@@ -421,7 +421,8 @@ def test_what_the_writer_could_not_do_keeps_its_code(
 def test_the_kill_switch_refuses_every_write(tmp_path: Path, method: str, path: str) -> None:
     frozen = Config(memory=MemoryConfig(pipeline_v2=PipelineV2Config(mutations_frozen=True)))
     api = MemoryApi(tmp_path, config=frozen)
-    answer = api.request(method, path, {"content": "x", "reason": "r"})
+    answer = api.request(method, path, {"content": "x", "reason": "r", "mode": "execute", "ids": ["m1"]})
+    assert answer.headers["retry-after"] == "60"
     assert (answer.status, answer.json["error"]) == (503, "Mutations are frozen (kill switch active)")
     assert api.bus.asked == []
 

@@ -526,6 +526,7 @@ def test_an_approval_that_cannot_be_carried_out_says_why(api: MemoryApi, word: s
     api.bus.script[ApproveProposal] = ReviewDecided("p1", word, memory_id="m2", current_version=4)
     answer = api.request("POST", "/api/memory/review-queue/p1/approve")
     assert answer.status == status
+    assert ("retry-after" in answer.headers) == (status == 503)
     said = answer.json
     assert (said["id"], said["status"], said["code"], said["currentVersion"]) == ("p1", word, code, 4)
     assert said["error"]
@@ -554,6 +555,7 @@ def test_while_mutations_are_frozen_only_what_changes_no_memory_is_decided(tmp_p
     for path in refused:
         answer = api.request("POST", path)
         assert (answer.status, answer.json["code"]) == (503, "mutations_frozen"), path
+        assert answer.headers["retry-after"] == "60"
     for path in ("/api/memory/review-queue/p1/reject", "/api/pipeline/requeue", "/api/repair/requeue-dead"):
         assert api.request("POST", path).status == 200, path
 

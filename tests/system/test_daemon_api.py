@@ -236,9 +236,12 @@ def test_while_mutations_are_frozen_every_write_is_refused_and_reads_go_on() -> 
         assert len(MUTATING) == sum(route.mutates for route in ROUTES)
         for method, path, body in MUTATING:
             raw = None if body is None else json.dumps(body).replace("{id}", memory_id).encode()
-            daemon.api.request(method, path.replace("{id}", memory_id), raw).refused(
-                503, error="Mutations are frozen (kill switch active)", code="mutations_frozen"
-            )
+            answer = daemon.api.request(method, path.replace("{id}", memory_id), raw)
+            answer.refused(503, error="Mutations are frozen (kill switch active)", code="mutations_frozen")
+            assert int(answer.headers["retry-after"]) >= 1
+        preview = daemon.api.post("/api/memory/forget", {"mode": "preview", "ids": [memory_id]}).ok()
+        assert [candidate["id"] for candidate in preview["candidates"]] == [memory_id]
+        daemon.api.post("/api/memory/forget", {"mode": "execute", "reason": "r", "ids": [memory_id]}).refused(503)
         assert_reads_go_on(daemon.api, memory_id)
         assert daemon.api.get("/api/status").ok()["mutationsFrozen"] is True
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from signet_actors.domain.memories import (
     INFERENCE_CHARS,
     MEMORY_TYPES,
+    chosen_importance,
     decayed_importance,
     infer_type,
     memory_type,
@@ -41,6 +42,24 @@ from signet_actors.errors import InvalidRequest
 )
 def test_prefixes_are_cut_off_and_heeded(text: str, expected: tuple[str, bool, tuple[str, ...]]) -> None:
     assert parse_prefixes(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "pinned", "otherwise", "expected"),
+    [
+        (None, True, 0.8, 1.0),
+        (None, True, None, 1.0),
+        (None, False, 0.8, 0.8),
+        (None, False, None, None),
+        (None, None, None, None),
+        (0.0, True, 0.8, 0.0),
+        (0.3, None, None, 0.3),
+    ],
+)
+def test_pinning_means_full_importance_unless_one_is_named(
+    named: float | None, pinned: bool | None, otherwise: float | None, expected: float | None
+) -> None:
+    assert chosen_importance(named, pinned=pinned, otherwise=otherwise) == expected
 
 
 @given(st.text())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, UnsetType
 
+from signet_actors.domain.memories import chosen_importance
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import Fields, read_scope_of
@@ -106,11 +107,12 @@ async def read_patch(
     short = ShortTexts(state)
     reason = short.clean(reason)
     if_version = fields.if_version()
+    pinned = fields.flag("pinned")
     wanted = {
         "type": short.type_name(fields.memory_type()),
         "tags": short.tags(fields.tags()) if fields.has("tags") else None,
-        "importance": fields.importance("importance"),
-        "pinned": fields.flag("pinned"),
+        "importance": chosen_importance(fields.importance("importance"), pinned=pinned, otherwise=None),
+        "pinned": pinned,
         "who": short.optional(fields.text("who")) if with_who else None,
     }
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}

@@ -61,6 +61,8 @@ async def forget(call: Call) -> Reply:
     """A preview changes nothing; an execute has deleted exactly the candidates that it answers for."""
     body = call.json_object()
     wish = _read(call, Fields(body))
+    if wish.execute:
+        call.refuse_if_frozen()
     short = ShortTexts(call.state)
     principal = short.principal(call.principal(body))
     if wish.force and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
@@ -232,6 +234,7 @@ ROUTES: tuple[Route, ...] = (
         },
         limit="batchForget",
         mutates=True,
+        may_only_look=True,
         description="Preview (the default mode) deletes nothing. More than 25 memories, or force, need its token.",
     ),
 )

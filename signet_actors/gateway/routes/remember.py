@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANCE
+from signet_actors.domain.memories import DEFAULT_IMPORTANCE, chosen_importance
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, joined_tags
@@ -115,10 +115,7 @@ def _new_memory(
         raise InvalidRequest("metadata must be an object", field="metadata")
     # An importer's metadata object is asked last, and in both spellings like everything else.
     provenance = Fields(body, metadata) if metadata else fields
-    importance = fields.importance("importance")
-    if importance is None:
-        importance = CRITICAL_IMPORTANCE if text.pinned else DEFAULT_IMPORTANCE
-    chosen = fields.flag("pinned")
+    pinned = fields.flag("pinned")
     key = provenance.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
     if key is not None and short.clean(key) != key:
         # Two keys that differ must never become the same: a digest instead of a gap.
@@ -126,9 +123,12 @@ def _new_memory(
     return NewMemory(
         content=text.content,
         type=short.type_name(fields.memory_type()) or text.type,
-        importance=importance,
+        # The prefix says both, and a body's ``pinned: false`` takes back only the one.
+        importance=chosen_importance(
+            fields.importance("importance"), pinned=text.pinned or pinned, otherwise=DEFAULT_IMPORTANCE
+        ),
         tags=short.tags(fields.tags() if fields.find("tags")[1] is not None else text.tags),
-        pinned=text.pinned if chosen is None else chosen,
+        pinned=text.pinned if pinned is None else pinned,
         who=short.clean(fields.text("who") or "daemon"),
         project=short.optional(fields.text("project")),
         scope=fields.text("scope"),

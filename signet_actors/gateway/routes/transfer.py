@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from signet_actors.domain.memories import CRITICAL_IMPORTANCE, DEFAULT_IMPORTANCE, infer_type
+from signet_actors.domain.memories import DEFAULT_IMPORTANCE, chosen_importance, infer_type
 from signet_actors.domain.normalization import storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
@@ -193,14 +193,13 @@ def _line(call: Call, number: int, body: Mapping[str, Any], short: _ShortTextsOf
     memory_id = fields.text("id")
     former_id = memory_id.lower() if memory_id is not None and _UUID.fullmatch(memory_id.lower()) else None
     pinned = fields.flag("pinned") is True
-    importance = fields.importance("importance")
     key = fields.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
     if key is not None and short.clean(key) != key:
         key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
     memory = NewMemory(
         content=content,
         type=short.type_name(fields.memory_type()) or infer_type(content),
-        importance=importance if importance is not None else CRITICAL_IMPORTANCE if pinned else DEFAULT_IMPORTANCE,
+        importance=chosen_importance(fields.importance("importance"), pinned=pinned, otherwise=DEFAULT_IMPORTANCE),
         tags=short.tags(fields.tags()),
         pinned=pinned,
         who=short.clean(fields.text("who") or "daemon"),

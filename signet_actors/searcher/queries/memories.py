@@ -5,6 +5,7 @@ Source: memory-api.txt; wire.md 1.2; decisions.md 8, 35.
 
 from __future__ import annotations
 
+from signet_actors.domain.memories import CRITICAL_AT_LEAST
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import HistoryEvent, Job, ReadScope
@@ -29,7 +30,6 @@ from signet_actors.store.read_policy import both, matching, readable
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 
-CRITICAL_IMPORTANCE = 0.9
 # The fact and the reason of a proposal may say what another memory says than the one whose trail they stand in.
 _METADATA = (
     "CASE WHEN h.job_id IS NULL THEN h.metadata ELSE coalesce("
@@ -68,7 +68,7 @@ def list_memories(reader: Reader, view: Snapshot, query: ListMemories) -> Memory
         memories=memories,
         total=int(everything.sum()),
         with_embeddings=int((everything & (reader.columns.embedding_seq[:size] > 0)).sum()),
-        critical=int((everything & (reader.columns.importance[:size] >= CRITICAL_IMPORTANCE)).sum()),
+        critical=int((everything & (reader.columns.importance[:size] >= CRITICAL_AT_LEAST)).sum()),
         matching=matching_rows,
     )
 
