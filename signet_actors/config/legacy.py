@@ -105,7 +105,7 @@ FOREIGN_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
             "modelRegistry",
         ),
     ),
-    ((*PIPELINE, "extraction"), ("structuredOutput", "rateLimit", "command")),
+    ((*PIPELINE, "extraction"), ("rateLimit", "command")),
     ((*PIPELINE, "worker"), ("maxLoadPerCpu", "overloadBackoffMs")),
     ((*PIPELINE, "hints"), ("maxTokens",)),
     ((*PIPELINE, "telemetry"), ("posthogHost", "posthogApiKey")),

@@ -247,6 +247,9 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
         name="timeout", default=45 * _SECOND_MS
     )
     min_confidence: Annotated[float, _within(0.0, 1.0, "Facts below this confidence are not written")] = 0.7
+    structured_output: Annotated[
+        bool, _says("Ask servers to hold the model to the JSON Schema of the answer; without where one refuses it")
+    ] = True
     concurrency: Annotated[int, _within(1, 64, "Calls of one process at once; more wait")] = 2
     daily_call_limit: Annotated[
         int,

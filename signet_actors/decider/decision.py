@@ -13,6 +13,7 @@ from msgspec import structs
 
 from signet_actors.config.schema import ExtractionConfig
 from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
+from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
 from signet_actors.domain.extraction.contradiction import parse_semantic
 from signet_actors.domain.extraction.proposals import (
     MAX_CANDIDATES,
@@ -55,7 +56,7 @@ class Deciding:
             began_ns = self._actor.clock.monotonic_ns()
             try:
                 sync_point("decider.prompt_sent")
-                answer = await self._model.generate(prompt, timeout_ms=self._extraction.timeout_ms)
+                answer = await self._model.generate(prompt, timeout_ms=self._extraction.timeout_ms, answer=DECISION)
             except ProviderError as error:
                 if not (error.costs_attempt and self._model.healthy_since(began_ns)):
                     raise
@@ -106,7 +107,9 @@ class Deciding:
         assert target is not None
         prompt = contradiction_prompt(proposal.fact.content, target.content, self._actor.rng)
         try:
-            answer = await self._model.generate(prompt, timeout_ms=pipeline.semantic_contradiction_timeout_ms)
+            answer = await self._model.generate(
+                prompt, timeout_ms=pipeline.semantic_contradiction_timeout_ms, answer=CONTRADICTION
+            )
         except ProviderError as error:
             return structs.replace(proposal, warnings=(*proposal.warnings, f"Not checked: {error.detail}"))
         said = parse_semantic(answer.text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from signet_actors.domain.extraction.answers import SUMMARY
 from signet_actors.domain.extraction.summary_card import parse_summary
 from signet_actors.errors import Busy, Unavailable
 from signet_actors.extractor.prompts import summary_prompt
@@ -45,7 +46,10 @@ class Summaries:
         try:
             async with asyncio.timeout(max(0.0, left_s)):
                 answer = await shop.model.generate(
-                    prompt, timeout_ms=shop.pipeline.extraction.timeout_ms, max_tokens=_MAX_TOKENS
+                    prompt,
+                    timeout_ms=shop.pipeline.extraction.timeout_ms,
+                    max_tokens=_MAX_TOKENS,
+                    answer=SUMMARY,
                 )
         except TimeoutError as error:
             self.late += 1

@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 
 import pytest
 
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import CircuitState
 from signet_actors.errors import ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.providers.llm.breaker import BreakerPolicy
@@ -501,7 +502,11 @@ def test_a_provider_that_forgets_its_deadline_is_cancelled(clock: HandClock, mon
         model = "m"
         endpoint = None
 
-        async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+        structured = False
+
+        async def generate(
+            self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+        ) -> Generated:
             await asyncio.Event().wait()
             raise AssertionError
 

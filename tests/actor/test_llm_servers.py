@@ -6,15 +6,16 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from signet_actors.domain.extraction.answers import DECISION
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.ollama import OllamaProvider
 from signet_actors.providers.llm.openai_compatible import OpenAiCompatibleProvider, key_from
 from signet_actors.providers.llm.provider import Generated, LlmProvider
-from tests.support.scripted_provider import MODEL_FAULTS, Act, Fault, ScriptedProvider
+from tests.support.scripted_provider import MODEL_FAULTS, Act, Asked, Fault, ScriptedProvider
 
 KEY = "sk-test-0123456789abcdef"
 TEXT = json.dumps({"facts": [{"content": "The user prefers tabs", "type": "preference", "confidence": 0.9}]})
@@ -103,6 +104,68 @@ def test_openais_own_server_is_given_the_limit_under_its_newer_name() -> None:
     assert provider.endpoint == "https://api.openai.com/v1"
     assert provider._limit_field == "max_completion_tokens"
     asyncio.run(provider.close())
+
+
+def schema_in(asked: Asked) -> Any:
+    """The schema that a request carries, in the wire format of its server."""
+    if asked.path == "/api/generate":
+        return asked.body.get("format")
+    wanted = asked.body.get("response_format")
+    if wanted is None:
+        return None
+    assert (wanted["type"], wanted["json_schema"]["strict"]) == ("json_schema", True)
+    assert wanted["json_schema"]["name"] == "decision"
+    return wanted["json_schema"]["schema"]
+
+
+def decided(provider: LlmProvider, times: int = 1) -> list[Generated]:
+    async def work(it: LlmProvider) -> list[Generated]:
+        return [await it.generate("p", timeout_ms=5000, answer=DECISION) for _ in range(times)]
+
+    return using(provider, work)
+
+
+def test_a_server_is_given_the_json_schema_of_the_answer(server: ScriptedProvider, make: Maker) -> None:
+    decided(make(server))
+    schema = schema_in(server.asked[0])
+    assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+    assert schema["required"] == ["action", "targetId", "confidence", "reason"]
+    assert schema["properties"]["action"] == {"enum": ["add", "delete", "none", "update"]}
+    assert schema["properties"]["targetId"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+
+
+def test_a_server_that_refuses_schemas_is_asked_without_from_then_on(server: ScriptedProvider, make: Maker) -> None:
+    server.then("http_400")
+    provider = make(server)
+    answers = decided(provider, times=2)
+    assert [answer.text for answer in answers] == [TEXT, TEXT]
+    assert [schema_in(asked) is not None for asked in server.asked] == [True, False, False]
+    assert not provider.structured
+
+
+def test_an_error_that_has_nothing_to_do_with_schemas_is_no_refusal_of_them(
+    server: ScriptedProvider, make: Maker
+) -> None:
+    async def work(it: LlmProvider) -> ProviderError:
+        with pytest.raises(ProviderError) as caught:
+            await it.generate("p", timeout_ms=5000, answer=DECISION)
+        await it.generate("p", timeout_ms=5000, answer=DECISION)
+        return caught.value
+
+    server.then("http_400", "http_400")
+    assert using(make(server), work).status == 400, "without a schema it was refused as well"
+    server.then("http_500")
+    assert using(make(server), work).status == 500
+    assert [schema_in(asked) is not None for asked in server.asked] == [True, False, True, True, True]
+
+
+def test_where_structured_output_is_switched_off_no_schema_is_sent(server: ScriptedProvider) -> None:
+    for provider in (
+        OllamaProvider(server.url, structured=False),
+        OpenAiCompatibleProvider(server.url, "m", None, structured=False),
+    ):
+        decided(provider)
+    assert [schema_in(asked) for asked in server.asked] == [None, None]
 
 
 @pytest.mark.parametrize("fault", MODEL_FAULTS)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from signet_actors.config.schema import PipelineV2Config
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.extractor.summaries import MOST_AT_ONCE, Summaries
 from signet_actors.protocol.extractor import Summarize, Summarized
@@ -28,12 +29,15 @@ class Model:
     name = "scripted"
     model = "qwen3:4b"
     endpoint = None
+    structured = False
 
     def __init__(self, text: str | Exception | None = '{"summary": "It is 5433."}') -> None:
         self.text = text
         self.prompts: list[str] = []
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
         self.prompts.append(prompt)
         if self.text is None:
             await asyncio.Event().wait()

@@ -21,6 +21,7 @@ import apsw
 import msgspec
 
 from signet_actors.config.schema import Config, ExtractionConfig
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.extractor.lane import Lane
@@ -276,12 +277,15 @@ class SimModel:
     name = "ollama"
     model = "qwen3:4b"
     endpoint = "http://127.0.0.1:11434"
+    structured = True
 
     def __init__(self, daemon: PipelineDaemon, life: AsyncLife) -> None:
         self._daemon = daemon
         self._life = life
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
         daemon, model, rng = self._daemon, self._daemon.model, self._daemon.world.rng
         stage = stage_of(prompt)
         daemon.prompts[stage] += 1

@@ -20,6 +20,7 @@ import structlog
 
 from signet_actors.config.schema import Config, EmbeddingConfig
 from signet_actors.decider.decision import Deciding
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import SignetError
 from signet_actors.extractor.jobs.extract import Extract
 from signet_actors.extractor.lane import JobRun
@@ -53,7 +54,9 @@ class ObedientModel:
         self.meanwhile: Callable[[], object] = lambda: None
         self._mind = ScriptedModel()
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
         """What the attack wants."""
         self.prompts.append(prompt)
         stage = stage_of(prompt)

@@ -37,6 +37,7 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "extraction.apiKeyEnv": ("", None),
     "extraction.timeout": (45000, (5000, 300000)),
     "extraction.minConfidence": (0.7, (0.0, 1.0)),
+    "extraction.structuredOutput": (True, BOOL),
     # Decisions 14 and 18: bounded concurrency, a circuit breaker, hard daily caps.
     "extraction.concurrency": (2, (1, 64)),
     "extraction.dailyCallLimit": (0, (0, 1_000_000_000)),

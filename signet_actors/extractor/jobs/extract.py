@@ -17,6 +17,7 @@ from msgspec import structs
 
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
+from signet_actors.domain.extraction.answers import EXTRACTION
 from signet_actors.domain.extraction.echo import without_injected, without_junk
 from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
 from signet_actors.domain.extraction.gates import PipelineMode
@@ -93,7 +94,7 @@ class Extract:
         settings = shop.pipeline.extraction
         prompt = extraction_prompt(content, shop.rng)
         sync_point("extractor.prompt_sent")
-        answer = await shop.model.generate(prompt, timeout_ms=settings.timeout_ms)
+        answer = await shop.model.generate(prompt, timeout_ms=settings.timeout_ms, answer=EXTRACTION)
         result = parse_extraction(answer.text)
         sync_point("extractor.parsed")
         if not result.parsed:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
+from signet_actors.domain.extraction.answers import HINTS
 from signet_actors.domain.extraction.hints import parse_hints
 from signet_actors.errors import UnusableAnswer
 from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
@@ -45,7 +46,7 @@ class ProspectiveIndex:
     async def work(self, run: JobRun) -> None:
         settings = self._shop.pipeline.hints
         prompt = hints_prompt(run.subject.content, settings.max_count, self._shop.rng)
-        answer = await self._shop.model.generate(prompt, timeout_ms=settings.timeout_ms)
+        answer = await self._shop.model.generate(prompt, timeout_ms=settings.timeout_ms, answer=HINTS)
         said = parse_hints(answer.text, run.subject.content, settings.max_count)
         if not said.parsed:
             raise UnusableAnswer(said.warnings[0])

@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.schema import ExtractionConfig
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, ModelState, Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.daily_budget import DailyBudget
@@ -69,6 +70,7 @@ class ChosenProvider:
         )
         self._reselect = asyncio.Event()
         self._last_success_ns = -1
+        self._schema_refused = False
 
     async def keep(self) -> None:
         """Runs until it is closed: the choice is that of the newest configuration, and none is looked for again."""
@@ -87,23 +89,35 @@ class ChosenProvider:
                     await self._reselect.wait()
 
     def reconfigure(self, config: ExtractionConfig) -> None:
-        """The next choice is made from ``config``, at once if it says anything new."""
-        if config != self._config:
+        """The next choice is made from ``config``, at once if it says anything new, or if the server refused the
+        schema of an answer: a reload asks it again."""
+        if config != self._config or self._schema_refused:
             self._config = config
             self._reselect.set()
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
         """As ``LlmProvider.generate``, by whoever is chosen when the call goes out; UNAVAILABLE while nobody is."""
         while (guarded := self._guarded) is not None:
+            asked_structured = guarded.structured
             try:
-                answer = await guarded.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens)
+                generated = await guarded.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens, answer=answer)
             except ProviderRetired:
                 continue
             except ProviderError:
                 self._changed()
                 raise
             self._last_success_ns = self._clock.monotonic_ns()
-            return answer
+            if asked_structured and not guarded.structured and not self._schema_refused:
+                self._schema_refused = True
+                self._log.warning(
+                    "structured output refused",
+                    name=guarded.name,
+                    model=guarded.model,
+                    reason="asked without from now on",
+                )
+            return generated
         raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._selection.reason, retry_after_ms=LOOK_AGAIN_MS)
 
     @property
@@ -158,6 +172,7 @@ class ChosenProvider:
     def _use(self, config: ExtractionConfig, selected: Selected) -> None:
         """Calls from now on go to ``selected``; those that are out end where they began."""
         former, self._guarded, self._limits = self._guarded, None, None
+        self._schema_refused = False
         provider = selected.provider
         if provider is not None:
             limits = self._limits = daily_limits(config, selected.selection)

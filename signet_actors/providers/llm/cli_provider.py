@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Ending, clean_environment, run_cli
 from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
@@ -38,6 +39,7 @@ class CliProvider:
     """
 
     endpoint: Final = None
+    structured: Final = False
 
     def __init__(
         self,
@@ -64,9 +66,11 @@ class CliProvider:
         self._directory: Path | None = None
         self._running: set[asyncio.Task[CliOutcome]] = set()
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
-        """As the protocol says. ``max_tokens`` has no effect: these programs have no such option."""
-        del max_tokens
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
+        """As the protocol says. ``max_tokens`` and ``answer`` have no effect: these programs have no such option."""
+        del max_tokens, answer
         path = self._find(self._program)
         if path is None:
             raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._not_found())

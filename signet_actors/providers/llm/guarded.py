@@ -23,8 +23,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import Final, NoReturn, Protocol
+from typing import Final, NamedTuple, NoReturn, Protocol
 
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import CircuitState, ProviderReport
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker, Permit
@@ -96,6 +97,15 @@ class GuardLimits:
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
 
 
+class _Ask(NamedTuple):
+    """One call, as ``LlmProvider.generate`` describes it."""
+
+    prompt: str
+    timeout_ms: int
+    max_tokens: int | None
+    answer: AnswerFormat | None
+
+
 class GuardedProvider:
     """``inner``, guarded; itself a provider. One event loop only."""
 
@@ -143,7 +153,13 @@ class GuardedProvider:
         probe_ms = _PROBE_LOOK_MS if self._breaker.probing else 0
         return max(self._breaker.waits_ms(now), self._budget_until_ms - now, probe_ms)
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+    @property
+    def structured(self) -> bool:
+        return self._inner.structured
+
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
         """As the protocol says; the deadline begins when the call goes out, and waiting for a place takes no longer
         than that deadline either. Raises ``ProviderRetired`` when the provider was retired before the call went out.
         """
@@ -152,7 +168,7 @@ class GuardedProvider:
         try:
             await self._take_place(timeout_ms)
             try:
-                return await self._in_place(prompt, timeout_ms, max_tokens)
+                return await self._in_place(_Ask(prompt, timeout_ms, max_tokens, answer))
             finally:
                 self._places.release()
         finally:
@@ -202,11 +218,14 @@ class GuardedProvider:
             last_error=self._last_error,
         )
 
-    async def _in_place(self, prompt: str, timeout_ms: int, max_tokens: int | None) -> Generated:
+    async def _in_place(self, ask: _Ask) -> Generated:
         self._check_in_office()
         permit = self._admit()
         estimate = Generated(
-            "", estimated_tokens(prompt), _EXPECTED_ANSWER_TOKENS if max_tokens is None else max_tokens, estimated=True
+            "",
+            estimated_tokens(ask.prompt),
+            _EXPECTED_ANSWER_TOKENS if ask.max_tokens is None else ask.max_tokens,
+            estimated=True,
         )
         reservation: Reservation | None = None
         try:
@@ -221,7 +240,7 @@ class GuardedProvider:
         except BaseException:
             self._breaker.abandoned(permit)
             raise
-        return await self._call(permit, prompt, timeout_ms, max_tokens, estimate, reservation)
+        return await self._call(permit, ask, estimate, reservation)
 
     def _check_in_office(self) -> None:
         if self._retired:
@@ -276,21 +295,15 @@ class GuardedProvider:
             retry_after_ms=reserved.wait_ms,
         )
 
-    async def _call(
-        self,
-        permit: Permit,
-        prompt: str,
-        timeout_ms: int,
-        max_tokens: int | None,
-        estimate: Generated,
-        reservation: Reservation | None,
-    ) -> Generated:
+    async def _call(self, permit: Permit, ask: _Ask, estimate: Generated, reservation: Reservation | None) -> Generated:
         spent: Generated | None = estimate  # until more is known: a call that is cut off may be paid for
         self._calls += 1
         self._in_flight += 1
         try:
-            async with asyncio.timeout((timeout_ms + _OVERTIME_MS) / 1000):
-                answer = spent = await self._inner.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens)
+            async with asyncio.timeout((ask.timeout_ms + _OVERTIME_MS) / 1000):
+                answer = spent = await self._inner.generate(
+                    ask.prompt, timeout_ms=ask.timeout_ms, max_tokens=ask.max_tokens, answer=ask.answer
+                )
             self._breaker.succeeded(permit)
         except ProviderError as error:
             if _took_nothing(error):
@@ -298,7 +311,8 @@ class GuardedProvider:
             await self._blame(permit, error)
         except TimeoutError:
             await self._blame(
-                permit, ProviderError(ProviderErrorKind.TIMEOUT, f"{self.name} gave no answer within {timeout_ms} ms")
+                permit,
+                ProviderError(ProviderErrorKind.TIMEOUT, f"{self.name} gave no answer within {ask.timeout_ms} ms"),
             )
         except BaseException:
             # Cancelled: nothing is known about the provider.

@@ -7,10 +7,12 @@ the prompt silently. Chains of thought are switched off, because a small model s
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Any, Final
 
 import msgspec
 
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
 from signet_actors.providers.llm.provider import (
@@ -20,6 +22,7 @@ from signet_actors.providers.llm.provider import (
     Generated,
     estimated_tokens,
 )
+from signet_actors.providers.llm.structured_output import StructuredOutput
 
 DEFAULT_ENDPOINT: Final = "http://localhost:11434"
 DEFAULT_MODEL: Final = "qwen3:4b"
@@ -54,24 +57,43 @@ class OllamaProvider:
 
     name: Final = "ollama"
 
-    def __init__(self, endpoint: str = "", model: str = "") -> None:
+    def __init__(self, endpoint: str = "", model: str = "", *, structured: bool = True) -> None:
         self.model = model or DEFAULT_MODEL
+        self._structured = StructuredOutput(asks=structured)
         self._calls = HttpCalls("Ollama", server_address(endpoint), max_bytes=MAX_ANSWER_BYTES)
 
     @property
     def endpoint(self) -> str:
         return self._calls.endpoint
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+    @property
+    def structured(self) -> bool:
+        return self._structured.asks
+
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
+        def send(wanted: AnswerFormat | None, within_ms: int) -> Awaitable[Generated]:
+            return self._generate(prompt, within_ms, max_tokens, wanted)
+
+        return await self._structured.generate(send, answer, timeout_ms)
+
+    async def _generate(
+        self, prompt: str, timeout_ms: int, max_tokens: int | None, wanted: AnswerFormat | None
+    ) -> Generated:
         options: dict[str, float] = {"temperature": 0, "num_ctx": _context(prompt, max_tokens or _ANSWER_TOKENS)}
         if max_tokens is not None:
             options["num_predict"] = max_tokens
-        answer = await self._calls.post(
-            "/api/generate",
-            {"model": self.model, "prompt": prompt, "stream": False, "think": False, "options": options},
-            _Answer,
-            timeout_ms=timeout_ms,
-        )
+        body: dict[str, Any] = {
+            "model": self.model,
+            "prompt": prompt,
+            "stream": False,
+            "think": False,
+            "options": options,
+        }
+        if wanted is not None:
+            body["format"] = wanted.schema
+        answer = await self._calls.post("/api/generate", body, _Answer, timeout_ms=timeout_ms)
         if not answer.response.strip():
             raise ProviderError(ProviderErrorKind.MALFORMED, f"Ollama answered with no text (model {self.model})")
         counted_in, counted_out = token_count(answer.prompt_eval_count), token_count(answer.eval_count)

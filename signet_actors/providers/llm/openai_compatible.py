@@ -6,13 +6,14 @@ Source: decisions.md 18 and 43; wire format: OpenAI's API reference, "Chat compl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.http_calls import HttpCalls
 from signet_actors.providers.llm.ollama import token_count
@@ -23,6 +24,7 @@ from signet_actors.providers.llm.provider import (
     Generated,
     estimated_tokens,
 )
+from signet_actors.providers.llm.structured_output import StructuredOutput
 
 DEFAULT_ENDPOINT: Final = "https://api.openai.com/v1"
 _OWN_HOST: Final = "api.openai.com"
@@ -62,8 +64,9 @@ class OpenAiCompatibleProvider:
 
     name: Final = "openai"
 
-    def __init__(self, endpoint: str, model: str, key: str | None) -> None:
+    def __init__(self, endpoint: str, model: str, key: str | None, *, structured: bool = True) -> None:
         self.model = model
+        self._structured = StructuredOutput(asks=structured)
         self._calls = HttpCalls(
             "the OpenAI-compatible server", server_address(endpoint), key=key, max_bytes=MAX_ANSWER_BYTES
         )
@@ -75,7 +78,21 @@ class OpenAiCompatibleProvider:
     def endpoint(self) -> str:
         return self._calls.endpoint
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
+    @property
+    def structured(self) -> bool:
+        return self._structured.asks
+
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
+        def send(wanted: AnswerFormat | None, within_ms: int) -> Awaitable[Generated]:
+            return self._generate(prompt, within_ms, max_tokens, wanted)
+
+        return await self._structured.generate(send, answer, timeout_ms)
+
+    async def _generate(
+        self, prompt: str, timeout_ms: int, max_tokens: int | None, wanted: AnswerFormat | None
+    ) -> Generated:
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": "user", "content": prompt}],
@@ -83,6 +100,9 @@ class OpenAiCompatibleProvider:
         }
         if max_tokens is not None:
             body[self._limit_field] = max_tokens
+        if wanted is not None:
+            json_schema = {"name": wanted.name, "strict": True, "schema": wanted.schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": json_schema}
         answer = await self._calls.post("/chat/completions", body, _Answer, timeout_ms=timeout_ms)
         text = answer.choices[0].message.content if answer.choices else None
         if text is None or not text.strip():

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from signet_actors.domain.extraction.answers import AnswerFormat
+
 MAX_ANSWER_BYTES: Final = 4 << 20
 """A longer answer is nobody's: twenty facts and fifty entities are 60 kB, a long chain of thought some hundred."""
 AVAILABILITY_TIMEOUT_MS: Final = 3000
@@ -52,8 +54,16 @@ class LlmProvider(Protocol):
         """The address that prompts go to, None for a program on this machine."""
         ...
 
-    async def generate(self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None) -> Generated:
-        """The model's answer to ``prompt``, within ``timeout_ms`` from beginning to end.
+    @property
+    def structured(self) -> bool:
+        """Whether the next request carries the schema of its answer; false where the server cannot or would not."""
+        ...
+
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
+        """The model's answer to ``prompt``, within ``timeout_ms`` from beginning to end, in the format ``answer`` where
+        the server can hold its model to one.
 
         Raises ``ProviderError`` and nothing else; whatever happens, no socket and no process of the call is left.
         """

@@ -77,7 +77,9 @@ async def _chosen(config: ExtractionConfig, environment: Mapping[str, str], find
         case "auto":
             return await _automatic(config)
         case "ollama":
-            return await _named(config, OllamaProvider(config.endpoint, config.model))
+            return await _named(
+                config, OllamaProvider(config.endpoint, config.model, structured=config.structured_output)
+            )
         case "openai":
             return await _openai(config, environment)
         case "claude-code":
@@ -113,7 +115,7 @@ async def _automatic(config: ExtractionConfig) -> Selected:
     if not await _may_be_listening(address):
         way_out = how_to_start(config.model or DEFAULT_MODEL)
         return _lacking(config, f"Ollama cannot be reached at {address} (nobody listens there); {way_out}")
-    provider = OllamaProvider(config.endpoint, config.model)
+    provider = OllamaProvider(config.endpoint, config.model, structured=config.structured_output)
     found = await _looked_at(provider)
     if not found.ok:
         await provider.close()
@@ -176,7 +178,9 @@ async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> S
             "set the variable in the daemon's environment and restart it, or leave"
             " memory.pipelineV2.extraction.apiKeyEnv empty for a server without keys",
         )
-    return await _named(config, OpenAiCompatibleProvider(config.endpoint, config.model, key))
+    return await _named(
+        config, OpenAiCompatibleProvider(config.endpoint, config.model, key, structured=config.structured_output)
+    )
 
 
 async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:

@@ -1,0 +1,91 @@
+"""The answers that models are asked for, as JSON Schemas for servers that can hold a model to one.
+
+A schema is a request, not a promise: the parsers read whatever comes. Every field is required and no other is allowed,
+which is the part of JSON Schema that servers with structured output have in common.
+
+Source: memory-pipeline.txt "Extraction Stage", "Decision Stage", "Prospective Indexing (Hints)", "Semantic
+Contradiction Detection"; wire format: Ollama's API reference, "Structured outputs"; OpenAI's, "Structured Outputs".
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from signet_actors.domain.extraction.facts import MAX_ENTITIES, MAX_FACTS
+
+_MAX_HINTS: Final = 20
+_LEFT_OUT: Final = frozenset({"title", "description"})
+
+Confidence = Annotated[float, Meta(ge=0, le=1)]
+
+
+class AnswerFormat(Struct, frozen=True):
+    """A JSON Schema and its name, which servers ask for."""
+
+    name: str
+    schema: dict[str, Any]
+
+
+class _Fact(Struct, forbid_unknown_fields=True):
+    content: str
+    type: Literal["fact", "preference", "decision", "procedural", "semantic"]
+    confidence: Confidence
+
+
+class _Relation(Struct, forbid_unknown_fields=True):
+    source: str
+    relationship: str
+    target: str
+    confidence: Confidence
+
+
+class _Extraction(Struct, forbid_unknown_fields=True):
+    facts: Annotated[list[_Fact], Meta(max_length=MAX_FACTS)]
+    entities: Annotated[list[_Relation], Meta(max_length=MAX_ENTITIES)]
+
+
+class _Decision(Struct, forbid_unknown_fields=True, rename="camel"):
+    action: Literal["add", "update", "delete", "none"]
+    target_id: int | None
+    confidence: Confidence
+    reason: str
+
+
+class _Contradiction(Struct, forbid_unknown_fields=True):
+    contradicts: bool
+    confidence: Confidence
+    reasoning: str
+
+
+class _Hints(Struct, forbid_unknown_fields=True):
+    hints: Annotated[list[str], Meta(max_length=_MAX_HINTS)]
+
+
+class _Summary(Struct, forbid_unknown_fields=True):
+    summary: str
+
+
+def _format(name: str, shape: type[Struct]) -> AnswerFormat:
+    """The schema of ``shape`` with an object at its root and without references, which not every server follows."""
+    schema = msgspec.json.schema(shape)
+    return AnswerFormat(name, _resolved(schema, schema["$defs"]))
+
+
+def _resolved(value: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_resolved(item, definitions) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        return _resolved(definitions[value["$ref"].rpartition("/")[2]], definitions)
+    return {key: _resolved(item, definitions) for key, item in value.items() if key not in _LEFT_OUT}
+
+
+EXTRACTION: Final = _format("extraction", _Extraction)
+DECISION: Final = _format("decision", _Decision)
+CONTRADICTION: Final = _format("contradiction", _Contradiction)
+HINTS: Final = _format("hints", _Hints)
+SUMMARY: Final = _format("summary", _Summary)

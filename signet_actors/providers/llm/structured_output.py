@@ -1,0 +1,54 @@
+"""Structured output where a server can: requests carry a JSON Schema until the server refuses one.
+
+Source: wire format: Ollama's API reference, "Structured outputs" (``format``); OpenAI's, "Structured Outputs"
+(``response_format``).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+
+from signet_actors.domain.extraction.answers import AnswerFormat
+from signet_actors.errors import ProviderError
+from signet_actors.providers.llm.provider import Generated
+
+_REFUSED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED})
+_SPOKEN_OF: Final = ("format", "schema", "grammar")
+
+Send = Callable[[AnswerFormat | None, int], Awaitable[Generated]]
+
+
+class StructuredOutput:
+    """Whether requests for one model carry a schema: ``asks`` turns false when the server refused one that it answers
+    without.
+    """
+
+    def __init__(self, *, asks: bool) -> None:
+        self.asks = asks
+
+    async def generate(self, send: Send, answer: AnswerFormat | None, timeout_ms: int) -> Generated:
+        """What ``send`` returns for the schema of ``answer``, or without it where the server refuses it.
+
+        Both requests share ``timeout_ms``. Raises ``ProviderError``.
+        """
+        if answer is None or not self.asks:
+            return await send(None, timeout_ms)
+        began_ns = time.monotonic_ns()
+        try:
+            return await send(answer, timeout_ms)
+        except ProviderError as error:
+            if not _refuses_schema(error):
+                raise
+        generated = await send(None, max(1, timeout_ms - (time.monotonic_ns() - began_ns) // 1_000_000))
+        self.asks = False
+        return generated
+
+
+def _refuses_schema(error: ProviderError) -> bool:
+    """Whether the schema may be what the server answered this to; older servers fail instead of refusing it."""
+    if error.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return any(word in error.detail.lower() for word in _SPOKEN_OF)
+    return error.status in _REFUSED
