@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import BYTE_ORDER_MARK, collapsed, without_blank_ends
 from signet_actors.errors import InvalidRequest
 
 DEFAULT_IMPORTANCE = 0.8
@@ -63,7 +63,7 @@ _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
 
 _CRITICAL = "critical:"
 # A tag may itself hold brackets where a secret was cut out of it: [auth,[REDACTED:api-key]]: text
-_TAGS = re.compile(r"\[((?:\[REDACTED:[a-z-]{1,32}\]|[^\]]){1,4096})\]:\s*(\S.*)", re.DOTALL)
+_TAGS = re.compile(r"\[((?:\[REDACTED:[a-z-]{1,32}\]|[^\]]){1,4096})\]:(?=\s*\S)")
 
 INFERENCE_CHARS = 4096
 """A type is inferred from this many characters at the beginning: what a text is about it says there, and the rules
@@ -82,21 +82,30 @@ def parse_prefixes(text: str) -> Prefixes:
     """``critical:`` pins, ``[a,b]:`` tags, and both are cut off; ``critical: [a,b]: text`` does both.
 
     Call it for an explicit remember only, never for extracted, ingested or synthesised text (decisions.md 39).
+    The layout of what follows stays: it begins on the line of the prefix, or on a line of its own with its indentation.
     Tags from a prefix are lower-cased. Brackets without a tag in them, or with more than 4,096 characters, stay in
     the text.
 
     Source: memory-system.txt "Importance and Tags"; wire.md 1.2.
     """
-    content = text.strip()
-    pinned = content[: len(_CRITICAL)].lower() == _CRITICAL
+    content = without_blank_ends(text)
+    bare = content.lstrip().lstrip(BYTE_ORDER_MARK)
+    pinned = bare[: len(_CRITICAL)].lower() == _CRITICAL
     if pinned:
-        content = content[len(_CRITICAL) :].strip()
-    match = _TAGS.fullmatch(content)
+        content = _after_prefix(bare[len(_CRITICAL) :])
+        bare = content.lstrip()
+    match = _TAGS.match(bare)
     if match is not None:
         tags = parse_tags(match[1].lower())
         if tags:
-            return Prefixes(match[2].strip(), pinned, tags)
+            return Prefixes(_after_prefix(bare[match.end() :]), pinned, tags)
     return Prefixes(content, pinned, ())
+
+
+def _after_prefix(rest: str) -> str:
+    """Return what follows a prefix: the rest of its line without the gap, or the lines below it as they are."""
+    on_its_line = rest.partition("\n")[0].strip()
+    return rest.strip() if on_its_line else without_blank_ends(rest)
 
 
 def infer_type(content: str) -> str:
@@ -143,7 +152,7 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
             parts.extend(tag.split(","))
     else:
         raise InvalidRequest("tags must be a string or an array of strings", field="tags")
-    return tuple(dict.fromkeys(filter(None, map(storage_content, parts))))
+    return tuple(dict.fromkeys(filter(None, map(collapsed, parts))))
 
 
 def chosen_importance(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:

@@ -15,6 +15,7 @@ import msgspec
 
 from signet_actors.config.schema import Config, EmbeddingConfig, ExtractionConfig, PipelineV2Config
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
+from signet_actors.domain.normalization import collapsed
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.chosen import ChosenProvider
 from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
@@ -96,11 +97,11 @@ class Workshop:
             return self._embedder
 
     async def embed(self, texts: Sequence[str]) -> tuple[AsyncEmbedder, Vectors] | None:
-        """One row for each text, and by whom; None where vectors are switched off."""
+        """One row for each text, read on one line, and by whom; None where vectors are switched off."""
         embedder = await self.embedder()
         if embedder is None or not texts:
             return None
-        vectors = await embedder.embed_async(texts)
+        vectors = await embedder.embed_async([collapsed(text) for text in texts])
         self._embedded_ns = self.actor.clock.monotonic_ns()
         return embedder, vectors
 

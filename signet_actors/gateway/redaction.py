@@ -14,11 +14,13 @@ and asks that a value look like a secret, because in prose "the password: requir
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import collapsed, safe_text, storage_content
 from signet_actors.domain.text_windows import windowed_matches
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.gateway.secret_detectors import (
@@ -78,6 +80,9 @@ class _Rule:
 def _has_digit(text: str) -> bool:
     return any("0" <= char <= "9" for char in text)
 
+
+_Find = tuple[int, int, str]
+"""Start, end and kind of a secret."""
 
 _PLACEHOLDER = re.compile(
     r"(?:x{3,}|\*{3,}|\.{3,}|-{3,}|pass(?:word|wd)?|pwd|secret|token|changeme|example|redacted|null|none|true|false"
@@ -343,6 +348,7 @@ _MARKS = _marks_by_gate()
 _KEYWORD_MARKS = ("pass", "pwd", "secret", "token", "key", "credential", "contrase")
 _TOKEN_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _PUNCTUATION = ".,:!?"
+_WORD = re.compile(r"[^\s\ufeff]+")  # what ``collapsed`` separates by one space
 _QUOTES = frozenset("\"'`")
 
 
@@ -362,63 +368,83 @@ class Redactor:
         What surrounds a secret (the name before ``=``, the host of an address) stays, because it is the memory.
         Raises InvalidRequest for a text with more than ``MAX_FINDS`` of them.
         """
+        found = self._find(text)
+        return _cut_out(text, found), len(found)
+
+    def _find(self, text: str) -> list[_Find]:
+        """Return the secrets in ``text``, in order, none overlapping another."""
         folded = text.lower()
-        found: list[tuple[int, int, str]] = []
+        found: list[_Find] = []
         for rule in _called_for(text, folded):
             _gather(found, rule.kind, _spans(rule, text, folded if rule.folded else text))
         if any(mark in folded for mark in _KEYWORD_MARKS):
             _gather(found, "credential", _assigned(text, folded))
         if not found:
-            return text, 0
+            return found
         # Of overlapping finds the longest wins, of equals the rule that stands first.
         found.sort(key=lambda span: span[0] - span[1])
-        taken: list[tuple[int, int, str]] = []
+        taken: list[_Find] = []
         covered = bytearray(len(text))  # 1 where a find was taken; a byte search instead of a look at every find
         for start, end, kind in found:
             if covered.find(1, start, end) < 0:
                 covered[start:end] = b"\x01" * (end - start)
                 taken.append((start, end, kind))
         taken.sort()
-        parts: list[str] = []
-        at = 0
-        for start, end, kind in taken:
-            parts.append(text[at:start])
-            parts.append(f"[REDACTED:{kind}]")
-            at = end
-        parts.append(text[at:])
-        return "".join(parts), len(taken)
+        return taken
 
     def cleaned(self, text: str) -> tuple[str, bool]:
         """``text`` without secrets, and whether there were any, even if its white space is collapsed afterwards.
 
         It is read as it came, because a key block is known by its lines and a password by the end of its line, and
-        then as it will be stored, because blanks and line breaks hide a secret from patterns that the next reader
-        of the collapsed text sees. Only where that second look finds something is the collapsed form returned.
+        then on one line, because blanks and line breaks hide a secret from patterns that the next reader of the
+        collapsed text sees. What only the second look finds is cut out where it stands: the layout stays.
         """
-        clean, _, found = self._looked_through(text)
-        return clean, found
-
-    def stored(self, text: str) -> tuple[str, bool]:
-        """What ``cleaned`` returns, in storage form."""
-        _, stored, found = self._looked_through(text)
-        return stored, found
-
-    def _looked_through(self, text: str) -> tuple[str, str, bool]:
-        """``text`` without secrets, the same in storage form, and whether there were any."""
         if text in self._known_clean:
-            return text, text, False
+            return text, False
         clean, count = self.redact(text)
-        collapsed = storage_content(clean)
-        if collapsed == clean:
+        line = collapsed(clean)
+        if line == clean:
             if not count and len(text) <= KNOWN_CHARS:
                 if len(self._known_clean) >= KNOWN_TEXTS:
                     self._known_clean = set()
                 self._known_clean.add(text)
-            return clean, clean, count > 0
-        again, more = self.redact(collapsed)
-        if not more:
-            return clean, collapsed, count > 0
-        return again, storage_content(again), True
+            return clean, count > 0
+        hidden = self._find(line)
+        if not hidden:
+            return clean, count > 0
+        clean = safe_text(clean)  # as the collapsed form is
+        return _cut_out(clean, _in_layout(clean, hidden)), True
+
+    def stored(self, text: str) -> tuple[str, bool]:
+        """What ``cleaned`` returns, in storage form."""
+        clean, found = self.cleaned(text)
+        return storage_content(clean), found
+
+
+def _cut_out(text: str, found: Iterable[_Find]) -> str:
+    """Return ``text`` with a mark in place of each find; these are in order and do not overlap."""
+    parts: list[str] = []
+    at = 0
+    for start, end, kind in found:
+        parts.append(text[at:start])
+        parts.append(f"[REDACTED:{kind}]")
+        at = end
+    if not parts:
+        return text
+    parts.append(text[at:])
+    return "".join(parts)
+
+
+def _in_layout(text: str, found: Iterable[_Find]) -> Iterable[_Find]:
+    """Yield the finds in ``collapsed(text)`` by their places in ``text``; a space there is a whole gap here."""
+    words = [match.span() for match in _WORD.finditer(text)]
+    starts = list(accumulate((end - start + 1 for start, end in words), initial=0))
+    for start, end, kind in found:
+        first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
+        within = end - starts[last]
+        begin, stop = words[last]
+        until = begin + within if within <= stop - begin else words[last + 1][0]
+        yield words[first][0] + start - starts[first], until, kind
 
 
 def _called_for(text: str, folded: str) -> list[_Rule]:
@@ -434,7 +460,7 @@ def _called_for(text: str, folded: str) -> list[_Rule]:
     return [rule for rule in rules if not rule.names or any(name in folded for name in rule.names)]
 
 
-def _gather(found: list[tuple[int, int, str]], kind: str, spans: Iterable[tuple[int, int]]) -> None:
+def _gather(found: list[_Find], kind: str, spans: Iterable[tuple[int, int]]) -> None:
     for start, end in spans:
         found.append((start, end, kind))
         if len(found) > MAX_FINDS:

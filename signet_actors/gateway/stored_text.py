@@ -1,4 +1,4 @@
-"""Text on its way into the store: secrets cut out, white space collapsed, embedded where that costs microseconds.
+"""Text on its way into the store: secrets cut out, in storage form, embedded where that costs microseconds.
 
 Short texts are worked on inline; a long one goes to one of two threads of its own, in one hop, so that no request
 holds up the event loop; beyond a few that wait for one, further long texts are refused until there is room again.
@@ -21,7 +21,7 @@ import numpy as np
 
 from signet_actors.domain.chunking import chunk_by_sentence, chunk_target
 from signet_actors.domain.memories import infer_type, parse_prefixes
-from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.domain.normalization import collapsed, content_hash, storage_content
 from signet_actors.errors import Busy, InvalidRequest, SignetError
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
@@ -211,6 +211,8 @@ async def stored_vectors(
 ) -> list[Vector | None]:
     """One ``Vector`` per text with its raw float32 frame appended to ``frames``; None where there is none.
 
+    What is embedded is the text on one line: layout says nothing that a query could ask for.
+
     None for all when embedding is off, costs a network call (the vector then follows the commit) or fails: a
     memory without a vector stays findable by keyword.
     """
@@ -219,9 +221,9 @@ async def stored_vectors(
         return [None] * len(texts)
     try:
         if sum(map(len, texts)) <= INLINE_CHARS:
-            rows = embedder.embed(texts)
+            rows = embedder.embed([collapsed(text) for text in texts])
         else:
-            rows = await LONG_TEXTS.continued(lambda: embedder.embed(texts))
+            rows = await LONG_TEXTS.continued(lambda: embedder.embed([collapsed(text) for text in texts]))
     except (SignetError, OSError, ValueError, RuntimeError) as error:
         # Its kind only: what a tokenizer says may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
@@ -230,13 +232,20 @@ async def stored_vectors(
 
 
 def chunks_of(content: str, guardrails: GuardrailsConfig) -> tuple[str, ...]:
-    """The parts of an oversized content, each once, in order of the text; none where it is stored whole."""
+    """Return the parts of an oversized content, each once, in order of the text; none where it is stored whole.
+
+    A content is stored whole, too, when it would be a single part.
+    """
     if len(content) <= guardrails.max_content_chars:
+        return ()
+    chunks = chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars))
+    if len(chunks) == 1:
         return ()
     # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
     unique: dict[str, str] = {}
-    for chunk in chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars)):
-        unique.setdefault(content_hash(chunk), chunk)
+    for chunk in chunks:
+        if storage_content(chunk):  # else nothing is visible in it
+            unique.setdefault(content_hash(chunk), chunk)
     return tuple(unique.values())
 
 

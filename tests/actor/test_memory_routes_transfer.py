@@ -36,7 +36,7 @@ def test_lines_become_one_message_with_one_frame_of_vectors(api: MemoryApi) -> N
     answer = api.request("POST", IMPORT, body(HEADER, {"content": "one"}, {"content": "..."}, {"content": " two "}))
     assert answer.json == {"imported": 3, "deduped": 0, "redacted": 0, "refused": []}
     sent = api.bus.only(ImportMemories)
-    assert [line.memory.content for line in sent.body.lines] == ["one", "...", "two"]
+    assert [line.memory.content for line in sent.body.lines] == ["one", "...", " two"]
     assert [line.line for line in sent.body.lines] == [2, 3, 4]
     (frame,) = sent.frames
     vectors = np.frombuffer(frame, "<f4").reshape(3, DIMENSIONS)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.domain.chunking import MAX_CHUNKS, chunk_by_sentence, chunk_target
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import collapsed, storage_content
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from signet_actors.domain.normalization import storage_content
         ("no punctuation here at all", 5, ["no pu", "nctua", "tion", "here", "at al", "l"]),
         ("", 10, []),
         ("  \n ", 10, []),
-        ("One. Two.\nThree.", 100, ["One. Two. Three."]),
+        ("One. Two.\nThree.", 100, ["One. Two.\nThree."]),
         ("v1.2.3 is out. Good.", 100, ["v1.2.3 is out. Good."]),
     ],
 )
@@ -31,12 +31,52 @@ def test_the_worked_examples(text: str, target: int, chunks: list[str]) -> None:
 def test_every_character_but_white_space_survives_in_order(text: str, target: int) -> None:
     chunks = chunk_by_sentence(text, target)
     assert "".join("".join(chunks).split()) == "".join(text.split())
-    assert all(chunk and chunk == chunk.strip() and len(chunk) <= 2 * target for chunk in chunks)
+    assert all(chunk.strip() and len(chunk) <= 2 * target for chunk in chunks)
+    assert all(chunk in text for chunk in chunks)
 
 
 @given(st.text(), st.integers(1, 40))
 def test_chunks_of_stored_content_are_in_storage_form(text: str, target: int) -> None:
-    assert all(storage_content(chunk) == chunk for chunk in chunk_by_sentence(storage_content(text), target))
+    chunks = chunk_by_sentence(storage_content(text), target)
+    assert all(storage_content(chunk) == (chunk if collapsed(chunk) else "") for chunk in chunks)
+
+
+LISTING = """\
+def walk(tree):
+    if tree is None:
+        return
+
+    for child in tree.children:
+        yield from walk(child)
+\tyield tree
+"""
+
+
+def test_code_is_cut_between_lines_and_every_line_keeps_its_indentation() -> None:
+    chunks = chunk_by_sentence(LISTING, 45)
+    assert chunks == [
+        "def walk(tree):\n    if tree is None:",
+        "        return",
+        "    for child in tree.children:",
+        "        yield from walk(child)\n\tyield tree",
+    ]
+    assert chunk_by_sentence(LISTING, 1000) == [LISTING.rstrip()]
+
+
+def test_the_number_of_a_list_item_stays_with_its_text() -> None:
+    text = "Steps:\n1. Stop the daemon.\n2. Copy the file.\n\n10. Start it again."
+    assert chunk_by_sentence(text, 20) == [
+        "Steps:\n1. Stop the daemon.",
+        "2. Copy the file.",
+        "10. Start it again.",
+    ]
+
+
+@given(st.text(st.sampled_from("ab .!\n\t"), min_size=1), st.integers(1, 40))
+def test_a_line_that_fits_is_never_cut_inside_a_word(text: str, target: int) -> None:
+    longest = max(map(len, text.split("\n")))
+    if longest <= 2 * target:
+        assert " ".join(chunk_by_sentence(text, target)).split() == text.split()
 
 
 def test_a_target_below_one_is_a_mistake() -> None:

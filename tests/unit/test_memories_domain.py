@@ -35,6 +35,11 @@ from signet_actors.errors import InvalidRequest
         ("[not a prefix] text", ("[not a prefix] text", False, ())),
         ("it is critical: think", ("it is critical: think", False, ())),
         ("[a]: line one\nline two", ("line one\nline two", False, ("a",))),
+        ("    code\n  more", ("    code\n  more", False, ())),
+        ("critical:\n\n    code\n  more", ("    code\n  more", True, ())),
+        ("critical: \n[a]:\n    code\n\n  more", ("    code\n\n  more", True, ("a",))),
+        ("critical:   text\n    code", ("text\n    code", True, ())),
+        ("\ufeffcritical: text", ("text", True, ())),
         ("critically important", ("critically important", False, ())),
         ("[a,[REDACTED:api-key]]: text", ("text", False, ("a", "[redacted:api-key]"))),
         (f"[{'a' * 4097}]: text", (f"[{'a' * 4097}]: text", False, ())),
@@ -66,7 +71,8 @@ def test_pinning_means_full_importance_unless_one_is_named(
 def test_prefix_parsing_never_fails_and_never_invents_text(text: str) -> None:
     prefixes = parse_prefixes(text)
     assert prefixes.content in text
-    assert prefixes.content == prefixes.content.strip()
+    assert prefixes.content == prefixes.content.rstrip()
+    assert prefixes.content.partition("\n")[0].strip() or not prefixes.content
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.normalization import content_hash, normalized_content, safe_text, storage_content
+from signet_actors.domain.normalization import collapsed, content_hash, normalized_content, safe_text, storage_content
 
 HELLO = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"
 anything = st.text(st.characters(exclude_categories=()))
@@ -30,7 +30,7 @@ anything = st.text(st.characters(exclude_categories=()))
     ],
 )
 def test_spellings_of_one_text_share_a_hash(text: str) -> None:
-    assert content_hash(storage_content(text)) == HELLO
+    assert content_hash(text) == content_hash(storage_content(text)) == HELLO
 
 
 @pytest.mark.parametrize(
@@ -64,12 +64,50 @@ def test_safe_text_leaves_white_space_alone() -> None:
     assert safe_text("  a\t\nü ") == "  a\t\nü "
 
 
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("\n  \n\t\n    indented\n  less\n", "    indented\n  less"),
+        ("  first line  \n\n\n  third\t\n\n ", "  first line  \n\n\n  third"),
+        ("one\r\ntwo\rthree\n\rfour", "one\ntwo\nthree\n\nfour"),
+        ("\r\n\r\n  code", "  code"),
+        ("a\x00\r\x00\nb\x00", "a\nb"),
+        ("tab\there, two  blanks, no-break\u00a0space", "tab\there, two  blanks, no-break\u00a0space"),
+        ("\u200bzero\u200dwidth\ufeff\u200b", "\u200bzero\u200dwidth\ufeff\u200b"),
+        ("line\u2028and\x0bother\x0cseparators\x85too", "line\u2028and\x0bother\x0cseparators\x85too"),
+        (" \n\t\u00a0\ufeff", ""),
+        ("", ""),
+    ],
+)
+def test_content_keeps_its_layout_but_for_blank_ends_and_foreign_line_ends(text: str, stored: str) -> None:
+    assert storage_content(text) == stored
+
+
 @given(anything)
-def test_storage_content_is_idempotent_and_so_is_its_hash(text: str) -> None:
+def test_storage_content_is_idempotent_and_hashes_like_its_text(text: str) -> None:
     stored = storage_content(text)
     assert storage_content(stored) == stored
-    assert content_hash(storage_content(stored)) == content_hash(stored)
-    assert stored == stored.strip()
+    assert content_hash(stored) == content_hash(text)
+    assert stored == stored.rstrip()
+    assert stored.partition("\n")[0].strip() or not stored
+
+
+@given(st.text(st.sampled_from("ab \t\n\r\x00\u00a0\ufeff\u200b\u3000")))
+def test_only_the_ends_and_the_line_ends_of_a_text_change(text: str) -> None:
+    stored = storage_content(text)
+    lines = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    assert stored in lines
+    before, after = lines.split(stored, 1) if stored else (lines.replace("\ufeff", ""), "")
+    assert not (before + after).strip()
+    assert not before or not stored or before.endswith("\n")
+
+
+@given(anything)
+def test_a_collapsed_text_is_one_line_with_every_word(text: str) -> None:
+    line = collapsed(text)
+    assert line == " ".join(line.split())
+    assert collapsed(line) == line
+    assert line.split() == safe_text(text).replace("\ufeff", " ").split()
 
 
 @given(anything)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signet_actors.domain import text_windows
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.gateway.redaction import _RULES, KNOWN_TEXTS, MAX_FINDS, Redactor, _called_for, _spans
 
@@ -424,9 +424,19 @@ def test_what_is_cleaned_stays_clean_once_white_space_is_collapsed(
     text = (sentence % secret).replace(" ", " \n \t  ")
     clean, found = redactor.cleaned(text)
     assert found
-    assert redactor.redact(storage_content(clean)) == (storage_content(clean), 0)
+    assert redactor.redact(collapsed(clean)) == (collapsed(clean), 0)
     if " " not in secret:
-        assert secret not in storage_content(clean)
+        assert secret not in collapsed(clean)
+
+
+def test_a_secret_that_line_breaks_hide_is_cut_out_and_the_layout_stays(redactor: Redactor) -> None:
+    secret = "Xk9" + "vQ2mZp7LrT4w"
+    text = f"services:\n\tweb:\x00  on\n\n    password =\n\n      {secret}\n\ufeff  port:   8080"
+    assert redactor.redact(text)[1] == 0
+    assert redactor.cleaned(text) == (
+        "services:\n\tweb:  on\n\n    password =\n\n      [REDACTED:credential]\n\ufeff  port:   8080",
+        True,
+    )
 
 
 @pytest.mark.parametrize("sentence", CLEAN)

@@ -24,7 +24,7 @@ from msgspec import Struct
 from signet_actors.domain.extraction.contradiction import syntactic_contradiction
 from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.telling_words import telling_words
-from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.domain.normalization import collapsed, content_hash
 
 MAX_INJECTED: Final = 500
 """The latest injected texts that a fact is compared with."""
@@ -237,8 +237,8 @@ class Injected:
     """
 
     def __init__(self, texts: Iterable[str], source: str = "") -> None:
-        source_hash = content_hash(storage_content(source))
-        stored = {content_hash(text): text for text in map(storage_content, texts)}
+        source_hash = content_hash(source)
+        stored = {content_hash(text): text for text in map(collapsed, texts)}
         stored.pop(source_hash, None)
         latest = list(stored.items())[-MAX_INJECTED:]
         self._hashes = {hash_ for hash_, _ in latest}
@@ -246,7 +246,7 @@ class Injected:
 
     def add(self, text: str) -> None:
         """``text`` is one of them from now on."""
-        stored = storage_content(text)
+        stored = collapsed(text)
         self._hashes.add(content_hash(stored))
         self._known.append(self._known_text(stored[:_READ_CHARS]))
 
@@ -257,7 +257,7 @@ class Injected:
 
     def echo_reason(self, text: str) -> JunkReason | None:
         """Whether ``text`` only repeats one of them: exactly, or every telling word of it in much the same order."""
-        stored = storage_content(text)
+        stored = collapsed(text)
         if content_hash(stored) in self._hashes:
             return JunkReason.ECHO_EXACT
         words = telling_words(stored[:_READ_CHARS])

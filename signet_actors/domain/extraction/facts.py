@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from signet_actors.domain.extraction.llm_output import read_json
-from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.domain.normalization import collapsed, content_hash
 
 FACT_TYPES: Final = ("fact", "preference", "decision", "procedural", "semantic")
 DEFAULT_FACT_TYPE: Final = "fact"
@@ -94,8 +94,8 @@ class Warnings:
 
 
 def short(text: str, max_chars: int) -> str:
-    """``text`` in storage form, cut to ``max_chars``."""
-    text = storage_content(text[: 4 * max_chars])
+    """``text`` on one line, cut to ``max_chars``."""
+    text = collapsed(text[: 4 * max_chars])
     return text if len(text) <= max_chars else text[: max_chars - 1] + "\u2026"
 
 
@@ -197,7 +197,7 @@ def _fact(item: object, warnings: Warnings) -> Fact | None:
     if not isinstance(content, str):
         warnings.add("Fact without content")
         return None
-    content = storage_content(content)
+    content = collapsed(content)
     if len(content) < MIN_FACT_CHARS:
         warnings.add(f"Fact too short ({len(content)} chars): {content}")
         return None
@@ -267,7 +267,7 @@ def _entity(item: object, warnings: Warnings) -> EntityTriple | None:
     names: list[str] = []
     for part in ("source", "relationship", "target"):
         raw = item.get(part)
-        name = storage_content(raw) if isinstance(raw, str) else ""
+        name = collapsed(raw) if isinstance(raw, str) else ""
         if not name:
             warnings.add(f"Entity without {part}")
             return None
@@ -290,5 +290,5 @@ def _entity_type(item: dict[object, object], *spellings: str) -> str | None:
     for spelling in spellings:
         raw = item.get(spelling)
         if isinstance(raw, str) and 0 < len(raw) <= MAX_NAME_CHARS:
-            return storage_content(raw).lower() or None
+            return collapsed(raw).lower() or None
     return None

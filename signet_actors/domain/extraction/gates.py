@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, Proposal
-from signet_actors.domain.normalization import normalized_content, storage_content
+from signet_actors.domain.normalization import normalized_content
 
 PIPELINE_ACTOR: Final = "pipeline-v2"
 SHADOW_ACTOR: Final = "pipeline-shadow"
@@ -293,7 +293,7 @@ def _write(proposal: Proposal, made: Outcome, min_confidence: float, duplicate_o
     duplicate. Source: memory-system.txt "Shadow Mode vs. Controlled Writes"."""
     if not proposal.fact.confidence >= min_confidence:
         return _held(Reason.LOW_FACT_CONFIDENCE, proposal)
-    if not normalized_content(storage_content(proposal.fact.content)):
+    if not normalized_content(proposal.fact.content):
         return _held(Reason.EMPTY_FACT_CONTENT, proposal)
     if duplicate_of is not None:
         unchanged = made is Outcome.UPDATED and duplicate_of == proposal.target_id

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from signet_actors.domain.extraction.facts import UNPARSEABLE, Warnings, short
 from signet_actors.domain.extraction.llm_output import read_json
-from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.domain.normalization import collapsed, content_hash
 
 MIN_HINT_CHARS: Final = 5
 MAX_HINT_CHARS: Final = 300
@@ -22,7 +22,7 @@ _MAX_LOOKED_AT: Final = 200
 
 
 class Hints(Struct, frozen=True):
-    """The hints of one answer, in storage form. ``parsed`` is False where it held no JSON."""
+    """The hints of one answer, each on one line. ``parsed`` is False where it held no JSON."""
 
     hints: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ def parse_hints(answer: str | bytes, content: str, max_count: int) -> Hints:
 
 def _valid(raw: Sequence[object], content: str, max_count: int, warnings: Warnings) -> tuple[str, ...]:
     hints: dict[str, str] = {}
-    itself = content_hash(storage_content(content))
+    itself = content_hash(content)
     for index, item in enumerate(raw):
         if len(hints) >= max_count or index >= _MAX_LOOKED_AT:
             warnings.add(f"Too many hints: kept {len(hints)} of {len(raw)}")
@@ -57,7 +57,7 @@ def _valid(raw: Sequence[object], content: str, max_count: int, warnings: Warnin
         if not isinstance(text, str):
             warnings.add("Hint is not a string")
             continue
-        hint = storage_content(text)
+        hint = collapsed(text)
         if not MIN_HINT_CHARS <= len(hint) <= MAX_HINT_CHARS:
             warnings.add(f"Hint of {len(hint)} chars: {short(hint, 60)}")
             continue

@@ -23,7 +23,7 @@ from typing import Final
 from signet_actors.domain.extraction.facts import MAX_FACT_CHARS, TRUNCATED, Fact, prompt_input
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Candidate
 from signet_actors.domain.memories import DEFAULT_TYPE, MEMORY_TYPES
-from signet_actors.domain.normalization import safe_text, storage_content
+from signet_actors.domain.normalization import collapsed, safe_text
 
 MAX_CANDIDATE_CHARS: Final = 600
 MAX_RESULT_CHARS: Final = 600
@@ -119,5 +119,5 @@ def _known_type(name: str) -> str:
 
 
 def _capped(text: str, max_chars: int) -> str:
-    text = storage_content(text[: 2 * max_chars])
+    text = collapsed(text[: 2 * max_chars])
     return text if len(text) <= max_chars else text[:max_chars] + TRUNCATED

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from signet_actors.domain.normalization import safe_text, storage_content
+from signet_actors.domain.normalization import collapsed, safe_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
 from signet_actors.gateway.fields import MAX_NAME_CHARS, Fields
@@ -56,7 +56,7 @@ async def write_note(call: Call) -> Reply:
         raise InvalidRequest("content is required", field="content")
     if len(content) > MAX_NOTE_CHARS:
         raise InvalidRequest(f"content must be at most {MAX_NOTE_CHARS} characters", field="content")
-    title = storage_content(fields.text("title", max_chars=MAX_NAME_CHARS) or "")
+    title = collapsed(fields.text("title", max_chars=MAX_NAME_CHARS) or "")
     tags = ", ".join(fields.tags())
     parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
     text = "\n\n".join(part for part in parts if part) + "\n"

@@ -21,7 +21,7 @@ import numpy as np
 from msgspec import UNSET
 
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, chosen_importance, infer_type
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, read_scope_of
@@ -288,7 +288,7 @@ def _embedded(
     bare = _Batch(lines, b"", 0, redacted, refused)
     if embedder is None or not embedder.local or not lines:
         return bare
-    texts = [text for line in lines for text in (line.chunks or (line.memory.content,))]
+    texts = [collapsed(text) for line in lines for text in (line.chunks or (line.memory.content,))]
     try:
         rows = np.ascontiguousarray(embedder.embed(texts), dtype="<f4")
     except (SignetError, OSError, ValueError, RuntimeError) as error:

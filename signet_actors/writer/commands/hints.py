@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from signet_actors.domain.jobs import PROSPECTIVE_INDEX
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
 from signet_actors.writer.commands import leases
@@ -44,5 +44,5 @@ def store(session: Session, command: StoreHints) -> HintsStored:
 
 
 def _clean(hints: tuple[str, ...]) -> list[str]:
-    texts = (storage_content(hint)[:MAX_HINT_CHARS].strip() for hint in hints)
+    texts = (collapsed(hint)[:MAX_HINT_CHARS].strip() for hint in hints)
     return list(dict.fromkeys(filter(None, texts)))[:MOST_HINTS]

@@ -28,7 +28,7 @@ from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES,
 from signet_actors.domain.extraction.gates import GateOutcome, Outcome, PipelineFlags, PipelineMode, Reason
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, MAX_CANDIDATES, Proposal
 from signet_actors.domain.jobs import EXTRACT
-from signet_actors.domain.normalization import content_hash, storage_content
+from signet_actors.domain.normalization import collapsed, content_hash
 from signet_actors.errors import InvalidRequest, SignetError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
@@ -203,7 +203,7 @@ def twin_of(session: Session, like: StoredRow, text: str) -> str | None:
 def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
     """One proposal is carried out or not, and either is on record."""
     proposal = run.command.proposals[ordinal]
-    text = storage_content(proposal.fact.content)
+    text = collapsed(proposal.fact.content)
     verdict, protected = _judged(session, run, proposal, text)
     event_id, proposal_id = session.new_id(), session.new_id()
     metadata = gates.history_metadata(

@@ -19,7 +19,7 @@ from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.gates import Outcome, Reason
 from signet_actors.domain.extraction.proposals import Action, Proposal
-from signet_actors.domain.normalization import storage_content
+from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
@@ -93,7 +93,7 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
         return ReviewDecided(row.id, "content_gone", memory_id=row.target_id)
     if source.is_deleted:
         return ReviewDecided(row.id, "source_gone", memory_id=row.target_id)
-    text = storage_content(row.fact_content)
+    text = collapsed(row.fact_content)
     if row.action == "add":
         return _approve_addition(session, row, source, text, command)
     verdict = gates.gate_approved(
