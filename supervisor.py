@@ -20,6 +20,7 @@ from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.runtime.children import ChildSpec
 from signet_actors.runtime.daemon_life import run_supervisor
+from signet_actors.runtime.terminal import say
 
 
 def searcher_count(config: Config) -> int:
@@ -59,7 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the daemon in the foreground until it is asked to stop; ``--console`` mirrors the log to the terminal."""
     given = sys.argv[1:] if arguments is None else arguments
     if [argument for argument in given if argument != "--console"]:
-        sys.stderr.write("usage: python -m supervisor [--console]\n")
+        say("usage: python -m supervisor [--console]")
         return 64
     environ = dict(os.environ)
     any_port = environ.get("SIGNET_PORT") == "0"
@@ -68,13 +69,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         workspace = workspace_from(environ)
     except ConfigError as error:
-        sys.stderr.write(f"{error.detail}\n")
+        say(error.detail)
         return ExitCode.CONFIG
 
     def load() -> Config:
         loaded = load_config(workspace, environ)
         for warning in loaded.warnings:
-            sys.stderr.write(f"warning: {warning}\n")
+            say(f"warning: {warning}")
         return loaded.config
 
     return run_supervisor(TREE, workspace, load, port=0 if any_port else None, console="--console" in given)

@@ -15,6 +15,7 @@ from signet_actors.config.schema import CONFIG_FILE_NAME
 from signet_actors.errors import ConfigError
 
 WORKSPACE_VARIABLE: Final = "SIGNET_WORKSPACE"
+DATABASE_NAME: Final = "memories.db"
 DEFAULT_WORKSPACE_NAME: Final = ".agents"
 
 IDENTITY_FILE_NAMES: Final = ("AGENTS.md", "SOUL.md", "IDENTITY.md", "USER.md", "MEMORY.md")
@@ -99,7 +100,7 @@ class Workspace:
     @property
     def database(self) -> Path:
         """The database, the source of truth. SQLite keeps its -wal and -shm beside it."""
-        return self.memory_dir / "memories.db"
+        return self.memory_dir / DATABASE_NAME
 
     @property
     def backup_dir(self) -> Path:

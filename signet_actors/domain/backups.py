@@ -13,6 +13,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+SPARE_BYTES: Final = 64 << 20
+"""Disk that a backup leaves free: a backup must not be what stops the writes."""
+
 _PATTERN: Final = re.compile(r"memories-(\d{8}T\d{6})(\d{3})Z-schema-(\d{1,6})\.db")
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import secrets
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.app import Edge
-from signet_actors.gateway.confirm_key import confirm_key
+from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
@@ -133,7 +134,7 @@ class Gateway:
         if self._leaving_unborn:
             listener.close()
             return ExitCode.OK
-        key = confirm_key(Workspace(Path(self.boot.workspace)).secret_file)
+        key = self._confirm_key()
         # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
@@ -165,6 +166,14 @@ class Gateway:
             return rehearsed.embedder
         self.bus.starting("loading the embedding model")
         return await asyncio.to_thread(load_embedder, wanted)
+
+    def _confirm_key(self) -> bytes:
+        """Return the stored key, or one for this life only where none can be stored. Raises ConfigError."""
+        try:
+            return confirm_key(Workspace(Path(self.boot.workspace)).secret_file)
+        except OSError as error:
+            self.log.warning("confirm_key_not_stored", exc_info=error)
+            return secrets.token_bytes(KEY_BYTES)
 
     def _new_state(self, config: Config, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
         return GatewayState(

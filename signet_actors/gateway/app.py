@@ -10,6 +10,8 @@ Source: house.md section 2; wire.md 1.0; decisions.md 25, 30, 40; reliability.md
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -24,6 +26,7 @@ from signet_actors.errors import (
     NotFound,
     OutcomeUnknown,
     SignetError,
+    StorageFull,
     Unavailable,
 )
 from signet_actors.gateway.admission import LARGE_BODY_BYTES
@@ -47,6 +50,7 @@ ALWAYS = (
 )
 """Sent with every answer. There is no Access-Control header among them, and there never is one elsewhere."""
 
+_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_STORE = (b"cache-control", b"no-store")
 
 
@@ -135,13 +139,14 @@ class Edge:
             # The drain's grace is over; the task is the server's own and ends here.
             if exchange.status == 0:
                 await exchange.write(_cut_off(exchange.route))
-        except Exception:  # the last line: the server would answer with plain text
-            state.log.exception("request_failed", trace=trace_id)
+        except Exception:  # noqa: BLE001 - the last line: the server would answer with plain text
             if exchange.status == 0:
                 await exchange.write(internal_problem(trace_id))
+            self._log_failure(exchange)
         finally:
             counters.in_flight -= 1
-            self._record(scope["method"], exchange, state.clock.monotonic_ns() - started_ns)
+            with contextlib.suppress(Exception):  # figures and log lines are no reason to fail what was answered
+                self._record(scope["method"], exchange, state.clock.monotonic_ns() - started_ns)
 
     def _refusal(self, scope: Scope) -> Answer | None:
         """Why the request is not even routed, or None."""
@@ -176,11 +181,15 @@ class Edge:
             return await self._ask_handler(route, path, scope, receive, exchange)
         except SignetError as error:
             if error.code is ErrorCode.INTERNAL:
-                self.state.log.exception("request_failed", route=route.path, trace=exchange.trace_id)
+                self._log_failure(exchange)
                 return internal_problem(exchange.trace_id)
             return answer_from_error(error)
-        except Exception:  # a fault of ours is logged whole and answered without its text
-            self.state.log.exception("request_failed", route=route.path, trace=exchange.trace_id)
+        except Exception as error:  # noqa: BLE001 - a fault of ours is logged whole and answered without its text
+            if isinstance(error, OSError) and error.errno in _NO_SPACE:
+                with contextlib.suppress(Exception):
+                    self.state.log.warning("disk_full", route=route.path, trace=exchange.trace_id)
+                return answer_from_error(StorageFull())
+            self._log_failure(exchange)
             return internal_problem(exchange.trace_id)
 
     async def _ask_handler(
@@ -229,6 +238,12 @@ class Edge:
             self._recent.keep(route.path, answer, state.clock.monotonic_ns())
         return answer
 
+    def _log_failure(self, exchange: _Exchange) -> None:
+        """Log the exception that is being handled; the answer never depends on it."""
+        with contextlib.suppress(Exception):
+            route = exchange.route.path if exchange.route is not None else None
+            self.state.log.exception("request_failed", route=route, trace=exchange.trace_id)
+
     def _record(self, method: str, exchange: _Exchange, took_ns: int) -> None:
         """Counted, and one line if it failed or debugging is on: template instead of path, never a query or a body."""
         status = exchange.status
@@ -256,7 +271,8 @@ class Edge:
         if now - self._guard_logged_ns < GUARD_LOG_INTERVAL_NS:
             self._guard_unlogged += 1
             return
-        self.state.log.warning("request_guarded", method=method, reason=reason, not_logged=self._guard_unlogged)
+        with contextlib.suppress(Exception):
+            self.state.log.warning("request_guarded", method=method, reason=reason, not_logged=self._guard_unlogged)
         self._guard_logged_ns, self._guard_unlogged = now, 0
 
 

@@ -64,8 +64,7 @@ class Retention:
                 case GetRetentionStatus():
                     incoming.reply(self._status())
                 case BackUpNow():
-                    self._backup.begin()
-                    incoming.reply(self._backup.state())
+                    incoming.reply(self._backup.begin() or self._backup.state())
                 case GetBackups():
                     incoming.reply(self._backup.state())
                 case _:

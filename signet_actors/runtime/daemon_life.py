@@ -13,7 +13,6 @@ import contextlib
 import os
 import random
 import secrets
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from signet_actors.runtime.sd_notify import Notifier
 from signet_actors.runtime.signals import signal_pipe
 from signet_actors.runtime.sockets import make_private_directory, remove_stale_sockets, socket_directory
 from signet_actors.runtime.supervision import RETRY_FAILED_MS, Supervisor
+from signet_actors.runtime.terminal import open_standard_streams, say
 from signet_actors.runtime.workspace_lock import WorkspaceLock
 
 
@@ -43,7 +43,7 @@ def run_supervisor(
     port: int | None = None,
     console: bool = False,
     retry_failed_ms: int = RETRY_FAILED_MS,
-    say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+    say: Callable[[str], None] = say,
 ) -> int:
     """The daemon's exit code, after a whole life of it on ``workspace``.
 
@@ -51,6 +51,7 @@ def run_supervisor(
     Nothing is bound, removed or started before the configuration is valid and the workspace lock is held.
     """
     os.umask(0o077)
+    open_standard_streams()
     try:
         config = load()
         workspace = Path(os.path.realpath(workspace))
@@ -80,6 +81,9 @@ def run_supervisor(
         except ConfigError as error:
             say(error.detail)
             return ExitCode.CONFIG
+        except OSError as error:
+            say(f"the daemon cannot work on {workspace}: {error}")
+            return ExitCode.IO_ERROR
         finally:
             for name in ("pid", "address"):
                 with contextlib.suppress(IsADirectoryError):

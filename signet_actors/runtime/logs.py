@@ -7,27 +7,28 @@ Every line bears ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``
 message. Exceptions appear as type and stack; their message only where the class is ours or the operating
 system's, because a message of any other may quote what somebody stored.
 
-Source: house.md section 4 (trace); reliability.md 3.3, last rows (secrets in logs, private files).
+No call of a logger raises, whatever it is given and whatever became of the disk and the terminal.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import logging
 import os
 import sys
 import time
 import traceback
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from signet_actors.errors import SignetError
 from signet_actors.runtime.clock import iso
+from signet_actors.runtime.log_lines import json_line, text_line
+from signet_actors.runtime.terminal import STANDARD_ERROR, write_line
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger, Processor
@@ -76,15 +77,20 @@ class DailyFile:
         self._descriptor = -1
         self._path = Path()
         self._checked = float("-inf")
+        self._torn = False
         self.lost_lines = 0
 
     def write(self, line: bytes) -> None:
         """``line`` is in the file, or counted as lost: a log never takes the daemon down."""
         try:
             self._follow()
-            os.write(self._descriptor, line)
+            data = b"\n" + line if self._torn else line
+            written = os.write(self._descriptor, data)
+            self._torn = written < len(data)  # by a full disk: the next line must not continue this one
         except OSError:
             self.lost_lines += 1
+        else:
+            self.lost_lines += self._torn
 
     def _follow(self) -> None:
         now = time.monotonic()
@@ -100,7 +106,7 @@ class DailyFile:
             except FileNotFoundError:
                 pass
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor, self._path = opened, path
@@ -167,14 +173,33 @@ class _Lines:
 
     def __init__(self, file: DailyFile, *, console: bool) -> None:
         self._file = file
-        self._console = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if console else None
+        self._console = console
+        self._bold = console and os.isatty(STANDARD_ERROR)
 
-    def __call__(self, logger: Any, name: str, event: MutableMapping[str, Any]) -> str:
-        lead = {key: event[key] for key in ("timestamp", "level", "event", "actor", "incarnation") if key in event}
-        self._file.write(msgspec.json.encode({**lead, **event}, enc_hook=repr) + b"\n")
-        if self._console is not None:
-            sys.stderr.write(str(self._console(logger, name, dict(event))) + "\n")
+    def __call__(self, _logger: object, _name: str, event: MutableMapping[str, Any]) -> str:
+        self._file.write(json_line(event))
+        if self._console:
+            write_line(text_line(event, bold=self._bold))
         raise structlog.DropEvent
+
+
+_METHODS = ("debug", "info", "warning", "warn", "error", "critical", "fatal", "exception", "log", "msg")
+
+
+def _without_raising(base: type[Any], failed: Callable[[Exception], None]) -> type[Any]:
+    """Return ``base``, a class of loggers, with methods that call ``failed`` instead of raising."""
+
+    def guarded(method: Callable[..., Any]) -> Callable[..., None]:
+        @functools.wraps(method)
+        def call(*arguments: Any, **values: Any) -> None:
+            try:
+                method(*arguments, **values)
+            except Exception as error:  # noqa: BLE001 - an answer must not be lost because it could not be told
+                failed(error)
+
+        return call
+
+    return type("Logger", (base,), {name: guarded(getattr(base, name)) for name in _METHODS})
 
 
 class _Forwarded(logging.Handler):
@@ -189,8 +214,14 @@ class _Forwarded(logging.Handler):
 
         Only the first line of it: what follows is often the representation of some object, contents and all.
         """
-        error = record.exc_info[1] if record.exc_info else None
-        self._log.log(record.levelno, first_line(record.msg), library=record.name, exc_info=error)
+        with contextlib.suppress(Exception):
+            error = record.exc_info[1] if record.exc_info else None
+            self._log.log(_known_level(record.levelno), first_line(record.msg), library=record.name, exc_info=error)
+
+
+def _known_level(level: int) -> int:
+    """Return the level that structlog has a name for; libraries may invent others."""
+    return max((known for known in set(_LEVELS.values()) if known <= level), default=logging.DEBUG)
 
 
 def configure_logging(boot: Boot) -> FilteringBoundLogger:
@@ -204,9 +235,15 @@ def configure_logging(boot: Boot) -> FilteringBoundLogger:
         _Lines(file, console=boot.console),
     ]
     follow_level(boot.config.logging)
+
+    def failed(error: Exception) -> None:
+        about = {"timestamp": iso(time.time_ns() // 1_000_000), "level": "error", "event": "log line lost"}
+        with contextlib.suppress(Exception):
+            file.write(json_line({**about, "actor": boot.name, "error": type(error).__name__}))
+
     structlog.configure(
         processors=chain,
-        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG),
+        wrapper_class=_without_raising(structlog.make_filtering_bound_logger(logging.DEBUG), failed),
         context_class=dict,
         logger_factory=structlog.ReturnLoggerFactory(),
         cache_logger_on_first_use=False,

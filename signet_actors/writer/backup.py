@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.backups import BackupName, parse_backup_name
+from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_name
 from signet_actors.errors import ExitCode, ForeignDatabase, InvalidRequest
 from signet_actors.protocol.writer import BackupProgress
 from signet_actors.runtime.clock import Clock
@@ -31,8 +31,6 @@ from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, ve
 SLICE_NS: Final = 3_000_000
 """So long a commit may have to wait for pages being copied."""
 FORSAKEN_NS: Final = 60_000_000_000
-SPARE_BYTES: Final = 64 << 20
-"""Disk that a backup leaves free: a backup must not be what stops the writes."""
 _NICENESS: Final = 10
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
@@ -54,6 +55,10 @@ async def full(call: Call) -> Reply:
     raise StorageFull
 
 
+async def disk_error(call: Call) -> Reply:
+    raise OSError(getattr(errno, call.path["error"]), "no such luck")
+
+
 async def surrogate(call: Call) -> Reply:
     return Reply({"text": "a\ud800b", "list": [{"k\udfff": 1.5}]})
 
@@ -72,6 +77,7 @@ TEST_ROUTES: tuple[Route, ...] = (
     Route("GET", "/test/not-valid", not_valid, Permission.RECALL, "not valid", "test"),
     Route("GET", "/test/missing", missing, Permission.RECALL, "missing", "test"),
     Route("GET", "/test/full", full, Permission.RECALL, "full", "test"),
+    Route("GET", "/test/disk/{error}", disk_error, Permission.RECALL, "disk", "test"),
     Route("GET", "/test/surrogate", surrogate, Permission.RECALL, "surrogate", "test"),
     Route("GET", "/test/items/{id}", echo, Permission.RECALL, "item", "test"),
     Route("GET", "/test/items/{id}/history", echo, Permission.RECALL, "history", "test"),
@@ -211,6 +217,51 @@ def test_a_fault_of_ours_tells_its_trace_and_nothing_else(edge: RunningEdge) -> 
     logged = [line for line in edge.log_lines if line.get("trace") == answer.headers["x-signet-trace-id"]]
     assert [line["event"] for line in logged] == ["request_failed", "request"]
     assert "a detail" not in edge.request("GET", "/test/internal").body["error"]
+
+
+@pytest.mark.parametrize(("error", "status"), [("ENOSPC", 507), ("EDQUOT", 507), ("EIO", 500)])
+def test_a_disk_without_room_is_told_from_one_that_fails(edge: RunningEdge, error: str, status: int) -> None:
+    answer = edge.request("GET", f"/test/disk/{error}")
+    assert answer.status == status
+    assert answer.body["code"] == ("storage_full" if status == 507 else "internal")
+    assert "no such luck" not in answer.body["error"]
+
+
+def raising(*_: object, **__: object) -> None:
+    raise RuntimeError("this part fails")
+
+
+@pytest.mark.parametrize("broken_part", ["log", "metrics", "both"])
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("POST", "/test/echo", {}, 200),
+        ("GET", "/test/missing", {}, 404),
+        ("GET", "/nowhere", {}, 404),
+        ("POST", "/test/broken", {}, 500),
+        ("GET", "/test/internal", {}, 500),
+        ("GET", "/test/disk/ENOSPC", {}, 507),
+        ("GET", "/test/echo", {"Host": "evil.example"}, 421),
+    ],
+)
+def test_an_answer_does_not_depend_on_the_log_or_the_metrics(
+    tmp_path: Path, broken_part: str, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    class BrokenLog:
+        debug = info = warning = error = exception = critical = staticmethod(raising)
+
+    class BrokenMetrics:
+        observe = staticmethod(raising)
+
+    with RunningEdge(TEST_ROUTES, tmp_path) as edge:
+        if broken_part in {"log", "both"}:
+            edge.state.log = BrokenLog()  # type: ignore[assignment]
+        if broken_part in {"metrics", "both"}:
+            edge.state.requests = BrokenMetrics()  # type: ignore[assignment]
+        for _ in range(2):
+            body = b"{}" if method == "POST" else None
+            assert edge.request(method, path, body, headers).status == status
+        assert edge.state.counters.in_flight == 0
 
 
 def test_a_lone_surrogate_does_not_break_an_answer(edge: RunningEdge) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import structlog
 
@@ -161,3 +162,133 @@ def test_old_files_go_and_so_do_the_oldest_beyond_the_total(tmp_path: Path) -> N
     other = make_log(tmp_path, "notes.txt", 10, 51)
     rotate_logs(tmp_path, limits, NOON_MS)
     assert [path.exists() for path in (ancient, older, newer, today, other)] == [False, False, True, True, True]
+
+
+class Unreadable:
+    """An object of which nothing can be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no representation")
+
+    __str__ = __repr__
+
+
+class UnreadableError(OSError):
+    """An error whose message cannot be read."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no message")
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+ODD_VALUES = (
+    ["a.py:1 f: x", "b.py:2 g: y"],
+    Unreadable(),
+    [Unreadable()],
+    {Unreadable(): 1},
+    CIRCLE,
+    "\ud800 alone",
+    b"\xff\x00",
+    10**400,
+    float("nan"),
+    {1, 2},
+)
+
+
+@pytest.mark.parametrize("console", [False, True])
+@pytest.mark.parametrize("key", ["stack", "exception", "value", "exc_info", "level", "timestamp"])
+def test_no_value_makes_a_log_call_raise(
+    boot: Boot, capfd: pytest.CaptureFixture[str], key: str, *, console: bool
+) -> None:
+    log = configure_logging(msgspec.structs.replace(boot, console=console))
+    for value in ODD_VALUES:
+        log.error("odd", **{key: value})
+        log.exception("odd", **{key: value})
+    told = [line for line in written(boot) if line["event"] in {"odd", "log line lost"}]
+    assert len(told) == 2 * len(ODD_VALUES), "a line is missing"
+    assert ("odd" in capfd.readouterr().err) == console
+
+
+@pytest.mark.parametrize("console", [False, True])
+def test_an_exception_is_logged_with_its_stack_also_to_the_terminal(
+    boot: Boot, capfd: pytest.CaptureFixture[str], *, console: bool
+) -> None:
+    log = configure_logging(msgspec.structs.replace(boot, console=console))
+    for error in (KeyError("k"), UnreadableError(5, "x")):
+        try:
+            raise error
+        except (KeyError, OSError):
+            log.exception("failed", trace="t")
+    assert written(boot)[0]["error"] == "KeyError"
+    assert len(written(boot)) == 2
+    assert ("test_logs.py" in capfd.readouterr().err) == console
+
+
+def test_wrong_arguments_of_a_log_call_do_not_raise(boot: Boot) -> None:
+    log: Any = configure_logging(boot)
+    log.info("%d notes", "three")
+    log.info("named twice", **{"event": "again"})  # noqa: PIE804 - as a caller with a mapping would
+    log.log(35, "a level without a name")
+    log.info(Unreadable())
+    log.info("the next line")
+    assert written(boot)[-1]["event"] == "the next line"
+
+
+def test_a_library_that_logs_what_cannot_be_shown_does_not_fail(boot: Boot) -> None:
+    configure_logging(boot)
+    logging.getLogger("uvicorn.error").error(Unreadable())
+    logging.getLogger("uvicorn.error").log(35, "odd level")
+    assert written(boot)[-1]["event"] == "odd level"
+
+
+def test_a_disk_that_is_gone_or_full_loses_the_lines_and_nothing_else(boot: Boot, tmp_path: Path) -> None:
+    logs = tmp_path / ".daemon" / "logs"
+    logs.parent.mkdir()
+    logs.write_text("not a directory")
+    configure_logging(boot).error("nowhere to go", stack=["x"])
+
+    full = DailyFile(Path("/dev/full"))
+    full._follow = lambda: None  # type: ignore[method-assign]
+    full._descriptor = os.open("/dev/full", os.O_WRONLY)
+    full.write(b"x\n")
+    assert full.lost_lines == 1
+    full.close()
+
+
+@pytest.mark.parametrize("terminal", ["closed", "without a reader", "that nobody reads"])
+def test_a_terminal_that_takes_nothing_neither_fails_nor_stops_the_process(tmp_path: Path, terminal: str) -> None:
+    """The exit code is the program's own: nothing is left in a buffer of the interpreter."""
+    program = (
+        "import os, sys\n"
+        "from signet_actors.config.schema import Config\n"
+        "from signet_actors.runtime.boot import Boot\n"
+        "from signet_actors.runtime.logs import configure_logging\n"
+        "from signet_actors.runtime.terminal import open_standard_streams, say\n"
+        "open_standard_streams()\n"
+        f"log = configure_logging(Boot('w', 'w', 1, 'b', 1, {str(tmp_path)!r}, '/tmp', Config(), console=True))\n"
+        "for number in range(3000):\n"
+        "    log.error('line', number=number, stack=['x' * 100])\n"
+        "    say('said')\n"
+        "sys.exit(3)\n"
+    )
+    read_end, write_end = os.pipe()
+    try:
+        if terminal != "that nobody reads":
+            os.close(read_end)
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            env=child_environment(),
+            cwd=REPOSITORY,
+            stderr=write_end,
+            preexec_fn=(lambda: os.close(2)) if terminal == "closed" else None,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(write_end)
+        if terminal == "that nobody reads":
+            os.close(read_end)
+    assert ended.returncode == 3
+    (path,) = (tmp_path / ".daemon" / "logs").glob("*.log")
+    assert len(path.read_text().splitlines()) == 3000

@@ -167,6 +167,7 @@ class LiveDaemon:
         self.root = root
         self.workspace = root / name
         self.environ = dict(environ or {})
+        self.command = [sys.executable, "-m", "supervisor"]
         self.mark = secrets.token_hex(8)
         self.process: subprocess.Popen[bytes] | None = None
         self.port = 0
@@ -210,7 +211,7 @@ class LiveDaemon:
         """The program is started; whether it becomes a daemon is not waited for."""
         with (self.root / "terminal").open("ab") as terminal:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "supervisor"],
+                self.command,
                 env=self.environment(**more),
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,

@@ -112,6 +112,22 @@ def test_a_full_disk_refuses_writes_serves_the_rest_and_heals_without_a_restart(
     assert daemon.faults() == []
 
 
+def test_files_beside_the_database_are_refused_as_a_full_disk_too(daemon: LiveDaemon) -> None:
+    filler = daemon.workspace / "filler"
+    former = (daemon.workspace / "agent.yaml").read_text()
+    fill(filler)
+    api = daemon.api
+    for name, content in (("USER.md", "words " * 50_000), ("agent.yaml", f"{CONFIG}# {'words ' * 10_000}\n")):
+        api.post("/api/config", {"file": name, "content": content}).refused(507, code="storage_full")
+    api.post("/api/repair/backup").refused(507, code="storage_full")
+    assert (daemon.workspace / "agent.yaml").read_text() == former
+    assert not (daemon.workspace / "USER.md").exists()
+    assert not list(daemon.workspace.glob(".*.new")), "a half-written file is left"
+    filler.unlink()
+    api.post("/api/config", {"file": "USER.md", "content": "words"}).ok()
+    assert daemon.faults() == []
+
+
 def test_a_daemon_starts_on_a_full_disk_serves_reads_and_takes_writes_when_there_is_room(daemon: LiveDaemon) -> None:
     filler = daemon.workspace / "filler"
     writes = Writes(daemon)

@@ -140,7 +140,10 @@ def _replace(workspace: Path, name: str, data: bytes, abandoned: threading.Event
         except (OSError, OutcomeUnknown):
             aside.unlink(missing_ok=True)
             raise
-        sync_to_disk(workspace)
+        try:
+            sync_to_disk(workspace)
+        except OSError as error:
+            raise OutcomeUnknown("The file was replaced, but that may not outlast a crash") from error
     return warnings
 
 

@@ -12,12 +12,14 @@ Departs: there is no scrub that reads the database in place; with ``backup.inter
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.backups import backup_name, newest_first, parse_backup_name, surplus
+from signet_actors.config.workspace import DATABASE_NAME
+from signet_actors.domain.backups import SPARE_BYTES, backup_name, newest_first, parse_backup_name, surplus
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
@@ -83,11 +85,26 @@ class Backup:
         if not self.running:
             self.due_ns = self._next_ns(at_least_ms=0)
 
-    def begin(self) -> None:
-        """A backup is in progress: a new one unless there was one."""
-        if not self.running:
-            self._second_look = False
-            self._start()
+    def begin(self) -> Failure | None:
+        """A backup is in progress: a new one unless there was one; or the disk has no room for it, says the Failure."""
+        if self.running:
+            return None
+        self._second_look = False
+        self._start()
+        return None if self._name is None else self._without_room(self._name)
+
+    def _without_room(self, name: str) -> Failure | None:
+        database = self._directory.parent / DATABASE_NAME
+        try:
+            needed = database.stat().st_size + SPARE_BYTES
+            free = shutil.disk_usage(database.parent).free
+        except OSError:
+            return None  # the writer, which makes the copy, says what is wrong
+        if free >= needed:
+            return None
+        why = f"a backup needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB"
+        self._failed(name, why)
+        return Failure(ErrorCode.STORAGE_FULL, why)
 
     def step(self) -> None:
         """One question has been asked: of the writer how far the copy is, or of the check whether it is done."""

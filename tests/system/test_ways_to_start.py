@@ -1,0 +1,79 @@
+"""Every documented way to start the daemon serves the same: a failure inside is answered at once, and told in the log.
+
+Source: docs/operations.md, exit codes and "What an HTTP answer promises".
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.live_daemon import live_daemon
+
+pytestmark = pytest.mark.system
+
+OPS = Path(__file__).resolve().parents[2] / "ops"
+
+
+def unit_command(name: str) -> list[str]:
+    """The program of a systemd unit, run by this interpreter."""
+    unit = configparser.ConfigParser(interpolation=None, strict=False)
+    unit.read(OPS / "systemd" / name)
+    _, *arguments = unit["Service"]["ExecStart"].split()
+    return [sys.executable, *arguments]
+
+
+def container_command() -> list[str]:
+    last = (OPS / "container" / "Containerfile").read_text(encoding="utf-8").splitlines()[-1]
+    _, *arguments = json.loads(last.removeprefix("CMD "))
+    return [sys.executable, *arguments]
+
+
+WAYS = {
+    "signet up": [sys.executable, "-P", "-m", "signet_actors.cli", "up"],
+    "supervisor with console": [sys.executable, "-P", "-m", "supervisor", "--console"],
+    "signet start": [sys.executable, "-P", "-m", "supervisor"],
+    "user unit": unit_command("signet.service"),
+    "system unit": unit_command("signet-system.service"),
+    "container": container_command(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_failure_inside_is_answered_and_logged_whatever_started_the_daemon(way: str) -> None:
+    with live_daemon(started=False, environ={"SIGNET_SYNC_POINTS": "gateway.reply_received=raise:EIO@1"}) as daemon:
+        daemon.command = WAYS[way]
+        daemon.start()
+        answer = daemon.api.request("POST", "/api/memory/remember", {"content": "a note"}, timeout=10)
+        body = answer.refused(500, code="internal")
+        trace = answer.headers["x-signet-trace-id"]
+        assert trace in body["error"]
+        (failure,) = [line for line in daemon.log() if line["event"] == "request_failed"]
+        assert failure["trace"] == trace
+        assert failure["stack"]
+        assert daemon.api.remember("another note")["id"]
+        assert daemon.api.get("/health").ok()["status"] == "healthy"
+        assert daemon.stop() == 0
+        assert ("request_failed" in daemon.terminal()) == ("--console" in daemon.command or way == "signet up")
+
+
+def test_a_daemon_whose_terminal_has_gone_serves_and_stops_in_order() -> None:
+    with live_daemon(started=False, environ={"SIGNET_SYNC_POINTS": "gateway.reply_received=raise:EIO@1"}) as daemon:
+        # A reader that ends after the first line, as `signet up | head -1` does.
+        daemon.command = [
+            "bash",
+            "-c",
+            'exec "$@" > >(head -1) 2>&1',
+            "bash",
+            *WAYS["signet up"],
+        ]
+        daemon.start()
+        for expected in (500, 200):
+            assert daemon.api.request("POST", "/api/memory/remember", {"content": "x y"}, timeout=10).status == expected
+        daemon.kill("writer")
+        daemon.wait_ready()
+        assert daemon.stop() == 0
