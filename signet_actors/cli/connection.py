@@ -26,6 +26,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from signet_actors.cli.presentation import one_line
 from signet_actors.config.regular_file import read_regular
+from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
     ConfigError,
     DaemonNotRunning,
@@ -45,6 +46,7 @@ ACTOR = "cli"
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
 NEXT_CURSOR_HEADER = "x-signet-next-cursor"
+OWNER_TOKEN_HEADER = "x-signet-owner-token"  # noqa: S105 - the name of a header
 ADDRESS_FILE_NAME = "address"
 MAX_NOTE_BYTES = 4096
 PATIENCE_S = 5.0
@@ -245,6 +247,8 @@ class DaemonClient:
             payload = json.dumps(body, ensure_ascii=True).encode()
         if payload is not None:
             headers["Content-Type"] = JSON if lines is None else JSON_LINES
+        if method in MUTATING:
+            headers |= self._owner_token()
         if changes:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._doubt()
@@ -313,6 +317,24 @@ class DaemonClient:
         if not isinstance(serves, str) or os.path.realpath(serves) != os.path.realpath(workspace):
             other = f"the workspace {serves}" if isinstance(serves, str) else "another program"
             raise DaemonNotRunning(f"no daemon runs on {workspace} (port {address.port} belongs to {other})")
+
+    def _owner_token(self) -> dict[str, str]:
+        """The header that proves the owner to the daemon of our workspace, where that has a token.
+
+        Only a running daemon's own note names whom it may be told: another program could have taken the port.
+        """
+        workspace = self.address.workspace
+        if workspace is None:
+            return {}
+        try:
+            token = read_regular(Workspace(workspace).owner_token_file, MAX_NOTE_BYTES).decode("ascii")
+        except (ConfigError, OSError, UnicodeDecodeError):
+            return {}
+        from signet_actors.cli.running import lock_held  # noqa: PLC0415 - only where there is a token
+
+        if not token.isalnum() or noted_address(workspace) != self.address or not lock_held(workspace):
+            return {}
+        return {OWNER_TOKEN_HEADER: token}
 
     def _not_running(self) -> DaemonNotRunning:
         if self.address.workspace is not None:

@@ -21,7 +21,7 @@ import msgspec
 from signet_actors.config.checks import Finding, findings
 from signet_actors.config.keys import Field, camel, fields_of, keys, snake
 from signet_actors.config.legacy import ALIASES, FOREIGN_KEYS, MOVED_KEYS
-from signet_actors.config.schema import CONFIG_FILE_NAME, ENDPOINT_PATTERN, ENVIRONMENT_NAME_PATTERN, Config
+from signet_actors.config.schema import CONFIG_FILE_NAME, ENDPOINT_PATTERN, KEY_VARIABLE_PATTERN, Config
 from signet_actors.config.suggest import closest, did_you_mean
 from signet_actors.config.workspace import DEFAULT_WORKSPACE_NAME, WORKSPACE_VARIABLE
 from signet_actors.config.yaml_file import UnreadableYaml, read_yaml
@@ -37,7 +37,7 @@ ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
 
 _MOST_WARNINGS: Final = 50
 _MOST_SHOWN_CHARS: Final = 60
-_CONFIDENTIAL_PATTERNS: Final = (ENVIRONMENT_NAME_PATTERN, ENDPOINT_PATTERN)
+_CONFIDENTIAL_PATTERNS: Final = (KEY_VARIABLE_PATTERN, ENDPOINT_PATTERN)
 """Where people paste a key or a password by mistake: the value given there is never repeated in a message."""
 
 _FOREIGN: Final = dict(FOREIGN_KEYS)

@@ -36,14 +36,36 @@ _MIB: Final = 1024 * _KIB
 _MAX_NAME_CHARS: Final = 200
 _MAX_URL_CHARS: Final = 2000
 
-ENVIRONMENT_NAME_PATTERN: Final = r"^([A-Za-z_][A-Za-z0-9_]*)?\Z"
+KEY_VARIABLES: Final = (
+    "ANTHROPIC_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "COHERE_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "FIREWORKS_API_KEY",
+    "GEMINI_API_KEY",
+    "GROQ_API_KEY",
+    "JINA_API_KEY",
+    "MISTRAL_API_KEY",
+    "OLLAMA_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "TOGETHER_API_KEY",
+    "VOYAGE_API_KEY",
+    "XAI_API_KEY",
+)
+"""The variables that model providers document for their keys. Every other secret of the environment stays there."""
+
+KEY_VARIABLE_PATTERN: Final = rf"^(SIGNET_[A-Za-z0-9_]+|{'|'.join(KEY_VARIABLES)})?\Z"
 AGENT_NAME_PATTERN: Final = r"^[^\s/:\\\x00-\x1f\x7f]([^/:\\\x00-\x1f\x7f]*[^\s/:\\\x00-\x1f\x7f])?\Z"
 HOST_PATTERN: Final = r"^[A-Za-z0-9._:-]+\Z"
 ALLOWED_HOST_PATTERN: Final = r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?\Z"
 ENDPOINT_PATTERN: Final = r"^(https?://[^\s/?#@]+[^\s?#@]*)?\Z"
 """No user, password, query or fragment: an address never carries a secret."""
 
-_ENVIRONMENT_NAME_FORM: Final = "the name of an environment variable (letters, digits and _)"
+_KEY_VARIABLE_FORM: Final = (
+    'a name that begins with SIGNET_, or one of docs/configuration.md, "Keys of providers", such as OPENAI_API_KEY'
+)
 _ENDPOINT_FORM: Final = "an http:// or https:// address without user, query or fragment"
 _HOST_FORM: Final = "a host name or an address without brackets and port"
 _ALLOWED_HOST_FORM: Final = "a host name, with or without a port, without wildcards"
@@ -97,8 +119,8 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
         str,
         _text(
             "Name of the environment variable that holds the key",
-            pattern=ENVIRONMENT_NAME_PATTERN,
-            form=_ENVIRONMENT_NAME_FORM,
+            pattern=KEY_VARIABLE_PATTERN,
+            form=_KEY_VARIABLE_FORM,
         ),
     ] = ""
     wait_ms: Annotated[
@@ -193,6 +215,12 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
             description="Host names that requests may carry beside the loopback names (a guard against DNS rebinding)",
         ),
     ] = ()
+    require_owner: Annotated[
+        bool,
+        _says(
+            "Requests that change the configuration, back up or forget in bulk need the token in `.daemon/owner-token`"
+        ),
+    ] = False
     confirm_ttl_ms: Annotated[
         int, _within(_SECOND_MS, _HOUR_MS, "A confirm token of a bulk forget expires after this time")
     ] = 5 * _MINUTE_MS
@@ -239,8 +267,8 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
         str,
         _text(
             "Name of the environment variable that holds the key",
-            pattern=ENVIRONMENT_NAME_PATTERN,
-            form=_ENVIRONMENT_NAME_FORM,
+            pattern=KEY_VARIABLE_PATTERN,
+            form=_KEY_VARIABLE_FORM,
         ),
     ] = ""
     timeout_ms: Annotated[int, _within(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one call")] = field(

@@ -128,6 +128,11 @@ class Workspace:
         return self.daemon_dir / "secret"
 
     @property
+    def owner_token_file(self) -> Path:
+        """What ``gateway.requireOwner`` asks for: 64 hexadecimal digits, 0600, made once."""
+        return self.daemon_dir / "owner-token"
+
+    @property
     def ballast_file(self) -> Path:
         """Space that is given up when the disk is full."""
         return self.daemon_dir / "ballast"

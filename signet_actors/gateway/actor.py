@@ -25,7 +25,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode
 from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.app import Edge
-from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key
+from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key, owner_token
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
@@ -110,6 +110,7 @@ class Gateway:
         self._changing: asyncio.Task[None] | None = None
         self._leaving_unborn = False
         self._rehearsed = rehearsed
+        self._places = Workspace(Path(boot.workspace))
 
     async def run(self) -> int:
         """The exit code, once everything that was accepted is answered."""
@@ -138,6 +139,7 @@ class Gateway:
         # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
+        self._read_owner_token(state)
         edge = Edge(state, ROUTES)
         wire = state.wire = Wire(wire_limits(config.gateway), lambda: new_id(self.clock, self.rng), edge.has_effect)
         server = self.server = InProcessServer(edge, wire, backlog=self.boot.config.gateway.listen_backlog)
@@ -170,10 +172,19 @@ class Gateway:
     def _confirm_key(self) -> bytes:
         """Return the stored key, or one for this life only where none can be stored. Raises ConfigError."""
         try:
-            return confirm_key(Workspace(Path(self.boot.workspace)).secret_file)
+            return confirm_key(self._places.secret_file)
         except OSError as error:
             self.log.warning("confirm_key_not_stored", exc_info=error)
             return secrets.token_bytes(KEY_BYTES)
+
+    def _read_owner_token(self, state: GatewayState) -> None:
+        """Read the owner's token where the configuration asks for one; without it those requests are refused."""
+        if not state.config.gateway.require_owner or state.owner_token is not None:
+            return
+        try:
+            state.owner_token = owner_token(self._places.owner_token_file)
+        except (ConfigError, OSError) as error:
+            self.log.warning("owner_token_not_read", reason=str(error))
 
     def _new_state(self, config: Config, port: int, embedder: Embedder | None, key: bytes) -> GatewayState:
         return GatewayState(
@@ -211,6 +222,7 @@ class Gateway:
         self.server.wire.limits = wire_limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
+        self._read_owner_token(self.state)
         self._follow_embedding(self.state)
         self.log.info("reloaded")
 

@@ -32,6 +32,7 @@ from signet_actors.errors import (
 from signet_actors.gateway.admission import LARGE_BODY_BYTES
 from signet_actors.gateway.answers import Answer, answer_from_error, answer_from_reply, internal_problem, problem
 from signet_actors.gateway.guard import Headers, has_body, judge
+from signet_actors.gateway.ownership import require_owner
 from signet_actors.gateway.recent_answers import RecentAnswers
 from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.route_table import RouteTable
@@ -196,9 +197,15 @@ class Edge:
         self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, exchange: _Exchange
     ) -> Answer:
         state = self.state
+        headers: Headers = scope["headers"]
+        if route.owner:
+            try:
+                await require_owner(state, scope["client"], scope["server"], headers)
+            except SignetError as error:
+                self._log_guard(route.method, error.detail)
+                raise
         if route.mutates and not route.may_only_look and state.config.memory.pipeline_v2.mutations_frozen:
             raise MutationsFrozen
-        headers: Headers = scope["headers"]
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
         gone = exchange.gone
         if gone is not None:

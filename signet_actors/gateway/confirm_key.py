@@ -1,4 +1,7 @@
-"""The key behind confirm tokens: 32 random bytes in ``.daemon/secret``, made once, readable by its owner only.
+"""Two secrets of the workspace, each made once and readable by its owner only.
+
+``.daemon/secret``: the key behind confirm tokens, 32 random bytes. ``.daemon/owner-token``: what
+``gateway.requireOwner`` asks for, the same in hexadecimal, so that a person can send it.
 
 Source: decisions.md 28, 42; reliability.md 3.3 ("secrets 0600 via O_EXCL, refused when group/world readable").
 """
@@ -22,17 +25,27 @@ def confirm_key(path: Path) -> bytes:
     Raises ``ConfigError`` for a file that somebody else could have made or read.
     """
     if not os.path.lexists(path):
-        _make(path)
-    return _read(path)
+        _make(path, secrets.token_bytes(KEY_BYTES))
+    return _read(path, KEY_BYTES)
 
 
-def _make(path: Path) -> None:
+def owner_token(path: Path) -> str:
+    """The token in ``path``, made in the same way. Raises ``ConfigError``."""
+    if not os.path.lexists(path):
+        _make(path, secrets.token_hex(KEY_BYTES).encode())
+    try:
+        return _read(path, 2 * KEY_BYTES).decode("ascii")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: the key is damaged; remove the file to make a new one") from None
+
+
+def _make(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         try:
@@ -48,7 +61,7 @@ def _make(path: Path) -> None:
         os.close(directory)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, size: int) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -61,7 +74,7 @@ def _read(path: Path) -> bytes:
             raise ConfigError(f"{path}: the key must be a regular file of the user that runs the daemon")
         if stat.S_IMODE(facts.st_mode) & 0o077:
             raise ConfigError(f"{path}: the key is open to other users; chmod 600, or remove it to make a new one")
-        key = file.read(KEY_BYTES + 1)
-    if len(key) != KEY_BYTES:
+        key = file.read(size + 1)
+    if len(key) != size:
         raise ConfigError(f"{path}: the key is damaged; remove the file to make a new one")
     return key

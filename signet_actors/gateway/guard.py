@@ -29,6 +29,7 @@ SINGLE_HEADERS = frozenset(
         b"content-encoding",
         b"authorization",
         b"idempotency-key",
+        b"x-signet-owner-token",
         b"x-signet-actor",
         b"x-signet-actor-type",
         b"x-signet-agent-id",

@@ -116,6 +116,8 @@ def _operation(route: Route, schemas: _Schemas, on_a_memory: Sequence[Route]) ->
     }
     if route.description:
         operation["description"] = route.description
+    if route.owner:
+        operation["x-signet-owner"] = True
     if route.limit:
         operation["x-signet-rate-limit"] = route.limit
     if route.body is not None:

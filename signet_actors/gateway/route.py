@@ -55,6 +55,7 @@ class Route:
     """One endpoint. ``path`` uses ``{name}`` for parameters; ``replies`` maps status to a body type for the document.
 
     ``permission`` None means that the caller needs none (liveness only); ``limit`` names a rate bucket;
+    ``owner`` routes are answered only to the user that runs the daemon, see ``ownership``;
     ``mutates`` routes answer 503 while ``mutationsFrozen`` is set; ``writes`` routes change something that is no
     memory, and are served all the same; ``may_only_look`` routes mutate for some requests only, and refuse those
     themselves (``Call.refuse_if_frozen``); ``media_types`` are those of an answer that is not JSON.
@@ -70,6 +71,7 @@ class Route:
     query: tuple[Parameter, ...] = ()
     replies: Mapping[int, Any] = field(default_factory=dict)
     limit: str | None = None
+    owner: bool = False
     mutates: bool = False
     writes: bool = False
     may_only_look: bool = False

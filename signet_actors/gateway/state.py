@@ -58,6 +58,7 @@ class GatewayState:
     """``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload; ``port`` is the one that is listened on.
 
     ``started_at_ms`` is when the daemon started, not this process; ``supervisor_silent_ms`` how old the tree is.
+    ``owner_token`` is there where ``gateway.requireOwner`` asks for it.
     ``wire`` is what the connections hold and what was refused before the application ran; None until there is a server.
     """
 
@@ -87,6 +88,7 @@ class GatewayState:
     summaries_waiting: int = 0
     vector_waits: VectorWaits = field(default_factory=VectorWaits)
     wire: Wire | None = None
+    owner_token: str | None = None
 
     def __post_init__(self) -> None:
         self.reconfigure(self.config)

@@ -554,6 +554,104 @@ def test_a_configuration_that_cannot_start_is_refused_and_changes_nothing(tmp_pa
     assert sorted(os.listdir(tmp_path)) == [".daemon", "agent.yaml"]
 
 
+OWNERS_FILE = """
+embedding: {provider: openai, model: m, dimensions: 8, endpoint: "http://127.0.0.1:9/v1", apiKeyEnv: OPENAI_API_KEY}
+memory: {pipelineV2: {extraction: {provider: ollama, endpoint: "http://127.0.0.1:8"}}}
+"""
+KEPT = OWNERS_FILE.strip()
+EMBEDDING, PIPELINE = KEPT.splitlines()
+ELSEWHERE = "http://127.0.0.1:6666"
+
+
+@pytest.mark.parametrize(
+    ("content", "field"),
+    [
+        ("", "embedding.endpoint"),
+        (KEPT.replace("http://127.0.0.1:9/v1", ELSEWHERE), "embedding.endpoint"),
+        (KEPT.replace('endpoint: "http://127.0.0.1:9/v1"', f"baseUrl: '{ELSEWHERE}'"), "embedding.endpoint"),
+        (KEPT.replace('endpoint: "http://127.0.0.1:9/v1"', f"base_url: '{ELSEWHERE}'"), "embedding.endpoint"),
+        (KEPT.replace("OPENAI_API_KEY", "SIGNET_OTHER"), "embedding.apiKeyEnv"),
+        (KEPT.replace("apiKeyEnv: OPENAI_API_KEY", "api_key_env: GROQ_API_KEY"), "embedding.apiKeyEnv"),
+        (KEPT.replace("http://127.0.0.1:8", ELSEWHERE), "memory.pipelineV2.extraction.endpoint"),
+        (KEPT.replace("ollama", "openai"), "memory.pipelineV2.extraction.provider"),
+        (KEPT.replace("ollama", "claude-code"), "memory.pipelineV2.extraction.provider"),
+        (
+            f"{EMBEDDING}\nmemory: {{pipelineV2: {{extractionProvider: ollama, extractionEndpoint: '{ELSEWHERE}'}}}}",
+            "memory.pipelineV2.extraction.endpoint",
+        ),
+        (
+            (
+                f"{EMBEDDING}\nmemory: {{pipeline_v2: {{extraction_provider: openai, extraction: {{baseUrl: "
+                '"http://127.0.0.1:8"}}}'
+            ),
+            "memory.pipelineV2.extraction.provider",
+        ),
+        (
+            (
+                f"{PIPELINE}\nname: &there '{ELSEWHERE}'\nembedding: {{provider: openai, model: m, dimensions: 8, "
+                "endpoint: *there, apiKeyEnv: OPENAI_API_KEY}"
+            ),
+            "embedding.endpoint",
+        ),
+        (KEPT.replace("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v\\x32"), "embedding.endpoint"),
+    ],
+)
+def test_where_texts_and_keys_are_sent_cannot_be_changed_over_http(tmp_path: Path, content: str, field: str) -> None:
+    (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
+    assert (answer.status, answer.body["code"], answer.body["field"]) == (403, "forbidden", field)
+    assert "never over HTTP" in answer.body["error"]
+    assert (tmp_path / "agent.yaml").read_text() == OWNERS_FILE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"embedding: {{<<: {{endpoint: '{ELSEWHERE}'}}}}",
+        f"{KEPT}\nembedding: {{endpoint: '{ELSEWHERE}'}}",
+        KEPT.replace("endpoint: ", f"baseUrl: '{ELSEWHERE}', endpoint: "),
+        "embedding: {provider: openai, model: m, apiKeyEnv: AWS_SECRET_ACCESS_KEY}",
+    ],
+)
+def test_an_ambiguous_endpoint_and_another_secret_of_the_environment_are_configuration_errors(
+    tmp_path: Path, content: str
+) -> None:
+    (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
+    assert (answer.status, answer.body["code"]) == (400, "invalid_request")
+    assert (tmp_path / "agent.yaml").read_text() == OWNERS_FILE
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        KEPT + "\nlogging: {level: warning}\n",
+        f"embedding: {{provider: auto, endpoint: 'http://127.0.0.1:9/v1', apiKeyEnv: OPENAI_API_KEY}}\n{PIPELINE}",
+        KEPT.replace("ollama", "none"),
+        (
+            f"{EMBEDDING}\nmemory: {{pipelineV2: {{extraction: {{provider: ollama}}, extractionEndpoint: "
+            '"http://127.0.0.1:8"}}'
+        ),
+    ],
+)
+def test_everything_else_of_the_configuration_can_be_changed_over_http(tmp_path: Path, content: str) -> None:
+    (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
+    assert answer.status == 200, answer.raw
+    assert (tmp_path / "agent.yaml").read_text() == content
+
+
+def test_a_file_that_cannot_be_read_is_mended_over_http_only_with_the_endpoints_in_force(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text("embedding: [")
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        refused = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": OWNERS_FILE})
+        mended = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": "search: {alpha: 0.4}"})
+    assert (refused.status, mended.status) == (403, 200)
+
+
 @pytest.mark.parametrize(
     ("body", "error"),
     [
@@ -588,7 +686,7 @@ def test_a_request_that_was_given_up_is_unknown_and_replaces_nothing(
     (tmp_path / "agent.yaml").write_text("logging: {level: info}")
     go_on = threading.Event()
 
-    def slow(workspace: Path, data: bytes) -> list[str]:
+    def slow(workspace: Path, data: bytes, running: Config) -> list[str]:
         assert go_on.wait(PATIENCE_S)
         return []
 

@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from signet_actors.config.load import LoadedConfig, effective_mapping, load_config, workspace_from
-from signet_actors.config.schema import Config, RosterEntry
+from signet_actors.config.schema import KEY_VARIABLES, Config, RosterEntry
 from signet_actors.config.yaml_file import MAX_FILE_BYTES, UnreadableYaml, _BoundedLoader, parse_yaml
 from signet_actors.errors import ConfigError
+from tests.support.bus_room import REPOSITORY
 
 
 def load(workspace: Path, text: str, **environ: str) -> LoadedConfig:
@@ -331,6 +332,30 @@ def test_a_secret_pasted_at_the_wrong_place_is_not_repeated(tmp_path: Path, sect
     (problem,) = problems(tmp_path, f"{section}{separator}{name}: 'http://me:sk-hidden@host'{closing}")
     assert "sk-hidden" not in problem
     assert f".{name}: the given value is not" in problem
+
+
+@pytest.mark.parametrize("section", ["embedding: {", "memory: {pipelineV2: {extraction: {"])
+@pytest.mark.parametrize("spelling", ["apiKeyEnv", "api_key_env"])
+@pytest.mark.parametrize(
+    "name", ["AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HOME", "SIGNET_", "openai_api_key", "XOPENAI_API_KEY"]
+)
+def test_a_variable_that_is_no_provider_s_key_is_refused_by_the_name_of_the_field(
+    tmp_path: Path, section: str, spelling: str, name: str
+) -> None:
+    (problem,) = problems(tmp_path, f"{section}{spelling}: {name}{'}' * section.count('{')}")
+    place = section.replace(": {", ".")
+    assert problem.startswith(f"agent.yaml: {place}{spelling}: the given value is not a name that begins with SIGNET_")
+
+
+@pytest.mark.parametrize("name", ["", "SIGNET_MODEL_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"])
+def test_a_documented_variable_or_one_of_ours_may_hold_a_key(tmp_path: Path, name: str) -> None:
+    assert load(tmp_path, f"embedding: {{apiKeyEnv: '{name}'}}").config.embedding.api_key_env == name
+
+
+def test_every_variable_that_may_hold_a_key_is_in_the_documentation() -> None:
+    text = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
+    section = text[text.index("## Keys of providers") : text.index("## What this release")]
+    assert [name for name in KEY_VARIABLES if f"`{name}`" not in section] == []
 
 
 @pytest.mark.parametrize("mode", ["team", "hybrid"])

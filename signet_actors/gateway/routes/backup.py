@@ -62,6 +62,7 @@ ROUTES: tuple[Route, ...] = (
         "repair",
         replies={200: BackupReply},
         limit="admin",
+        owner=True,
         writes=True,
         description="Begins a backup beside the running daemon, or joins the one in progress; GET tells how it ends.",
     ),

@@ -18,11 +18,12 @@ import tempfile
 import threading
 from pathlib import Path
 
-from signet_actors.config.schema import CONFIG_FILE_NAME
+from signet_actors.config.schema import CONFIG_FILE_NAME, Config
 from signet_actors.config.workspace import IDENTITY_FILE_NAMES, Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.http.config_files import (
     ConfigFile,
     ConfigFilesReply,
@@ -55,7 +56,7 @@ async def write_file(call: Call) -> Reply:
     data = _encoded(content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
     abandoned = threading.Event()
     try:
-        warnings = await asyncio.to_thread(_replace, call.state.workspace, name, data, abandoned)
+        warnings = await asyncio.to_thread(_replace, call.state, name, data, abandoned)
     except asyncio.CancelledError:
         abandoned.set()  # the thread goes on by itself, but not as far as the file
         raise
@@ -116,15 +117,16 @@ def _read(path: Path) -> bytes:
     return data
 
 
-def _replace(workspace: Path, name: str, data: bytes, abandoned: threading.Event) -> list[str]:
+def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.Event) -> list[str]:
     """``data`` is in the file, the former content in ``.daemon/previous``; returns the loader's warnings.
 
     Nothing is changed once the request is ``abandoned``.
     """
+    workspace = state.workspace
     target = workspace / name
     with _replacing:
         _go_on(abandoned)
-        warnings = _checked(workspace, data) if name == CONFIG_FILE_NAME else []
+        warnings = _checked(workspace, data, state.config) if name == CONFIG_FILE_NAME else []
         previous = _former(target)
         aside = workspace / f".{name}.{secrets.token_hex(4)}.new"
         handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -152,8 +154,14 @@ def _go_on(abandoned: threading.Event) -> None:
         raise OutcomeUnknown("The request was given up before the file was replaced")
 
 
-def _checked(workspace: Path, data: bytes) -> list[str]:
-    """The daemon could start with this configuration; else ``InvalidRequest`` with every problem."""
+def _checked(workspace: Path, data: bytes, running: Config) -> list[str]:
+    """Return the warnings of a configuration that the daemon could start with.
+
+    Raises ``InvalidRequest`` with every problem of one that it could not start with, and a 403 for one that sends
+    texts or keys elsewhere than the owner's file does (than ``running`` does, where that file cannot be read): the
+    loaded configurations are compared, so that no spelling of a key matters.
+    """
+    from signet_actors.config.destinations import changed_destinations  # noqa: PLC0415 - as below
     from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway is born without a YAML parser
 
     scratch_parent = Workspace(workspace).daemon_dir
@@ -165,6 +173,17 @@ def _checked(workspace: Path, data: bytes) -> list[str]:
             loaded = load_config(Path(scratch), os.environ)
         except ConfigError as error:
             raise InvalidRequest(error.detail, field="content") from error
+    try:
+        former = load_config(workspace, os.environ).config
+    except ConfigError:
+        former = running
+    changed = changed_destinations(former, loaded.config)
+    if changed:
+        raise SignetError(
+            f"{', '.join(changed)}: where texts and keys are sent is changed by editing the file, never over HTTP",
+            code=ErrorCode.FORBIDDEN,
+            field=changed[0],
+        )
     return loaded.warnings
 
 
@@ -207,10 +226,12 @@ ROUTES: tuple[Route, ...] = (
         body=WriteConfigRequest,
         replies={200: WriteConfigReply},
         limit="admin",
+        owner=True,
         writes=True,
         description=(
             "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
-            "or start. The former file is kept in .daemon/previous."
+            "or start. The former file is kept in .daemon/previous. Endpoints, apiKeyEnv and a provider that is given "
+            "a key are changed in the file only (403)."
         ),
     ),
 )

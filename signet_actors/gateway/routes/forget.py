@@ -233,6 +233,7 @@ ROUTES: tuple[Route, ...] = (
             507: Problem,
         },
         limit="batchForget",
+        owner=True,
         mutates=True,
         may_only_look=True,
         description="Preview (the default mode) deletes nothing. More than 25 memories, or force, need its token.",
