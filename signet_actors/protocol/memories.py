@@ -13,7 +13,7 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the caller may read: the agent whose read policy applies, and the optional exact ``scope`` value.
 
     The policy itself (isolated, shared, group) is looked up by the reader in its own snapshot.
-    Rows whose ``scope`` column is not null are hidden unless ``scope`` equals it.
+    Searches and lists hide rows whose ``scope`` column is not null unless ``scope`` equals it; access by id does not.
     Source: architecture.txt "Multi-Agent Support"; wire.md recall-request-v1.
     """
 

@@ -125,7 +125,7 @@ class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memori
 
 
 class MemoryFound(Message, frozen=True, tag="searcher.memory_found"):
-    """The memory, or None when it is missing or outside the scope (the two look the same)."""
+    """The memory, or None when it is missing or not the reader's to see (the two look the same)."""
 
     memory: Memory | None
 
@@ -139,7 +139,7 @@ class GetMemory(Request[MemoryFound], frozen=True, tag="searcher.get_memory"):
 
 
 class HistoryFound(Message, frozen=True, tag="searcher.history_found"):
-    """Events oldest first; None when the memory is missing or outside the scope."""
+    """Events oldest first; None when the memory is missing or not the reader's to see."""
 
     events: list[HistoryEvent] | None
 
@@ -159,7 +159,7 @@ class JobFound(Message, frozen=True, tag="searcher.job_found"):
 
 
 class GetJob(Request[JobFound], frozen=True, tag="searcher.get_job"):
-    """Read one job by id; a job of a memory outside the scope is None."""
+    """Read one job by id; a job of a memory that is not the reader's to see is None."""
 
     id: str
     read: ReadScope
@@ -193,7 +193,7 @@ class ListAuthors(Request[AuthorsListed], frozen=True, tag="searcher.list_author
 
 
 class SimilarFound(Message, frozen=True, tag="searcher.similar_found"):
-    """Neighbours with cosine similarity; None when the anchor has no vector or is outside the scope."""
+    """Neighbours with cosine similarity; None when the anchor has no vector or is not the reader's to see."""
 
     rows: list[tuple[Memory, float]] | None
 
@@ -304,7 +304,7 @@ class ForgetCandidate(msgspec.Struct, frozen=True):
 
 
 class ForgetCandidatesFound(Message, frozen=True, tag="searcher.forget_candidates_found"):
-    """The candidates, best first; ids that are unknown or outside the scope are not among them."""
+    """The candidates, best first; ids that are unknown or not the reader's to see are not among them."""
 
     candidates: list[ForgetCandidate]
 

@@ -1,4 +1,7 @@
-"""Which rows an agent may read, as one SQL predicate that every query and every mutation uses.
+"""Which rows an agent may read, and which of them searches and lists show, as SQL predicates.
+
+Every query and every mutation uses one of the two: what is named by its id follows the read policy alone
+(``readable_in_any_scope``); what is searched for or listed also hides the rows of other scopes (``readable``).
 
 Source: architecture.txt "Multi-Agent Support"; wire.md recall-request-v1; decisions.md 4, 35.
 """
@@ -39,10 +42,9 @@ def resolve_policy(connection: apsw.Connection, agent_id: str) -> Policy:
 
 
 def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[str, Any]]:
-    """``(predicate, bindings)`` over an alias ``m`` of ``memories``; says nothing about ``is_deleted``.
+    """Return ``(predicate, bindings)`` of what a search or a list shows: the read policy, and the asked scope alone.
 
-    ``shared`` reads all global memories and the agent's own; ``group`` the global memories of the agents that share its
-    ``policy_group``, and its own; ``isolated`` its own.
+    Without a scope, rows that have one are hidden. The alias is ``m``; nothing is said about ``is_deleted``.
     """
     predicate, bindings = readable_in_any_scope(connection, read.agent_id)
     if read.scope is None:
@@ -54,7 +56,12 @@ def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[st
 
 
 def readable_in_any_scope(connection: apsw.Connection, agent_id: str) -> tuple[str, dict[str, Any]]:
-    """The same for an agent, whatever the rows' ``scope``; for an export that must not leave rows behind."""
+    """Return ``(predicate, bindings)`` of an agent's read policy alone, over an alias ``m`` of ``memories``.
+
+    For access by id, and for an export that must not leave rows behind. ``shared`` reads all global memories and the
+    agent's own; ``group`` the global memories of the agents that share its ``policy_group``, and its own; ``isolated``
+    its own. Archived rows are read by no one.
+    """
     policy = resolve_policy(connection, agent_id)
     bindings: dict[str, Any] = {"rp_agent": agent_id}
     if policy.kind == "shared":

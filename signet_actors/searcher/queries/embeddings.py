@@ -17,7 +17,7 @@ from signet_actors.protocol.searcher import (
     SimilarFound,
 )
 from signet_actors.searcher.reader import Reader, seq_list
-from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.read_policy import both, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import vec_table
@@ -26,8 +26,12 @@ _CURRENT = "JOIN embeddings e ON e.seq = m.embedding_seq"
 
 
 def find_similar(reader: Reader, view: Snapshot, query: FindSimilar) -> SimilarFound:
-    """The nearest admitted memories to a stored one, itself left out; None without an anchor vector in the scope."""
-    where, bindings = both(("m.id = :id AND m.is_deleted = 0", {"id": query.id}), readable(view.connection, query.read))
+    """The nearest admitted memories to a stored one, itself left out; None without an anchor vector.
+
+    The anchor is named by its id, so it may be of any scope; what is near it is searched for.
+    """
+    policy = readable_in_any_scope(view.connection, query.read.agent_id)
+    where, bindings = both(("m.id = :id AND m.is_deleted = 0", {"id": query.id}), policy)
     anchor = view.one(f"SELECT m.seq, e.vector, e.model FROM memories m {_CURRENT} WHERE {where}", bindings)
     if anchor is None:
         return SimilarFound(rows=None)

@@ -8,13 +8,20 @@ from __future__ import annotations
 from signet_actors.domain.query_words import fts_match
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate, ForgetCandidatesFound
-from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.read_policy import both, matching, readable, readable_in_any_scope
 from signet_actors.store.snapshot import Snapshot
 
 
 def candidates(view: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesFound:
-    """Live memories by id, by keywords, or by filters alone; all that is set must hold, best or newest first."""
-    parts = [("m.is_deleted = 0", {}), readable(view.connection, query.read), matching(query.filters)]
+    """Live memories by id, by keywords, or by filters alone; all that is set must hold, best or newest first.
+
+    A memory that is named by its id may be of any scope, unless a scope is named too.
+    """
+    by_id = query.ids and query.read.scope is None
+    visible = (
+        readable_in_any_scope(view.connection, query.read.agent_id) if by_id else readable(view.connection, query.read)
+    )
+    parts = [("m.is_deleted = 0", {}), visible, matching(query.filters)]
     if query.ids:
         ids = {f"id_{index}": memory_id for index, memory_id in enumerate(query.ids)}
         parts.append((f"m.id IN ({', '.join(f':{name}' for name in ids)})", ids))

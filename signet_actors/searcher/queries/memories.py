@@ -26,7 +26,7 @@ from signet_actors.protocol.searcher import (
 from signet_actors.searcher.queries.pipeline import FACT_FORGOTTEN, REASON_FORGOTTEN
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.failures import QueryRefused
-from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.read_policy import both, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 
@@ -74,16 +74,17 @@ def list_memories(reader: Reader, view: Snapshot, query: ListMemories) -> Memory
 
 
 def get_memory(view: Snapshot, query: GetMemory) -> MemoryFound:
-    """The memory, or None when it is missing, deleted (unless asked for) or outside the scope."""
+    """The memory, or None when it is missing, deleted (unless asked for) or not the reader's to see."""
     state = "1" if query.include_deleted else "m.is_deleted = 0"
-    where, bindings = both(("m.id = :id", {"id": query.id}), (state, {}), readable(view.connection, query.read))
+    policy = readable_in_any_scope(view.connection, query.read.agent_id)
+    where, bindings = both(("m.id = :id", {"id": query.id}), (state, {}), policy)
     row = view.one(f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where}", bindings)
     return MemoryFound(memory=None if row is None else to_memory(row))
 
 
 def get_history(view: Snapshot, query: GetHistory) -> HistoryFound:
     """The trail of a memory, oldest first, without facts and reasons that may quote a forgotten one; None when the
-    memory is missing or outside the scope."""
+    memory is missing or not the reader's to see."""
     if not _is_readable(view, query.memory_id, query.read):
         return HistoryFound(events=None)
     rows = view.rows(
@@ -139,7 +140,7 @@ def legacy_search(view: Snapshot, query: LegacySearch) -> LegacySearched:
 
 
 def _is_readable(view: Snapshot, memory_id: str, read: ReadScope) -> bool:
-    predicate, bindings = readable(view.connection, read)
+    predicate, bindings = readable_in_any_scope(view.connection, read.agent_id)
     return (
         view.one(f"SELECT 1 FROM memories m WHERE m.id = :id AND {predicate}", {"id": memory_id, **bindings})
         is not None

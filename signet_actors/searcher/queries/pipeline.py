@@ -29,7 +29,7 @@ from signet_actors.protocol.pipeline_queries import (
     RunRow,
     RunsListed,
 )
-from signet_actors.store.read_policy import both, readable
+from signet_actors.store.read_policy import both, readable, readable_in_any_scope
 from signet_actors.store.snapshot import Snapshot
 
 MOST_CAUSES = 10
@@ -134,7 +134,8 @@ def list_reviews(view: Snapshot, query: ListReviews) -> ReviewsListed:
 
 def get_run(view: Snapshot, query: GetRun) -> RunFound:
     """The run with its proposals, if the reader may see the memory that it was about; without forgotten text."""
-    where, bindings = both(("r.id = :id OR r.job_id = :id", {"id": query.id}), readable(view.connection, query.read))
+    policy = readable_in_any_scope(view.connection, query.read.agent_id)
+    where, bindings = both(("r.id = :id OR r.job_id = :id", {"id": query.id}), policy)
     row = view.one(f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}", bindings)
     if row is None:
         return RunFound(None)
@@ -160,9 +161,12 @@ def _relations(view: Snapshot, job_id: str) -> list[Relation]:
 
 
 def list_runs(view: Snapshot, query: ListRuns) -> RunsListed:
-    """Runs over memories that the reader may see, newest first."""
-    of_one = ("r.memory_id = :memory", {"memory": query.memory_id}) if query.memory_id is not None else ("1", {})
-    where, bindings = both(of_one, readable(view.connection, query.read))
+    """Runs over memories that the reader may see, newest first; those of other scopes only by the memory's id."""
+    if query.memory_id is None:
+        where, bindings = readable(view.connection, query.read)
+    else:
+        of_one = ("r.memory_id = :memory", {"memory": query.memory_id})
+        where, bindings = both(of_one, readable_in_any_scope(view.connection, query.read.agent_id))
     rows = view.rows(
         f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}"
         " ORDER BY r.seq DESC LIMIT :limit OFFSET :offset",

@@ -30,7 +30,7 @@ from signet_actors.protocol.writer import (
     Remembered,
 )
 from signet_actors.runtime.clock import iso
-from signet_actors.store.read_policy import readable
+from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
 from signet_actors.writer.commands import agents, embeddings, graph_links, history, jobs, proposal_texts
@@ -584,6 +584,6 @@ def _first(tx: WriteTransaction, predicate: str, bindings: Any) -> StoredRow | N
 
 
 def _readable_row(session: Session, memory_id: str, read: ReadScope) -> StoredRow | None:
-    """The row if the caller may read it; another agent's private memory looks like a missing one."""
-    predicate, bindings = readable(session.tx.connection, read)
+    """The row if the read policy lets the caller read it; another agent's private memory looks like a missing one."""
+    predicate, bindings = readable_in_any_scope(session.tx.connection, read.agent_id)
     return _row(session, f"m.id = :id AND {predicate}", {"id": memory_id, **bindings})

@@ -1,0 +1,106 @@
+"""A memory with a scope is hidden from searches and lists, and is read and changed by its id like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.live_daemon import Answer, Client, LiveDaemon
+
+pytestmark = pytest.mark.system
+
+TEXT = "The blue heron nests at the north pier"
+ByID = Callable[[Client, str], Answer]
+
+READS: dict[str, ByID] = {
+    "get": lambda client, memory: client.get(f"/api/memory/{memory}"),
+    "history": lambda client, memory: client.get(f"/api/memory/{memory}/history"),
+    "similar": lambda client, memory: client.get("/memory/similar", id=memory),
+}
+CHANGES: dict[str, ByID] = {
+    "patch": lambda client, memory: client.request(
+        "PATCH", f"/api/memory/{memory}", {"content": "The heron has left", "reason": "r"}
+    ),
+    "delete": lambda client, memory: client.request("DELETE", f"/api/memory/{memory}", {"reason": "r"}),
+}
+
+
+@pytest.fixture
+def scoped(room: Client) -> str:
+    """The id of a memory of the room that has a scope."""
+    memory: str = room.remember(TEXT, scope="birds")["id"]
+    return memory
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_its_owner_reads_it_by_its_id(room: Client, scoped: str, read: ByID) -> None:
+    read(room, scoped).ok()
+    assert room.memory(scoped)["scope"] == "birds"
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_its_owner_changes_it_by_its_id(room: Client, scoped: str, change: ByID) -> None:
+    assert change(room, scoped).ok()["newVersion"] == 2
+
+
+def test_its_owner_recovers_it_by_its_id(room: Client, scoped: str) -> None:
+    CHANGES["delete"](room, scoped).ok()
+    recovered = room.post(f"/api/memory/{scoped}/recover", {"reason": "r"}).ok()
+    assert (recovered["status"], room.memory(scoped)["content"]) == ("recovered", TEXT)
+
+
+def test_its_owner_modifies_it_in_a_batch(room: Client, scoped: str) -> None:
+    answer = room.post("/api/memory/modify", {"patches": [{"id": scoped, "importance": 0.3}], "reason": "r"}).ok()
+    assert [result["status"] for result in answer["results"]] == ["updated"]
+
+
+def test_its_owner_forgets_it_by_its_id(room: Client, scoped: str) -> None:
+    plain = room.remember("The grey heron nests at the south pier")["id"]
+    preview = room.post("/api/memory/forget", {"ids": [scoped, plain]}).ok()
+    assert {found["id"] for found in preview["candidates"]} == {scoped, plain}
+    done = room.post("/api/memory/forget", {"ids": [scoped, plain], "mode": "execute", "reason": "r"}).ok()
+    assert {(one["id"], one["status"]) for one in done["results"]} == {(scoped, "deleted"), (plain, "deleted")}
+
+
+def test_its_owner_erases_it_by_its_id(room: Client, scoped: str) -> None:
+    wish = {"ids": [scoped], "force": True, "reason": "r"}
+    token = room.post("/api/memory/forget", wish).ok()["confirmToken"]
+    done = room.post("/api/memory/forget", {**wish, "mode": "execute", "confirm_token": token}).ok()
+    assert done["deleted"] == 1
+    room.get(f"/api/memory/{scoped}", includeDeleted=True).refused(404)
+
+
+def test_a_forget_that_names_a_scope_keeps_to_it(room: Client, scoped: str) -> None:
+    for scope, found in (("birds", [scoped]), ("fish", [])):
+        preview = room.post("/api/memory/forget", {"ids": [scoped], "scope": scope}).ok()
+        assert [candidate["id"] for candidate in preview["candidates"]] == found
+
+
+@pytest.mark.parametrize("act", {**READS, **CHANGES}.values(), ids={**READS, **CHANGES})
+def test_another_agents_private_memory_stays_unknown_with_or_without_the_scope(
+    daemon: LiveDaemon, room: Client, act: ByID
+) -> None:
+    memory = room.remember(TEXT, scope="birds", visibility="private")["id"]
+    stranger = daemon.agent("wide")
+    act(stranger, memory).refused(404)
+    stranger.get(f"/api/memory/{memory}", scope="birds").refused(404)
+    stranger.post(f"/api/memory/{memory}/recover", {"reason": "r"}).refused(404)
+    batch = stranger.post("/api/memory/modify", {"patches": [{"id": memory, "importance": 0.3}], "reason": "r"}).ok()
+    assert [result["status"] for result in batch["results"]] == ["not_found"]
+    assert stranger.post("/api/memory/forget", {"ids": [memory]}).ok()["candidates"] == []
+    assert room.memory(memory)["version"] == 1
+
+
+def test_searches_and_lists_show_it_only_to_who_asks_for_its_scope(room: Client, scoped: str) -> None:
+    plain = room.remember("The grey heron nests at the south pier")["id"]
+    query = "where does the heron nest"
+    assert room.recalled(query) == [plain]
+    assert room.recalled(query, scope="birds") == [scoped]
+    assert room.recalled(query, scope="fish") == []
+    assert [row["id"] for row in room.listed()] == [plain]
+    assert [row["id"] for row in room.get("/memory/search", q="heron").ok()["results"]] == [plain]
+    assert [row["id"] for row in room.get("/memory/similar", id=scoped).ok()["results"]] == [plain]
+    assert [row["id"] for row in room.get("/memory/similar", id=plain).ok()["results"]] == []
+    preview = room.post("/api/memory/forget", {"query": "heron nests"}).ok()
+    assert [found["id"] for found in preview["candidates"]] == [plain]
