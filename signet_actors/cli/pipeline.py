@@ -56,7 +56,7 @@ def _status(invocation: Invocation) -> None:
     models: dict[str, Any] = said.get("providers") or {}
     print_fields(
         (
-            ("mode", said.get("mode")),
+            ("mode", said.get("writes") or said.get("mode")),
             *((f"model of the {stage}", model_words(models.get(stage))) for stage in STAGES),
             ("runs", _runs(runs)),
             ("reviews", said.get("reviewsPending")),

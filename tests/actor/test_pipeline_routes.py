@@ -85,6 +85,16 @@ STORE = PipelineStatus(
         ProviderUsage("2026-02-21", "openai", "gpt", 1, 1, 1, 0, 5),
     ],
 )
+ROWS = StoreStats(
+    memories=6,
+    tombstones=4,
+    embeddings=3,
+    agents=1,
+    jobs={},
+    oldest_pending_job=None,
+    schema_version=3,
+    database_bytes=4096,
+)
 REPORT = ProviderReport(
     name="ollama",
     model="qwen3:4b",
@@ -151,6 +161,7 @@ def api(tmp_path: Path) -> MemoryApi:
     made = MemoryApi(tmp_path)
     made.bus.script |= {
         GetPipelineStatus: STORE,
+        GetStoreStats: ROWS,
         GetExtractorStatus: ExtractorStatus("full", MODEL, [LANE], {}),
         GetDeciderStatus: DeciderStatus(NOBODY, {"add": 3}),
     }
@@ -174,14 +185,66 @@ def test_the_status_has_the_reference_s_members_and_invents_no_figure(api: Memor
         said["workers"]
     )
     assert said["queues"] == {
-        "memory": {"pending": 4, "leased": 1, "completed": 9, "dead": 2, "failed": 0},
-        "summary": None,
+        "memory": {"pending": 4, "leased": 1, "completed": 9, "failed": 0, "dead": 2},
+        "summary": {"pending": 0, "leased": 0, "completed": 0, "failed": 0, "dead": 0},
     }
     assert said["traversal"] == {"enabled": False, "lastRun": None}
-    assert [said[name] for name in ("diagnostics", "latency", "feedback", "predictor")] == [None] * 4
+    assert [said[name] for name in ("feedback", "predictor")] == [None] * 2
     assert said["errorSummary"] == {"extraction": 4}
-    assert said["mode"] == "full"
+    assert (said["mode"], said["writes"]) == ("controlled-write", "full")
     assert said["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("writes", "mode"),
+    [
+        ("off", "disabled"),
+        ("frozen", "frozen"),
+        ("shadow", "shadow"),
+        ("controlled_write", "controlled-write"),
+        ("full", "controlled-write"),
+    ],
+)
+def test_the_status_names_the_mode_by_the_documented_word(api: MemoryApi, writes: str, mode: str) -> None:
+    api.bus.script[GetExtractorStatus] = ExtractorStatus(writes, MODEL, [LANE], {})
+    said = status(api)
+    assert (said["mode"], said["writes"]) == (mode, writes)
+
+
+def test_jobs_that_summarise_sessions_are_a_queue_of_their_own(api: MemoryApi) -> None:
+    summaries = KindQueue("summary", pending=2, leased=1, completed=3, dead=4)
+    api.bus.script[GetPipelineStatus] = msgspec.structs.replace(STORE, queues=[*STORE.queues, summaries])
+    queues = status(api)["queues"]
+    assert queues["summary"] == {"pending": 2, "leased": 1, "completed": 3, "failed": 0, "dead": 4}
+    assert queues["memory"]["pending"] == 4
+
+
+def test_the_diagnostics_score_what_is_known_by_the_documented_rules(api: MemoryApi) -> None:
+    said = status(api)["diagnostics"]
+    # 2 dead of 11 that ended: more than one in a hundred; the oldest waits for a minute, no lease is ten minutes old.
+    assert said["queue"] == {
+        "score": 0.7,
+        "status": "degraded",
+        "depth": 4,
+        "oldestAgeSec": 60.0,
+        "deadRate": 0.1818,
+        "leaseAnomalies": 0,
+    }
+    assert (said["storage"]["score"], said["storage"]["deletedTombstones"]) == (0.7, 4), "four rows of ten are deleted"
+    assert said["index"] == {"score": 0.7, "status": "degraded", "memoriesRowCount": 6, "embeddingCoverage": 0.5}
+    assert (said["provider"]["recentTotal"], said["provider"]["recentTimeouts"]) == (3, 1)
+    assert said["provider"]["availabilityRate"] == 0.667
+    assert said["composite"] == {"score": 0.691, "status": "degraded"}
+
+
+def test_the_latency_is_that_of_the_requests_that_were_answered(api: MemoryApi) -> None:
+    assert status(api)["latency"]["recall"] == {"p50": 0.0, "p95": 0.0, "p99": 0.0, "count": 0, "mean": 0.0}
+    for took_ms in range(1, 101):
+        api.state.requests.observe("/api/memory/recall", "POST", 200, took_ms * 1_000_000, None)
+    recall = status(api)["latency"]["recall"]
+    assert (recall["count"], recall["mean"]) == (100, 50.5)
+    assert recall["p50"] == pytest.approx(50, abs=1)
+    assert recall["p95"] == pytest.approx(95, abs=1)
 
 
 def test_the_status_tells_every_kind_of_job_with_its_states_ages_and_causes_of_death(api: MemoryApi) -> None:
@@ -244,7 +307,7 @@ def test_whoever_is_away_is_null_and_named_in_the_notes(api: MemoryApi) -> None:
     assert [said[name] for name in nothing] == [None] * len(nothing)
     assert said["providers"] == {"extraction": None, "decision": None}
     assert (said["queues"], said["budgets"], said["errorSummary"]) == ({"memory": None, "summary": None}, [], {})
-    assert said["mode"] == "controlled_write", "of the configuration, where nobody can be asked"
+    assert said["mode"] == "controlled-write", "of the configuration, where nobody can be asked"
 
 
 def test_a_worker_that_is_not_up_does_not_run(api: MemoryApi) -> None:
@@ -259,13 +322,13 @@ def test_a_worker_that_is_not_up_does_not_run(api: MemoryApi) -> None:
 def test_a_pipeline_that_is_switched_off_says_so_and_nobody_is_asked_who_is_not_there(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=configured(enabled=False))
     api.bus.tree = TreeChanged([child for child in EVERYBODY_UP if child.role not in {"extractor", "decider"}])
-    api.bus.script[GetPipelineStatus] = STORE
+    api.bus.script |= {GetPipelineStatus: STORE, GetStoreStats: ROWS}
     said = status(api)
-    assert (said["mode"], said["workers"]["extraction"]["running"], said["notes"]) == ("off", False, [])
+    assert (said["mode"], said["workers"]["extraction"]["running"], said["notes"]) == ("disabled", False, [])
     assert said["waiting"] == [
         "4 jobs wait: the pipeline is switched off (memory.pipelineV2.enabled); memories stay searchable"
     ]
-    assert [type(sent.body) for sent in api.bus.asked] == [GetPipelineStatus]
+    assert [type(sent.body) for sent in api.bus.asked] == [GetPipelineStatus, GetStoreStats]
 
 
 STATS = StoreStats(7, 0, 7, 1, {"pending": 1}, None, 2, 1)
@@ -395,7 +458,15 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
     assert answer.status == 200
     if path.startswith("/api/pipeline"):
         refused = [{"jobId": "b", "reason": "not_dead"}]
-        assert answer.json == {"requeued": ["a"], "refused": refused, "more": True, "success": True}
+        assert answer.json == {
+            "action": "requeueDeadJobs",
+            "success": True,
+            "affected": 1,
+            "message": "Requeued 1 dead job; 1 not: not_dead; more are dead",
+            "requeued": ["a"],
+            "refused": refused,
+            "more": True,
+        }
     else:
         assert answer.json == {
             "action": "requeueDeadJobs",

@@ -124,7 +124,7 @@ def test_the_status_follows_a_job_from_waiting_through_death_to_a_second_life() 
         assert (jobs["extract"]["dead"], jobs["extract"]["pending"]) == (1, 0)
         (dead,) = said["dead"]
         assert "JSON" in dead["cause"]
-        assert said["mode"] == "controlled_write"
+        assert said["mode"] == "controlled-write"
         assert (said["workers"]["extraction"], said["workers"]["decision"]) == ({"running": True}, {"running": True})
         extraction = said["providers"]["extraction"]
         assert (extraction["name"], extraction["calls"]["calls"]) == ("ollama", 3)

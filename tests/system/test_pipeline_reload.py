@@ -62,9 +62,9 @@ def test_a_pipeline_that_is_switched_on_extracts_what_comes_from_then_on(provide
     with live_daemon(config=configured(provider, pipeline=False)) as daemon:
         assert {"decider", "extractor"}.isdisjoint(daemon.everybody())
         daemon.api.remember(NOTE)
-        await_words(daemon, "off")
+        await_words(daemon, "disabled")
         reload(daemon, configured(provider, pipeline=True))
-        await_words(daemon, "controlled_write")
+        await_words(daemon, "controlled-write")
         daemon.api.remember(LATER)
         eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of the later memory")
         assert all(fact in LATER for fact in derived(daemon)), "what was stored while it was off is not extracted"
@@ -85,11 +85,11 @@ def test_a_job_that_waits_waits_on_while_the_pipeline_is_switched_off_and_is_don
         reload(daemon, configured(provider, pipeline=False))
         eventually(lambda: {"decider", "extractor"}.isdisjoint(daemon.everybody()), within_s=30, what="both gone")
         assert daemon.api.get("/health").ok()["status"] == "healthy", "nobody is missed who is not wanted"
-        await_words(daemon, "off", WAITS)
+        await_words(daemon, "disabled", WAITS)
         provider.stuck = None
         reload(daemon, configured(provider, pipeline=True))
         eventually(lambda: len(derived(daemon)) == 2, within_s=60, what="the facts of what waited")
-        await_words(daemon, "controlled_write")
+        await_words(daemon, "controlled-write")
         assert daemon.everybody()["extractor"]["restarts"] == 0
         assert daemon.read("SELECT attempts FROM memory_jobs WHERE job_type = 'extract'") == [(1,)]
         assert daemon.stop() == 0
@@ -111,6 +111,6 @@ def test_a_tracker_that_is_switched_on_alone_gives_vectors_and_the_pipeline_stay
         reload(daemon, configured(provider, pipeline=False).replace("embeddingTracker: {enabled: false}", quick))
         eventually(lambda: vectors(daemon) == 1, within_s=60, what="a vector")
         assert "decider" not in daemon.everybody()
-        assert words(daemon)[0] == "off"
+        assert words(daemon)[0] == "disabled"
         assert provider.prompts == []
         assert daemon.stop() == 0

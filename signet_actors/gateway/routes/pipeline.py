@@ -6,7 +6,7 @@ Source: wire.md 1.5; memory-pipeline.txt "Worker Model"; architecture.txt "Repai
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeline_mode
@@ -14,13 +14,15 @@ from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import epoch_ms
-from signet_actors.errors import InvalidRequest, NotFound
+from signet_actors.errors import NotFound
 from signet_actors.gateway.fields import MAX_OFFSET, Fields, read_scope_of
 from signet_actors.gateway.glance import ask_decider, ask_extractor, glance
 from signet_actors.gateway.pipeline_figures import junk, named
+from signet_actors.gateway.pipeline_health import diagnostics, latency
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.gateway.routes.status import ask_queues, waiting_words
+from signet_actors.gateway.routes.requeue import CHANGE_PROBLEMS
+from signet_actors.gateway.routes.status import ask_queues, ask_store, waiting_words
 from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import LaneState
@@ -35,15 +37,12 @@ from signet_actors.protocol.http.pipeline import (
     LaneReport,
     ModelReport,
     ModelReports,
-    NotRequeued,
     PipelineStatusReply,
     ProposalReport,
     QueueCounts,
     Queues,
     RecentCalls,
     RelationReport,
-    RequeueReply,
-    RequeueRequest,
     RunCounts,
     RunListReply,
     RunReply,
@@ -55,7 +54,7 @@ from signet_actors.protocol.http.pipeline import (
     WorkerState,
 )
 from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs, UndoRun
+from signet_actors.protocol.pipeline import UndoRun
 from signet_actors.protocol.pipeline_queries import (
     DeadCause,
     GetRun,
@@ -65,10 +64,18 @@ from signet_actors.protocol.pipeline_queries import (
     ProviderUsage,
     RunRow,
 )
+from signet_actors.runtime.clock import iso
 
-MOST_REQUEUED: Final = 50
-"""Jobs of one call. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
-
+_SUMMARY: Final = "summary"
+_STALE_LEASE_S: Final = 600.0
+_MODES: Final = {
+    PipelineMode.OFF: "disabled",
+    PipelineMode.FROZEN: "frozen",
+    PipelineMode.SHADOW: "shadow",
+    PipelineMode.CONTROLLED_WRITE: "controlled-write",
+    PipelineMode.FULL: "controlled-write",
+}
+"""The documented words; ``paused`` is not among them, because nothing pauses the pipeline but its configuration."""
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
 _WITHOUT_WORKER: Final = (
     "summary",
@@ -85,21 +92,27 @@ async def pipeline_status(call: Call) -> Reply:
     state = call.state
     notes: list[str] = []
     now_ms = state.clock.wall_ms()
-    store, extractor, decider = await asyncio.gather(
-        glance("searcher", ask_queues(call), notes), ask_extractor(call, notes), ask_decider(call, notes)
+    store, stats, extractor, decider = await asyncio.gather(
+        glance("searcher", ask_queues(call), notes),
+        glance("searcher", ask_store(call), notes),
+        ask_extractor(call, notes),
+        ask_decider(call, notes),
     )
+    notes = list(dict.fromkeys(notes))
     config = state.config
-    mode = pipeline_mode(flags_of(config.memory.pipeline_v2)).value if extractor is None else extractor.mode
+    writes = pipeline_mode(flags_of(config.memory.pipeline_v2)) if extractor is None else PipelineMode(extractor.mode)
     models = {
         "extraction": None if extractor is None else extractor.model,
         "decision": None if decider is None else decider.model,
     }
     jobs = None if store is None else _by_kind(store.queues)
+    queues = _queues(jobs)
     return Reply(
         PipelineStatusReply(
-            mode=mode,
-            workers=_workers(state.bus.tree.children, mode),
-            queues=Queues(None if jobs is None else _all_kinds(jobs)),
+            mode=_MODES[writes],
+            writes=writes.value,
+            workers=_workers(state.bus.tree.children, writes),
+            queues=queues,
             error_summary={
                 stage: sum(model.report.errors.values())
                 for stage, model in models.items()
@@ -117,6 +130,15 @@ async def pipeline_status(call: Call) -> Reply:
             reviews_pending=None if store is None else store.reviews_pending,
             waiting=waiting_words({queue.kind: queue.pending for queue in jobs or []}, config, extractor),
             notes=notes,
+            diagnostics=diagnostics(
+                queues.memory,
+                _oldest_s([queue.oldest_pending_at for queue in jobs or []], now_ms),
+                sum((age_s(queue.oldest_lease_at, now_ms) or 0) > _STALE_LEASE_S for queue in jobs or []),
+                stats,
+                models.values(),
+                iso(now_ms),
+            ),
+            latency=latency(state.requests),
         )
     )
 
@@ -190,57 +212,7 @@ async def undo_run(call: Call) -> Reply:
     )
 
 
-async def requeue(call: Call) -> Reply:
-    """The dead jobs have all their attempts again, as far as they may."""
-    done = await requeue_jobs(call)
-    return Reply(
-        RequeueReply(
-            requeued=done.requeued,
-            refused=[NotRequeued(one.job_id, one.reason) for one in done.refused],
-            more=done.more,
-        )
-    )
-
-
-async def requeue_jobs(call: Call) -> JobsRequeued:
-    """The writer's answer to the request of ``call``; raises InvalidRequest where that is unclear.
-
-    It is the writer that holds requeues apart (429): a retry with the same ``Idempotency-Key`` is none.
-    """
-    body = call.json_object(required=False)
-    ids = _names(body, "ids", most=MOST_REQUEUED)
-    kinds = _names(body, "kinds", most=len(_KINDS))
-    if ids and kinds:
-        raise InvalidRequest("give ids or kinds, not both", field="kinds")
-    unknown = sorted(set(kinds) - set(_KINDS))
-    if unknown:
-        raise InvalidRequest(f"kinds must be of: {', '.join(_KINDS)}", field="kinds")
-    limit = body.get("limit", MOST_REQUEUED)
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_REQUEUED:
-        raise InvalidRequest(f"limit must be an integer from 1 to {MOST_REQUEUED}", field="limit")
-    return await call.state.bus.ask_writer(
-        RequeueJobs(
-            ids=ids,
-            kinds=kinds,
-            limit=max(limit, len(ids)),
-            principal=ShortTexts(call.state).principal(call.principal(body)),
-            idempotency=call.idempotency(body),
-        ),
-        trace_id=call.trace_id,
-    )
-
-
-def _names(body: Mapping[str, Any], name: str, *, most: int) -> tuple[str, ...]:
-    """A list of names, none twice; empty where it is not given. An empty list that is given is a mistake."""
-    value = body.get(name)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not value or len(value) > most:
-        raise InvalidRequest(f"{name} must be an array of 1 to {most} strings", field=name)
-    return tuple(dict.fromkeys(Fields({name: item}).required(name, max_chars=200) for item in value))
-
-
-def _workers(children: list[ChildState], mode: str) -> dict[str, WorkerState]:
+def _workers(children: list[ChildState], mode: PipelineMode) -> dict[str, WorkerState]:
     up = {child.role for child in children if child.state == UP}
     working = mode != PipelineMode.OFF
     return {
@@ -256,6 +228,19 @@ def _by_kind(queues: list[KindQueue]) -> list[KindQueue]:
     counted = {queue.kind: queue for queue in queues}
     known = [counted.get(name, KindQueue(name)) for name in _KINDS]
     return known + [queue for queue in queues if queue.kind not in _KINDS]
+
+
+def _queues(jobs: list[KindQueue] | None) -> Queues:
+    if jobs is None:
+        return Queues(None, None)
+    summaries = [queue for queue in jobs if queue.kind == _SUMMARY]
+    return Queues(_all_kinds([queue for queue in jobs if queue.kind != _SUMMARY]), _all_kinds(summaries))
+
+
+def _oldest_s(moments: Iterable[str | None], now_ms: int) -> float | None:
+    """The age of the oldest of ``moments``; None without any."""
+    ages = [age for moment in moments if (age := age_s(moment, now_ms)) is not None]
+    return max(ages, default=None)
 
 
 def _all_kinds(jobs: list[KindQueue]) -> QueueCounts:
@@ -440,9 +425,6 @@ def _proposal(row: ProposalRow) -> ProposalReport:
     )
 
 
-CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {409: Problem, 504: Problem, 507: Problem, **PROBLEMS}
-REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {429: Problem, **CHANGE_PROBLEMS}
-
 ROUTES: tuple[Route, ...] = (
     Route(
         method="GET",
@@ -493,19 +475,5 @@ ROUTES: tuple[Route, ...] = (
         mutates=True,
         description="A change that somebody made since is kept, and the results say so. Reviews of the run that wait "
         "are closed. Undoing twice is undoing once.",
-    ),
-    Route(
-        method="POST",
-        path="/api/pipeline/requeue",
-        handler=requeue,
-        permission=Permission.ADMIN,
-        summary="Revive dead jobs",
-        tag="Pipeline",
-        body=RequeueRequest,
-        replies={200: RequeueReply, **REPAIR_PROBLEMS},
-        limit="admin",
-        writes=True,
-        description="A job that is not named is revived once only. Held to `repair.requeueCooldownMs` and "
-        "`repair.requeueHourlyBudget`.",
     ),
 )

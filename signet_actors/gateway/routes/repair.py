@@ -5,7 +5,7 @@ from __future__ import annotations
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.routes.pipeline import REPAIR_PROBLEMS, requeue_jobs
+from signet_actors.gateway.routes.requeue import REPAIR_PROBLEMS, REQUEUE_DEAD, requeue_jobs, requeue_words
 from signet_actors.protocol.http.pipeline import RequeueRequest
 from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
 from signet_actors.protocol.retention import SweepNow, Swept
@@ -25,17 +25,12 @@ async def requeue_dead(call: Call) -> Reply:
     """The same as ``/api/pipeline/requeue``, answered as a repair."""
     done = await requeue_jobs(call)
     count = len(done.requeued)
-    message = f"Requeued {count} dead job{'' if count == 1 else 's'}"
-    if done.refused:
-        message += f"; {len(done.refused)} not: {', '.join(sorted({one.reason for one in done.refused}))}"
-    if done.more:
-        message += "; more are dead"
     return Reply(
         RepairReply(
-            action="requeueDeadJobs",
+            action=REQUEUE_DEAD,
             success=True,
             affected=count,
-            message=message,
+            message=requeue_words(done),
             steps=[RepairStep(step="requeue", count=count, more=done.more)],
         )
     )

@@ -45,7 +45,7 @@ async def status(call: Call) -> Reply:
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
-        glance("searcher", _ask_store(call), notes),
+        glance("searcher", ask_store(call), notes),
         glance("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
         glance(
             "retention", state.bus.ask_retention(GetRetentionStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes
@@ -110,7 +110,8 @@ async def features(call: Call) -> Reply:
     )
 
 
-async def _ask_store(call: Call) -> StoreStats:
+async def ask_store(call: Call) -> StoreStats:
+    """Row counts; raises like ``ask_searcher``."""
     answer, _ = await call.state.bus.ask_searcher(GetStoreStats(), trace_id=call.trace_id, timeout_ms=ASK_MS)
     return answer
 

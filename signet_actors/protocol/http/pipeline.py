@@ -21,7 +21,7 @@ class WorkerState(msgspec.Struct, frozen=True):
 
 
 class QueueCounts(msgspec.Struct, frozen=True):
-    """Jobs of all kinds by state; ``failed`` is always 0, because a failed job waits for its next attempt or is
+    """Jobs of a queue by state; ``failed`` is always 0, because a failed job waits for its next attempt or is
     dead."""
 
     pending: int
@@ -32,10 +32,10 @@ class QueueCounts(msgspec.Struct, frozen=True):
 
 
 class Queues(msgspec.Struct, frozen=True):
-    """``memory`` is null while nobody can count; there is no queue of summaries yet."""
+    """``summary`` counts the jobs that summarise sessions, ``memory`` all others; null while nobody can count."""
 
     memory: QueueCounts | None
-    summary: QueueCounts | None = None
+    summary: QueueCounts | None
 
 
 class KindReport(msgspec.Struct, frozen=True, rename="camel"):
@@ -190,6 +190,86 @@ class RunCounts(msgspec.Struct, frozen=True, rename="camel"):
     last_at: str | None
 
 
+class CompositeHealth(msgspec.Struct, frozen=True):
+    """The weighted mean of the scores of the parts."""
+
+    score: float
+    status: str
+
+
+class QueueHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """Jobs that wait; ``deadRate`` is of those that ended and are kept, ``leaseAnomalies`` leases that are too old."""
+
+    score: float
+    status: str
+    depth: int
+    oldest_age_sec: float
+    dead_rate: float
+    lease_anomalies: int
+
+
+class StorageHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """Rows and the size of the database file."""
+
+    score: float
+    status: str
+    total_memories: int
+    deleted_tombstones: int
+    db_size_bytes: int
+
+
+class IndexHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """``embeddingCoverage`` is the share of the memories that have a vector."""
+
+    score: float
+    status: str
+    memories_row_count: int
+    embedding_coverage: float
+
+
+class ProviderHealth(msgspec.Struct, frozen=True, rename="camel"):
+    """The last calls of both stages."""
+
+    score: float
+    status: str
+    recent_total: int
+    recent_successes: int
+    recent_failures: int
+    recent_timeouts: int
+    availability_rate: float
+
+
+class DiagnosticsReport(msgspec.Struct, frozen=True):
+    """Scores from 0 to 1 with the word for them: healthy, degraded, unhealthy. A part that could not be asked is null
+    and does not count."""
+
+    timestamp: str
+    composite: CompositeHealth | None
+    queue: QueueHealth | None
+    storage: StorageHealth | None
+    index: IndexHealth | None
+    provider: ProviderHealth | None
+
+
+class LatencyReport(msgspec.Struct, frozen=True):
+    """Milliseconds; quantiles are interpolated within the buckets of a histogram."""
+
+    p50: float = 0.0
+    p95: float = 0.0
+    p99: float = 0.0
+    count: int = 0
+    mean: float = 0.0
+
+
+class LatencyReports(msgspec.Struct, frozen=True):
+    """Requests since the gateway started; ``jobs`` is null, because the time of a job is not measured."""
+
+    remember: LatencyReport
+    recall: LatencyReport
+    mutate: LatencyReport
+    jobs: None = None
+
+
 class TraversalReport(msgspec.Struct, frozen=True, rename="camel"):
     """There is no graph to walk yet."""
 
@@ -200,11 +280,13 @@ class TraversalReport(msgspec.Struct, frozen=True, rename="camel"):
 class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
     """The pipeline at a glance. A part that could not be asked in time is null, and ``notes`` says why.
 
-    ``errorSummary``: failed calls by stage since the stage's process started. ``waiting`` says in words what waits for
-    what.
+    ``mode`` is the documented word: disabled, frozen, shadow, paused or controlled-write; ``writes`` tells more exactly
+    what may be written: off, frozen, shadow, controlled_write or full. ``errorSummary``: failed calls by stage since
+    the stage's process started. ``waiting`` says in words what waits for what.
     """
 
     mode: str
+    writes: str
     workers: dict[str, WorkerState]
     queues: Queues
     error_summary: dict[str, int]
@@ -220,8 +302,8 @@ class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
     reviews_pending: int | None
     waiting: list[str]
     notes: list[str]
-    diagnostics: None = None
-    latency: None = None
+    diagnostics: DiagnosticsReport
+    latency: LatencyReports
     feedback: None = None
     traversal: TraversalReport = TraversalReport()
     predictor: None = None
@@ -344,8 +426,14 @@ class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RequeueReply(msgspec.Struct, frozen=True):
-    """The jobs that wait again with all their attempts, and those that do not; ``more`` dead ones may be left."""
+    """The jobs that wait again with all their attempts, and those that do not; ``more`` dead ones may be left.
 
+    ``action``, ``affected`` and ``message`` are as of every repair.
+    """
+
+    action: str
+    affected: int
+    message: str
     requeued: list[str]
     refused: list[NotRequeued]
     more: bool

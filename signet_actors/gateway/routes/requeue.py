@@ -1,0 +1,108 @@
+"""The revival of dead jobs, as a part of the pipeline; ``repair.py`` answers the same as a repair.
+
+Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Worker Model".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from signet_actors.domain.jobs import JOB_KINDS
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.fields import Fields
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.gateway.stored_text import ShortTexts
+from signet_actors.protocol.http.pipeline import NotRequeued, RequeueReply, RequeueRequest
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
+
+MOST_REQUEUED: Final = 50
+"""Jobs of one call. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
+
+REQUEUE_DEAD: Final = "requeueDeadJobs"
+_KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
+CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {409: Problem, 504: Problem, 507: Problem, **PROBLEMS}
+REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {429: Problem, **CHANGE_PROBLEMS}
+
+
+async def requeue(call: Call) -> Reply:
+    """The dead jobs have all their attempts again, as far as they may."""
+    done = await requeue_jobs(call)
+    return Reply(
+        RequeueReply(
+            action=REQUEUE_DEAD,
+            affected=len(done.requeued),
+            message=requeue_words(done),
+            requeued=done.requeued,
+            refused=[NotRequeued(one.job_id, one.reason) for one in done.refused],
+            more=done.more,
+        )
+    )
+
+
+def requeue_words(done: JobsRequeued) -> str:
+    """What became of the request, in a sentence."""
+    count = len(done.requeued)
+    message = f"Requeued {count} dead job{'' if count == 1 else 's'}"
+    if done.refused:
+        message += f"; {len(done.refused)} not: {', '.join(sorted({one.reason for one in done.refused}))}"
+    return f"{message}; more are dead" if done.more else message
+
+
+async def requeue_jobs(call: Call) -> JobsRequeued:
+    """The writer's answer to the request of ``call``; raises InvalidRequest where that is unclear.
+
+    It is the writer that holds requeues apart (429): a retry with the same ``Idempotency-Key`` is none.
+    """
+    body = call.json_object(required=False)
+    ids = _names(body, "ids", most=MOST_REQUEUED)
+    kinds = _names(body, "kinds", most=len(_KINDS))
+    if ids and kinds:
+        raise InvalidRequest("give ids or kinds, not both", field="kinds")
+    unknown = sorted(set(kinds) - set(_KINDS))
+    if unknown:
+        raise InvalidRequest(f"kinds must be of: {', '.join(_KINDS)}", field="kinds")
+    limit = body.get("limit", MOST_REQUEUED)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_REQUEUED:
+        raise InvalidRequest(f"limit must be an integer from 1 to {MOST_REQUEUED}", field="limit")
+    return await call.state.bus.ask_writer(
+        RequeueJobs(
+            ids=ids,
+            kinds=kinds,
+            limit=max(limit, len(ids)),
+            principal=ShortTexts(call.state).principal(call.principal(body)),
+            idempotency=call.idempotency(body),
+        ),
+        trace_id=call.trace_id,
+    )
+
+
+def _names(body: Mapping[str, Any], name: str, *, most: int) -> tuple[str, ...]:
+    """A list of names, none twice; empty where it is not given. An empty list that is given is a mistake."""
+    value = body.get(name)
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not value or len(value) > most:
+        raise InvalidRequest(f"{name} must be an array of 1 to {most} strings", field=name)
+    return tuple(dict.fromkeys(Fields({name: item}).required(name, max_chars=200) for item in value))
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/api/pipeline/requeue",
+        handler=requeue,
+        permission=Permission.ADMIN,
+        summary="Revive dead jobs",
+        tag="Pipeline",
+        body=RequeueRequest,
+        replies={200: RequeueReply, **REPAIR_PROBLEMS},
+        limit="admin",
+        writes=True,
+        description="A job that is not named is revived once only. Held to `repair.requeueCooldownMs` and "
+        "`repair.requeueHourlyBudget`.",
+    ),
+)
