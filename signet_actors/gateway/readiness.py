@@ -48,13 +48,16 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
         missing.append("searcher")
     silent = [] if silent_ms is None else ["supervisor"]
     told = [*silent, *(child.name for child in down)]
-    damaged = any(child.counters.get("damaged") for child in others if child.role == "writer" and child.state == UP)
+    damaged = any(child.counters.get("damaged") for child in others if child.state == UP)
     scrubbed = any(child.counters.get("scrub_findings") for child in others)
     unknown = [role for role in missing if not any(child.role == role for child in others)]
     sentences = [f"the supervisor has been silent for {silent_ms} ms"] if silent else []
     sentences += [_sentence(child) for child in down] + [f"{role} has not reported yet" for role in unknown]
     if damaged:
-        sentences.append("the database is damaged and is only read (see `signet doctor --deep`)")
+        sentences.append(
+            "the database is damaged: nothing is written, and what is sound is read (see `signet doctor --deep`);"
+            " `signet stop`, then `signet restore latest`, puts the newest backup in its place"
+        )
     elif scrubbed:
         sentences.append("the last check of the database found damage (see `signet doctor --deep`)")
     if draining:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, assert_never
 
+import msgspec
+
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError
@@ -33,7 +35,9 @@ from signet_actors.protocol.searcher import (
     SearcherQuery,
     SearcherReply,
 )
+from signet_actors.protocol.writer import ReportDamage, WriterReply
 from signet_actors.runtime.actor_loop import ActorLoop
+from signet_actors.runtime.blocking_ref import BlockingRef
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.mailbox import Incoming
@@ -41,11 +45,26 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.queries import candidates, embeddings, forget, memories, pipeline, stats, transfer
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
-from signet_actors.store.failures import BROKEN_DISK, LockTimeout, StoreError
+from signet_actors.store.failures import (
+    BROKEN_DISK,
+    DAMAGED,
+    REMEDY,
+    LockTimeout,
+    StoreError,
+    check_schema,
+    is_index_damage,
+)
 from signet_actors.store.snapshot import MadeWay, Snapshot, SnapshotEnded
 
 _START_BUDGET_NS = 1_500_000_000
 """So long a start may take for building vector files; the rest is built between queries."""
+
+_REPORT_MS = 1000
+_REPORT_AGAIN_S = 5.0
+_DAMAGED = Failure(ErrorCode.UNAVAILABLE, f"the database is damaged where this would be read; {REMEDY}", None, 60_000)
+_INDEX_DAMAGED = Failure(
+    ErrorCode.UNAVAILABLE, "an index of the database is damaged; `signet doctor --repair` builds it anew", None, 60_000
+)
 
 Answer = tuple[SearcherReply, list[bytes]]
 
@@ -60,17 +79,39 @@ class Searcher:
         self.config: Config = boot.config
         self.workspace = Workspace(Path(boot.workspace))
         self.reader: Reader | None = None
+        self._writer: BlockingRef | None = None
         self._caught_up = False
         self._trouble: str | None = None
+        self._damage: str | None = None
+        self._reported = False
+        self._index_damaged = False
         self._served = 0
         self._failed = 0
         self._ended = 0
         self._made_way = 0
 
     def start(self) -> None:
-        """The store is readable, the indexes answer, and the caches are loaded as far as the start budget allows."""
+        """The store is readable, the indexes answer, and the caches are loaded as far as the start budget allows.
+
+        A damaged database whose schema can be read is served as far as it can be: each query that meets the damage is
+        refused with the remedy. Where not even the schema can be read this process leaves, and no restart can help.
+        """
         try:
-            reader = Reader(
+            try:
+                self._open()
+            except DAMAGED:
+                if self.reader is not None:
+                    self.reader.rest()  # the file is read again, not the pages that a failing disk may have left
+                self._open()
+        except DAMAGED as error:
+            self._serve_damaged(error)
+        except (StoreError, OSError) as error:
+            raise ActorExit(ExitCode.IO_ERROR, f"cannot read {self.workspace.database}: {error}") from error
+
+    def _open(self) -> None:
+        reader = self.reader
+        if reader is None:
+            reader = self.reader = Reader(
                 self.workspace.database,
                 self.workspace.index_dir,
                 self.clock,
@@ -78,23 +119,50 @@ class Searcher:
                 beat=self.loop.beat,
                 must_end=self.loop.must_end_snapshot,
             )
-            self.reader = reader
-            until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
-            while not self._caught_up and self.clock.monotonic_ns() < until_ns:
-                try:
-                    self._caught_up = reader.catch_up()
-                except SnapshotEnded:
-                    self.loop.snapshot_ended()
-                self.loop.beat()
-                if any(leg.trouble for leg in reader.legs()):
-                    break
-            with reader.view() as view:
-                reader.follow(view)
-                probe(reader, view)
-            reader.read_timeout_ms = self.config.searcher.read_timeout_ms
-            self.loop.rest.first = reader.rest
-        except (StoreError, OSError) as error:
-            raise ActorExit(ExitCode.IO_ERROR, f"cannot read {self.workspace.database}: {error}") from error
+        self.loop.rest.first = reader.rest
+        until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
+        while not self._caught_up and self.clock.monotonic_ns() < until_ns:
+            try:
+                self._caught_up = reader.catch_up()
+            except SnapshotEnded:
+                self.loop.snapshot_ended()
+            self.loop.beat()
+            if any(leg.trouble for leg in reader.legs()):
+                break
+        with reader.view() as view:
+            reader.follow(view)
+            probe(reader, view)
+        reader.read_timeout_ms = self.config.searcher.read_timeout_ms
+
+    def _serve_damaged(self, error: Exception) -> None:
+        """Serve what can be read. Raises ``ActorExit`` where the schema cannot: then there is nothing to serve."""
+        try:
+            if self.reader is None:
+                raise error
+            check_schema(self.reader.connection)
+        except StoreError as unreadable:
+            path = self.workspace.database
+            raise ActorExit(
+                ExitCode.CONFIG, f"{path} is damaged and cannot be read ({unreadable}); {REMEDY}"
+            ) from unreadable
+        self.reader.read_timeout_ms = self.config.searcher.read_timeout_ms
+        self._note_damage(error)
+
+    def _note_damage(self, error: Exception) -> None:
+        """Remember it for the heartbeat; the next tick reports it to the writer, which then refuses to write."""
+        if is_index_damage(error):
+            if not self._index_damaged:
+                self.log.error("index_damaged", found=str(error), remedy="signet doctor --repair")
+            self._index_damaged = True
+        elif self._damage is None:
+            self._damage = str(error)
+            self.log.error("database_damaged", found=self._damage, remedy=REMEDY)
+
+    def _report_damage(self, damage: str) -> None:
+        if not self._reported:
+            self._writer = self._writer or self.loop.connect_ask("writer", msgspec.msgpack.Decoder(WriterReply))
+            answer = self._writer.ask(ReportDamage(damage), timeout_ms=_REPORT_MS)
+            self._reported = not isinstance(answer, Failure)
 
     def handle(self, batch: list[Incoming[SearcherQuery]]) -> None:
         """Each query is answered with its result or with a failure; a damaged store ends this process."""
@@ -112,6 +180,9 @@ class Searcher:
 
     def tick(self) -> float | None:
         """Vector files that a query found incomplete are built on, a bounded step at a time."""
+        if self._damage is not None:
+            self._report_damage(self._damage)
+            return None if self._reported else _REPORT_AGAIN_S
         legs = list(self._reader.legs())
         if self._caught_up and all(leg.complete for leg in legs):
             return None
@@ -122,6 +193,9 @@ class Searcher:
         except (SignetError, LockTimeout) as error:
             self.log.warning("index_build_delayed", error=str(error))
             return 1.0
+        except DAMAGED as error:
+            self._note_damage(error)
+            return None
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
         trouble = next((leg.trouble for leg in self._reader.legs() if leg.trouble), None)
@@ -139,6 +213,8 @@ class Searcher:
             "failed": self._failed,
             "snapshots_ended": self._ended,
             "made_way": self._made_way,
+            **({"damaged": 1.0} if self._damage is not None else {}),
+            **({"scrub_findings": 1.0} if self._index_damaged else {}),
         }
 
     def drain(self) -> None:
@@ -179,6 +255,9 @@ class Searcher:
                 self._ended += 1
                 self.loop.snapshot_ended()
                 answer = self._in_snapshot(incoming)
+            except DAMAGED:
+                self._reader.rest()
+                answer = self._in_snapshot(incoming)
         except (ActorExit, MadeWay):
             raise
         except SignetError as error:
@@ -189,12 +268,15 @@ class Searcher:
             self.log.exception("stored_text_damaged", remedy="signet doctor", trace=incoming.header.trace_id)
             detail = "a stored text is damaged; `signet doctor` names it"
             failure = Failure(ErrorCode.UNAVAILABLE, detail, None, 60_000)
+        except DAMAGED as error:
+            self._note_damage(error)
+            failure = _INDEX_DAMAGED if is_index_damage(error) else _DAMAGED
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
         except Exception:
             # One query's bug is that query's failure; the next one deserves its answer.
             self.log.exception("query_failed", query=type(incoming.body).__name__, trace=incoming.header.trace_id)
-            failure = Failure(ErrorCode.INTERNAL, "the query failed")
+            failure = Failure(ErrorCode.INTERNAL, "the query failed") if self._damage is None else _DAMAGED
         else:
             self._served += 1
             return answer

@@ -22,6 +22,11 @@ ConstraintViolated = apsw.ConstraintError
 QueryRefused = apsw.SQLError
 """The statement, or a caller's FTS5 expression, is not valid."""
 
+REMEDY = (
+    "see `signet doctor --deep`; `signet restore latest` puts the newest backup in its place, the daemon being stopped"
+)
+"""What to do about a damaged database."""
+
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)
 """The file is not what SQLite wrote."""
 
@@ -34,3 +39,14 @@ BROKEN_DISK: tuple[type[Exception], ...] = (
     OSError,
 )
 """Errors after which this connection is not to be believed any more. Source: reliability.md R3."""
+
+
+def check_schema(connection: Connection) -> None:
+    """Raise a ``StoreError`` unless the schema can be read; rows may still be damaged."""
+    connection.execute("SELECT sql FROM sqlite_schema").fetchall()
+    connection.execute("SELECT id FROM memories LIMIT 0").fetchall()
+
+
+def is_index_damage(error: Exception) -> bool:
+    """True if only an index that can be built anew is damaged, as far as SQLite can tell."""
+    return isinstance(error, apsw.CorruptError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB

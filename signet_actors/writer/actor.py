@@ -50,7 +50,16 @@ from signet_actors.runtime.mailbox import Incoming
 from signet_actors.store import checkpoint
 from signet_actors.store.checkpoint import Pressure
 from signet_actors.store.connect import check_sqlite_version, drop_cached_pages, open_reader, open_writer
-from signet_actors.store.failures import BROKEN_DISK, DAMAGED, Connection, DiskFull, LockTimeout, StoreError
+from signet_actors.store.failures import (
+    BROKEN_DISK,
+    DAMAGED,
+    REMEDY,
+    Connection,
+    DiskFull,
+    LockTimeout,
+    StoreError,
+    check_schema,
+)
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
 from signet_actors.writer.backup import BackupWork
@@ -363,24 +372,21 @@ class Writer:
         Raises ``ActorExit`` where not even reading is possible: then there is nothing to stand for.
         """
         path = self.workspace.database
-        way_out = "see `signet doctor --deep`; `signet restore latest` puts the newest backup in its place"
         self._close_untouched()
         try:
             reader = open_reader(path)
             try:
-                reader.execute("SELECT count(*) FROM memories").fetchall()
+                check_schema(reader)
             finally:
                 reader.close()
         except (StoreError, UnicodeDecodeError) as error:
-            raise ActorExit(ExitCode.CONFIG, f"{path} is damaged and cannot be read ({error}); {way_out}") from error
+            raise ActorExit(ExitCode.CONFIG, f"{path} is damaged and cannot be read ({error}); {REMEDY}") from error
         self._note_damage(found)
 
     def _note_damage(self, found: str) -> None:
         if self.damage is None:
-            self.damage = (
-                f"the database is damaged ({found}); `signet restore latest` puts the newest backup in its place"
-            )
-            self.log.critical("database_damaged", found=found, remedy="signet doctor --deep; signet restore latest")
+            self.damage = f"the database is damaged ({found}); {REMEDY}"
+            self.log.critical("database_damaged", found=found, remedy=REMEDY)
         self._close_untouched()
         with contextlib.suppress(OSError):
             self.workspace.suspect_file.touch(mode=0o600)

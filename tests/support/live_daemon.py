@@ -245,6 +245,14 @@ class LiveDaemon:
             return health["status"] == "healthy"  # type: ignore[no-any-return]
         return False
 
+    def health(self) -> dict[str, Any]:
+        """What ``/health`` says, also before the daemon is ready; empty while nothing answers."""
+        with contextlib.suppress(OSError, ValueError, http.client.HTTPException, KeyError):
+            address = json.loads((self.workspace / ".daemon" / "address").read_bytes())
+            self.port = address["port"]
+            return self.api.request("GET", "/health", timeout=5).json  # type: ignore[no-any-return]
+        return {}
+
     def wait_ready(self, *, within_s: float = 60) -> None:
         eventually(self.is_ready, within_s=within_s, what="ready again")
 

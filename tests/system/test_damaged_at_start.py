@@ -1,0 +1,124 @@
+"""A database that was damaged while the daemon was down: refused at once, or served as far as it is sound.
+
+Source: docs/reliability.md R18 and R22.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from signet_actors.errors import ExitCode
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+MEMORIES = 150
+GARBAGE_BYTES = 40_000
+PAGE = 4096
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, list[str]]:
+    """The file of a daemon that was stopped in order, and the ids of its memories."""
+    rng = random.Random(3)
+    with live_daemon() as daemon:
+        ids = []
+        for number in range(MEMORIES):
+            words = " ".join(f"word{rng.randrange(5000)}" for _ in range(60))
+            ids.append(daemon.api.remember(f"note {number} about harbours {words}")["id"])
+        assert daemon.stop() == 0
+        return daemon.database.read_bytes(), ids
+
+
+@pytest.fixture
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon(started=False) as daemon:
+        daemon.command = [sys.executable, "-P", "-m", "signet_actors.cli", "up"]
+        yield daemon
+
+
+def garbage_at(offset: int) -> Callable[[bytes], bytes]:
+    def damaged(whole: bytes) -> bytes:
+        begin = offset if offset >= 0 else len(whole) + offset
+        noise = random.Random(offset).randbytes(GARBAGE_BYTES)
+        return (whole[:begin] + noise + whole[begin + len(noise) :])[: len(whole)]
+
+    return damaged
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "garbage behind the first page": garbage_at(PAGE),
+    "garbage a little further": garbage_at(10 * PAGE),
+    "garbage in the middle": garbage_at(100 * PAGE),
+    "garbage at the end": garbage_at(-GARBAGE_BYTES),
+    "garbage off the page borders": garbage_at(150 * PAGE + 777),
+    "zeros behind the first page": lambda whole: whole[:PAGE] + bytes(GARBAGE_BYTES) + whole[PAGE + GARBAGE_BYTES :],
+    "a first page of garbage behind its header": lambda whole: (
+        whole[:100] + random.Random(1).randbytes(PAGE - 100) + whole[PAGE:]
+    ),
+    "a first page of zeros behind its header": lambda whole: whole[:100] + bytes(PAGE - 100) + whole[PAGE:],
+    "garbage in the header": lambda whole: whole[:16] + random.Random(2).randbytes(52) + whole[68:],
+    "half of the file": lambda whole: whole[: len(whole) // 2],
+    "the first page alone": lambda whole: whole[:PAGE],
+    "everything but the first page": lambda whole: whole[:PAGE] + random.Random(4).randbytes(len(whole) - PAGE),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_database_ends_the_start_or_is_served_as_degraded_with_the_remedy(
+    daemon: LiveDaemon, sound: tuple[bytes, list[str]], damage: str
+) -> None:
+    whole, ids = sound
+    daemon.database.parent.mkdir(mode=0o700)
+    daemon.database.write_bytes(DAMAGE[damage](whole))
+    daemon.database.chmod(0o600)
+    process = daemon.launch()
+    eventually(
+        lambda: process.poll() is not None or status(daemon) == "degraded", within_s=60, what="an exit or health"
+    )
+    if process.poll() is not None:
+        assert process.returncode == ExitCode.CONFIG
+        assert "signet restore" in daemon.terminal()
+        daemon.gone()
+        return
+    health = daemon.api.get("/health").ok()
+    assert "signet restore" in health["detail"]
+    for memory_id in ids[:20]:
+        answer = daemon.api.request("GET", f"/api/memory/{memory_id}", timeout=10)
+        assert answer.status in {200, 503}
+    for target, body in (
+        ("/api/memory/recall", {"query": "harbours"}),
+        ("/api/memory/remember", {"content": "not now"}),
+    ):
+        answer = daemon.api.request("POST", target, body, timeout=10)
+        if answer.status != 200:
+            assert "signet restore" in answer.refused(503)["error"]
+    assert daemon.api.get("/health/ready").status == 503
+    assert {child["restarts"] for child in daemon.api.get("/health").ok()["actors"]} == {0}
+    assert daemon.stop() == 0
+    assert "child died" not in daemon.terminal()
+
+
+def status(daemon: LiveDaemon) -> str:
+    return str(daemon.health().get("status"))
+
+
+def test_what_is_sound_of_a_damaged_database_is_read(daemon: LiveDaemon, sound: tuple[bytes, list[str]]) -> None:
+    whole, ids = sound
+    daemon.database.parent.mkdir(mode=0o700)
+    rotten = whole.index(f"note {MEMORIES // 2} about".encode()) // PAGE * PAGE
+    daemon.database.write_bytes(whole[:rotten] + random.Random(5).randbytes(PAGE) + whole[rotten + PAGE :])
+    daemon.database.chmod(0o600)
+    shutil.rmtree(daemon.workspace / ".daemon", ignore_errors=True)
+    daemon.launch()
+    eventually(lambda: status(daemon) == "degraded", within_s=60, what="degraded")
+    answers = [daemon.api.get(f"/api/memory/{memory_id}").status for memory_id in ids]
+    assert set(answers) == {200, 503}
+    assert answers.count(503) <= 20, "one page holds fewer memories than that"
+    assert daemon.stop() == 0
