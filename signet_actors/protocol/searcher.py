@@ -304,9 +304,15 @@ class ForgetCandidate(msgspec.Struct, frozen=True):
 
 
 class ForgetCandidatesFound(Message, frozen=True, tag="searcher.forget_candidates_found"):
-    """The candidates, best first; ids that are unknown or not the reader's to see are not among them."""
+    """The candidates, best first; ids that are unknown or not the reader's to see are not among them.
+
+    ``matching``: how many there are before the limit, counted up to ``forget_budget.CONFIRM_ABOVE`` + 1 where the
+    limit is less; ``deletions``: what batch forgets deleted lately, see ``domain.forget_budget``.
+    """
 
     candidates: list[ForgetCandidate]
+    matching: int = 0
+    deletions: list[tuple[int, int]] = []
 
 
 class FindForgetCandidates(Request[ForgetCandidatesFound], frozen=True, tag="searcher.find_forget_candidates"):

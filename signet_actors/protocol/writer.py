@@ -251,7 +251,11 @@ class ManyForgotten(Message, frozen=True, tag="writer.many_forgotten"):
 
 
 class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
-    """Delete a set of memories, each in its own savepoint. ``hard`` removes the rows at once (decisions.md 38)."""
+    """Delete a set of memories, each in its own savepoint. ``hard`` removes the rows at once (decisions.md 38).
+
+    Without ``confirmed`` it is refused where more than may go without a confirm token match (``matching``, at least
+    the targets) or were deleted by such commands within the last minutes, see ``domain.forget_budget``.
+    """
 
     targets: tuple[ForgetTarget, ...]
     reason: str
@@ -259,6 +263,8 @@ class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
     hard: bool = False
     read: ReadScope = ReadScope()
     idempotency: Idempotency | None = None
+    confirmed: bool = True
+    matching: int = 0
 
 
 class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True):

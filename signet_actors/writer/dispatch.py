@@ -25,11 +25,8 @@ from signet_actors.protocol.writer import (
     FailJob,
     ForgetMany,
     ForgetMemory,
-    ForgetTarget,
-    Forgotten,
     ImportMemories,
     LeaseJobs,
-    ManyForgotten,
     ManyModified,
     MemoryPatch,
     Modified,
@@ -44,6 +41,7 @@ from signet_actors.protocol.writer import (
     WriterReply,
 )
 from signet_actors.writer.commands import (
+    batch_forget,
     chunks,
     hints,
     jobs,
@@ -127,7 +125,7 @@ def execute(session: Session, command: Effect) -> WriterReply:
         case ForgetMemory():
             return memories.forget(session, command)
         case ForgetMany():
-            return ManyForgotten(results=[_forget_one(session, command, target) for target in command.targets])
+            return batch_forget.forget(session, command)
         case RecoverMemory():
             return memories.recover(session, command)
         case PurgeStep():
@@ -173,20 +171,3 @@ def execute(session: Session, command: Effect) -> WriterReply:
 def _modify_one(session: Session, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
     with session.tx.savepoint():
         return memories.modify(session, patch, principal, read)
-
-
-def _forget_one(session: Session, command: ForgetMany, target: ForgetTarget) -> Forgotten:
-    if command.hard:
-        with session.tx.savepoint():
-            return memories.erase(session, target.id, target.version, command.reason, command.principal, command.read)
-    with session.tx.savepoint():
-        return memories.forget(
-            session,
-            ForgetMemory(
-                id=target.id,
-                reason=command.reason,
-                principal=command.principal,
-                if_version=target.version,
-                read=command.read,
-            ),
-        )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -105,10 +106,90 @@ def test_executing_deletes_softly_and_passes_over_pinned_ones(room: Client) -> N
     assert (history[-1]["event"], history[-1]["reason"]) == ("deleted", "cleaning up")
 
 
-def test_up_to_25_memories_need_no_token(room: Client) -> None:
-    many(room, 25)
-    answer = execute(room, tags="stale", limit=200).ok()
+@pytest.fixture
+def fresh() -> Iterator[LiveDaemon]:
+    """A daemon on which nothing was forgotten lately: all callers of a daemon share what may go without a token."""
+    with live_daemon() as daemon:
+        yield daemon
+
+
+def test_up_to_25_memories_need_no_token(fresh: LiveDaemon) -> None:
+    many(fresh.api, 25)
+    answer = execute(fresh.api, tags="stale", limit=200).ok()
     assert (answer["requested"], answer["deleted"]) == (25, 25)
+
+
+@pytest.mark.parametrize("limit", [1, 20, 25])
+def test_a_limit_does_not_get_around_the_token(fresh: LiveDaemon, limit: int) -> None:
+    ids = many(fresh.api, 26)
+    selections: tuple[dict[str, Any], ...] = ({"tags": "stale"}, {"query": "stale"})
+    for selection in selections:
+        seen = preview(fresh.api, **selection, limit=limit)
+        assert (seen["count"], seen["requiresConfirm"]) == (limit, True)
+        execute(fresh.api, **selection, limit=limit).refused(
+            400, code="confirm_required", requiresConfirm=True, count=limit
+        )
+    assert live_ids(fresh.api) == set(ids)
+    confirmed = {"query": "stale", "limit": limit, "confirm_token": seen["confirmToken"]}
+    assert execute(fresh.api, **confirmed).ok()["deleted"] == limit
+
+
+def test_slices_by_ids_are_counted_together_whoever_says_to_have_sent_them(fresh: LiveDaemon) -> None:
+    ids = many(fresh.api, 31)
+    assert execute(fresh.api, ids=ids[:20]).ok()["deleted"] == 20
+    assert execute(fresh.api.acting(x_signet_actor="another"), ids=ids[20:25]).ok()["deleted"] == 5
+    assert preview(fresh.api, ids=ids[25:26])["requiresConfirm"] is True
+    for client in (
+        fresh.api,
+        fresh.api.acting(x_signet_actor="third", x_signet_actor_type="sdk", x_signet_session_id="s"),
+    ):
+        execute(client, ids=ids[25:26]).refused(400, code="confirm_required", requiresConfirm=True, count=1)
+    assert live_ids(fresh.api) == set(ids[25:])
+
+
+@pytest.mark.parametrize("killed", ["writer", "gateway", "searcher-1", "supervisor"])
+def test_a_death_or_a_restart_does_not_reset_what_was_counted(fresh: LiveDaemon, killed: str) -> None:
+    ids = many(fresh.api, 26)
+    assert execute(fresh.api, ids=ids[:25]).ok()["deleted"] == 25
+    if killed == "supervisor":
+        assert fresh.stop() == 0
+        fresh.start()
+    else:
+        pid = fresh.kill(killed)
+        eventually(lambda: fresh.is_ready() and fresh.everybody()[killed]["pid"] != pid, what=f"{killed} is back")
+    execute(fresh.api, ids=ids[25:]).refused(400, requiresConfirm=True)
+    assert live_ids(fresh.api) == {ids[25]}
+
+
+def test_confirmed_batches_count_too_and_single_deletions_do_not(fresh: LiveDaemon) -> None:
+    ids = many(fresh.api, 40)
+    for memory_id in ids[:10]:
+        fresh.api.request("DELETE", f"/api/memory/{memory_id}?reason=r").ok()
+    token = preview(fresh.api, ids=ids[10:36])["confirmToken"]
+    assert execute(fresh.api, ids=ids[10:36], confirm_token=token).ok()["deleted"] == 26
+    execute(fresh.api, ids=ids[36:37]).refused(400, requiresConfirm=True)
+
+
+def test_slices_at_the_same_moment_cannot_pass_the_count_together(fresh: LiveDaemon) -> None:
+    ids = many(fresh.api, 60)
+    with ThreadPoolExecutor(12) as callers:
+        slices = [ids[start : start + 5] for start in range(0, 60, 5)]
+        answers = list(callers.map(lambda part: execute(fresh.api, ids=part), slices))
+    assert sorted(answer.status for answer in answers) == [200] * 5 + [400] * 7
+    assert len(live_ids(fresh.api)) == 35
+
+
+def test_a_retry_of_the_slice_that_used_the_count_up_is_given_the_first_answer(fresh: LiveDaemon) -> None:
+    ids = many(fresh.api, 26)
+    body = {"mode": "execute", "reason": "r", "ids": ids[:25]}
+    first = fresh.api.post(FORGET, body, Idempotency_Key="slice").ok()
+    assert first["deleted"] == 25
+    assert fresh.api.post(FORGET, body, Idempotency_Key="slice").ok() == first
+    next_slice = {**body, "ids": ids[25:]}
+    fresh.api.post(FORGET, next_slice, Idempotency_Key="next").refused(400, requiresConfirm=True)
+    token = preview(fresh.api, ids=ids[25:])["confirmToken"]
+    confirmed = {**next_slice, "confirm_token": token}
+    assert fresh.api.post(FORGET, confirmed, Idempotency_Key="next").ok()["deleted"] == 1
 
 
 def test_more_than_25_memories_need_the_token_of_their_preview(room: Client) -> None:
@@ -216,7 +297,8 @@ def test_what_was_removed_with_force_is_nowhere_on_disk() -> None:
 def test_unknown_ids_and_other_peoples_are_not_found(room: Client, daemon: LiveDaemon) -> None:
     private = daemon.agent("wide").remember("Private to somebody else", visibility="private")["id"]
     mine = room.remember("Mine to forget")["id"]
-    answer = execute(room, ids=[mine, private, MISSING]).ok()
+    ids = [mine, private, MISSING]
+    answer = execute(room, ids=ids, confirm_token=preview(room, ids=ids)["confirmToken"]).ok()
     statuses = {result["id"]: result["status"] for result in answer["results"]}
     assert statuses == {mine: "deleted", private: "not_found", MISSING: "not_found"}
     assert daemon.agent("wide").memory(private)["is_deleted"] == 0

@@ -5,8 +5,9 @@ candidate set; execute selects the candidates anew and compares, and the writer 
 that was seen.
 
 Source: memory-api.txt "POST /api/memory/forget"; wire.md 1.2; decisions.md 3, 38, 42.
-Departs: an id that names nothing the caller may read is reported as ``not_found`` instead of being passed over;
-``project``, ``pinned`` and ``importance_min`` narrow a selection too, but do not make one.
+Departs: what needs a confirmation is counted before ``limit`` and over five minutes (``domain.forget_budget``); an id
+that names nothing the caller may read is reported as ``not_found`` instead of being passed over; ``project``,
+``pinned`` and ``importance_min`` narrow a selection too, but do not make one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, confirm_token
+from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, read_scope_of
@@ -39,7 +41,6 @@ from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten
 
 DEFAULT_LIMIT: Final = 20
 BATCH_LIMIT: Final = 200
-CONFIRM_ABOVE: Final = 25
 
 _NEW_PREVIEW: Final[dict[ConfirmCheck, str]] = {
     ConfirmCheck.CHANGED: "The memories to forget have changed since the preview; ask for a new preview",
@@ -69,7 +70,9 @@ async def forget(call: Call) -> Reply:
         raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
     found, _ = await call.state.bus.ask_searcher(wish.selection, trace_id=call.trace_id)
     candidates = found.candidates
-    requires_confirm = len(candidates) > CONFIRM_ABOVE or wish.force
+    matching = max(found.matching, len(candidates))
+    recent = recently_deleted(found.deletions, call.state.clock.wall_ms())
+    requires_confirm = needs_confirmation(matching, recent) or wish.force
     if not wish.execute:
         return Reply(
             ForgetPreviewReply(
@@ -91,14 +94,22 @@ async def forget(call: Call) -> Reply:
         hard=wish.force,
         read=wish.selection.read,
         idempotency=idempotency,
+        confirmed=wish.token is not None,
+        matching=matching,
     )
     refused = _refusal(call, wish, candidates, requires_confirm=requires_confirm)
     if refused is not None:
-        if idempotency is None or wish.token is None:
+        if idempotency is None:
             return refused
-        # A retry finds its candidates gone, so that its token fits no more: the first answer is the writer's to give.
-        request = msgspec.structs.replace(request, targets=())
-    done = await call.state.bus.ask_writer(request, trace_id=call.trace_id)
+        # A retry finds its candidates gone, so that its token fits no more, or itself among what was deleted lately:
+        # the first answer is the writer's to give.
+        request = msgspec.structs.replace(request, targets=(), matching=0)
+    try:
+        done = await call.state.bus.ask_writer(request, trace_id=call.trace_id)
+    except SignetError as error:
+        if error.code is not ErrorCode.CONFIRM_REQUIRED:
+            raise
+        return _unconfirmed(call, wish, candidates)  # others have deleted meanwhile
     if refused is not None and not done.results:
         return refused
     results = [_result(outcome) for outcome in done.results]
@@ -165,13 +176,7 @@ def _refusal(call: Call, wish: _Wish, candidates: list[ForgetCandidate], *, requ
     if wish.token is None:
         if not requires_confirm:
             return None
-        return _problem(
-            ErrorCode.CONFIRM_REQUIRED,
-            "confirm_token is required to forget this many memories, or with force",
-            candidates,
-            requires_confirm=True,
-            token=_token(call, candidates, force=wish.force),
-        )
+        return _unconfirmed(call, wish, candidates)
     check = check_confirm_token(
         call.state.confirm_key,
         wish.token,
@@ -188,6 +193,17 @@ def _refusal(call: Call, wish: _Wish, candidates: list[ForgetCandidate], *, requ
             )
         case ConfirmCheck.CHANGED | ConfirmCheck.EXPIRED:
             return _problem(ErrorCode.CONFLICT, _NEW_PREVIEW[check], candidates, requires_confirm=requires_confirm)
+
+
+def _unconfirmed(call: Call, wish: _Wish, candidates: list[ForgetCandidate]) -> Reply:
+    return _problem(
+        ErrorCode.CONFIRM_REQUIRED,
+        f"confirm_token is required with force, and where more than {CONFIRM_ABOVE} memories match or were forgotten "
+        "by such requests within 5 minutes",
+        candidates,
+        requires_confirm=True,
+        token=_token(call, candidates, force=wish.force),
+    )
 
 
 def _problem(
@@ -236,6 +252,9 @@ ROUTES: tuple[Route, ...] = (
         owner=True,
         mutates=True,
         may_only_look=True,
-        description="Preview (the default mode) deletes nothing. More than 25 memories, or force, need its token.",
+        description=(
+            "Preview (the default mode) deletes nothing. Its token is needed with force, and where more than 25 "
+            "memories match (before limit) or were deleted by such requests within 5 minutes."
+        ),
     ),
 )

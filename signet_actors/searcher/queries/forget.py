@@ -5,6 +5,9 @@ Source: memory-api.txt "forget"; wire.md 1.2 (scores); decisions.md 8 (a query i
 
 from __future__ import annotations
 
+from typing import Any
+
+from signet_actors.domain.forget_budget import CONFIRM_ABOVE, STORE_KEY, parse_deletions
 from signet_actors.domain.query_words import fts_match
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate, ForgetCandidatesFound
@@ -26,30 +29,37 @@ def candidates(view: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesF
         ids = {f"id_{index}": memory_id for index, memory_id in enumerate(query.ids)}
         parts.append((f"m.id IN ({', '.join(f':{name}' for name in ids)})", ids))
     where, bindings = both(*parts)
-    bindings["limit"] = query.limit
-    if query.query is None:
-        rows = view.rows(
-            f"SELECT m.id, 0.0, m.pinned, m.version FROM memories m WHERE {where}"
-            " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit",
-            bindings,
+    strength, source, order = "NULL", f"memories m WHERE {where}", "m.created_at DESC, m.seq DESC"
+    if query.query is not None:
+        expression = fts_match(query.query)
+        if expression is None:
+            return ForgetCandidatesFound(candidates=[])
+        bindings["match"] = expression
+        strength, order = "bm25(memories_fts)", "memories_fts.rank"
+        source = (
+            f"memories_fts JOIN memories m ON m.seq = memories_fts.rowid WHERE memories_fts MATCH :match AND {where}"
         )
-        return ForgetCandidatesFound(
-            candidates=[
-                ForgetCandidate(memory_id, 1.0, bool(pinned), version) for memory_id, _, pinned, version in rows
-            ]
-        )
-    expression = fts_match(query.query)
-    if expression is None:
-        return ForgetCandidatesFound(candidates=[])
     rows = view.rows(
-        "SELECT m.id, bm25(memories_fts), m.pinned, m.version FROM memories_fts"
-        f" JOIN memories m ON m.seq = memories_fts.rowid WHERE memories_fts MATCH :match AND {where}"
-        " ORDER BY memories_fts.rank LIMIT :limit",
-        {**bindings, "match": expression},
+        f"SELECT m.id, {strength}, m.pinned, m.version FROM {source} ORDER BY {order} LIMIT :limit",
+        {**bindings, "limit": query.limit},
     )
+    count = len(rows)
+    if count == query.limit <= CONFIRM_ABOVE:  # there may be more than were asked for
+        counted = view.value(
+            f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :most)", {**bindings, "most": CONFIRM_ABOVE + 1}
+        )
+        count = int(counted)
+    deletions = view.value("SELECT value FROM store_meta WHERE key = ?", (STORE_KEY,))
     return ForgetCandidatesFound(
         candidates=[
-            ForgetCandidate(memory_id, round(float(keyword_score(strength)), 3), bool(pinned), version)
+            ForgetCandidate(memory_id, _score(strength), bool(pinned), version)
             for memory_id, strength, pinned, version in rows
-        ]
+        ],
+        matching=count,
+        deletions=parse_deletions(deletions),
     )
+
+
+def _score(strength: Any) -> float:
+    """1 for what was selected without words."""
+    return 1.0 if strength is None else round(float(keyword_score(strength)), 3)

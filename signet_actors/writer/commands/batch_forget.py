@@ -1,0 +1,51 @@
+"""Forget a set of memories, and count what was deleted against what needs a confirm token.
+
+The count is in the database, so that neither a restart nor another life of any process forgets it, and it is compared
+inside the transaction, so that requests at the same moment cannot pass it together.
+
+Source: memory-api.txt "POST /api/memory/forget"; signet_actors/domain/forget_budget.py.
+"""
+
+from __future__ import annotations
+
+from signet_actors.domain import forget_budget
+from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
+from signet_actors.writer.commands import memories
+from signet_actors.writer.session import Session
+
+
+def forget(session: Session, command: ForgetMany) -> ManyForgotten:
+    """Return one outcome for each target. Raises a ``SignetError`` where a confirmation is needed and missing."""
+    row = session.tx.one("SELECT value FROM store_meta WHERE key = ?", (forget_budget.STORE_KEY,))
+    deletions = forget_budget.parse_deletions(None if row is None else row[0])
+    matching = max(command.matching, len(command.targets))
+    recent = forget_budget.recently_deleted(deletions, session.now_ms)
+    if not command.confirmed and forget_budget.needs_confirmation(matching, recent):
+        raise SignetError("confirm_token is required", code=ErrorCode.CONFIRM_REQUIRED)
+    results = [_forget_one(session, command, target) for target in command.targets]
+    deleted = sum(outcome.status == "deleted" for outcome in results)
+    if deleted:
+        kept = forget_budget.with_deletion(deletions, session.now_ms, deleted)
+        session.tx.execute(
+            "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (forget_budget.STORE_KEY, forget_budget.deletions_text(kept)),
+        )
+    return ManyForgotten(results=results)
+
+
+def _forget_one(session: Session, command: ForgetMany, target: ForgetTarget) -> Forgotten:
+    if command.hard:
+        with session.tx.savepoint():
+            return memories.erase(session, target.id, target.version, command.reason, command.principal, command.read)
+    with session.tx.savepoint():
+        return memories.forget(
+            session,
+            ForgetMemory(
+                id=target.id,
+                reason=command.reason,
+                principal=command.principal,
+                if_version=target.version,
+                read=command.read,
+            ),
+        )
