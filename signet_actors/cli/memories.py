@@ -176,7 +176,8 @@ def remember(
         print_answer(answer)
         return
     if stored.get("redacted"):
-        say("A secret in the text was replaced by a placeholder.")
+        kinds = one_line(", ".join(map(str, stored.get("redactions") or ())))
+        say(f"A secret in the text was replaced by a placeholder{f' ({kinds})' if kinds else ''}.")
     if stored.get("chunked"):
         if on_terminal():
             click.echo(f"Remembered as {len(ids)} parts:")

@@ -23,6 +23,7 @@ from signet_actors.domain.chunking import chunk_by_sentence, chunk_target
 from signet_actors.domain.memories import infer_type, parse_prefixes
 from signet_actors.domain.normalization import collapsed, content_hash, storage_content
 from signet_actors.errors import Busy, InvalidRequest, SignetError
+from signet_actors.gateway.redaction import Kinds
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import Vector
 from signet_actors.providers.embedding import Embedder, Vectors
@@ -137,17 +138,17 @@ class ChunkWrites:
 
 
 class StoredText(NamedTuple):
-    """``content`` is in storage form and may be empty; ``redacted`` when a secret was cut out of it."""
+    """``content`` is in storage form and may be empty; ``redactions`` are the kinds of secrets cut out of it."""
 
     content: str
-    redacted: bool
+    redactions: Kinds
 
 
 class RememberedText(NamedTuple):
     """A ``StoredText`` with what its prefixes say, the type that it suggests, and its chunks if it is oversized."""
 
     content: str
-    redacted: bool
+    redactions: Kinds
     pinned: bool
     tags: tuple[str, ...]
     type: str
@@ -155,21 +156,21 @@ class RememberedText(NamedTuple):
 
 
 class ShortTexts:
-    """The fields beside the content on their way into the store; ``redacted`` once a secret was cut out of one.
+    """The fields beside the content on their way into the store; ``redactions``: the kinds of secrets cut out of them.
 
     Not for a scope or an agent: two of them that differ must never become the same.
     """
 
     def __init__(self, state: GatewayState) -> None:
         self._redactor = state.redactor if state.config.redaction.memories else None
-        self.redacted = False
+        self.redactions: Kinds = ()
 
     def clean(self, text: str) -> str:
         """``text`` without secrets."""
         if self._redactor is None:
             return text
-        text, found = self._redactor.cleaned(text)
-        self.redacted |= found
+        text, kinds = self._redactor.cleaned(text)
+        self.redactions += kinds
         return text
 
     def optional(self, text: str | None) -> str | None:
@@ -263,17 +264,17 @@ def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | N
 
 def _stored_text(state: GatewayState, raw: str) -> StoredText:
     if not state.config.redaction.memories:
-        return StoredText(storage_content(raw), redacted=False)
+        return StoredText(storage_content(raw), redactions=())
     return StoredText(*state.redactor.stored(raw))
 
 
 def _remembered_text(state: GatewayState, raw: str) -> RememberedText:
-    text, redacted = _stored_text(state, raw)
+    text, redactions = _stored_text(state, raw)
     # After the secrets are cut: "[db password]: <it>" is one only as long as both halves stand together, and a tag
     # that is a token is lower-cased, which would hide it.
     content, pinned, tags = parse_prefixes(text)
     chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails)
-    return RememberedText(content, redacted, pinned, tags, infer_type(content), chunks)
+    return RememberedText(content, redactions, pinned, tags, infer_type(content), chunks)
 
 
 async def _near_or_far(raw: str, work: Callable[[], T]) -> T:

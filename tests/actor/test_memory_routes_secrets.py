@@ -144,6 +144,22 @@ def test_the_reason_of_a_deletion_or_recovery_holds_no_secret(api: MemoryApi) ->
     assert TOKEN.lower() not in _sent(api, ForgetMemory) + _sent(api, RecoverMemory)
 
 
+def test_each_answer_names_the_kinds_of_secrets_that_were_replaced(api: MemoryApi) -> None:
+    content = f"password={PASSWORD} and Authorization: Bearer {BEARER}, password={PASSWORD}"
+    kinds = ["password", "bearer-token"]
+    remembered = api.request("POST", "/api/memory/remember", {"content": content, "who": TOKEN})
+    assert (remembered.json["redacted"], remembered.json["redactions"]) == (True, [*kinds, "github-token"])
+    oversized = api.request("POST", "/api/memory/remember", {"content": f"{LONG} {content}"})
+    assert (oversized.json["chunked"], oversized.json["redactions"]) == (True, kinds)
+    patched = api.request("PATCH", "/api/memory/m1", {"content": content, "reason": "r"})
+    assert (patched.json["redacted"], patched.json["redactions"]) == (True, kinds)
+    patches = [{"id": "a", "content": content}, {"id": "b", "importance": 0.5}]
+    changed = api.request("POST", "/api/memory/modify", {"reason": "r", "patches": patches}).json["results"]
+    assert [result.get("redactions") for result in changed] == [kinds, None]
+    clean = api.request("POST", "/api/memory/remember", {"content": "no secret"})
+    assert not {"redacted", "redactions"} & set(clean.json)
+
+
 HIDDEN = [
     (f"db password:           {PASSWORD}", PASSWORD),
     (f"db password:\n\n\n\n\n{PASSWORD}\n", PASSWORD),

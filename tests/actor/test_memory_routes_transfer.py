@@ -182,7 +182,7 @@ def test_secrets_are_cut_out_of_every_part_of_a_line(api: MemoryApi) -> None:
             {"content": "nothing"},
         ),
     )
-    assert answer.json["redacted"] == 3
+    assert (answer.json["redacted"], answer.json["redactions"]) == (3, ["aws-key"])
     sent = api.bus.only(ImportMemories)
     assert AWS_KEY.encode() not in repr(sent.body).encode()
 

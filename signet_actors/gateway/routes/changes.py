@@ -14,6 +14,7 @@ from signet_actors.domain.memories import chosen_importance
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import Fields, read_scope_of
+from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.refusals import refusal
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
@@ -46,7 +47,7 @@ async def patch_memory(call: Call) -> Reply:
     fields = Fields(body)
     frames: list[bytes] = []
     reason = fields.required("reason")
-    patch, redacted = await read_patch(call.state, call.path["id"], reason, fields, frames, trace_id=call.trace_id)
+    patch, redactions = await read_patch(call.state, call.path["id"], reason, fields, frames, trace_id=call.trace_id)
     done = await call.state.bus.ask_writer(
         ModifyMemory(
             patch=patch,
@@ -65,6 +66,7 @@ async def patch_memory(call: Call) -> Reply:
             duplicate_memory_id=done.duplicate_memory_id,
         )
     embedded = done.embedded or done.id in await call.state.vector_waits.stored(call, awaited_versions([done]))
+    redaction = redaction_fields(redactions)
     return Reply(
         PatchReply(
             id=done.id,
@@ -73,7 +75,8 @@ async def patch_memory(call: Call) -> Reply:
             new_version=_given(done.new_version),
             content_changed=done.content_changed,
             embedded=embedded if done.content_changed else UNSET,
-            redacted=True if redacted else UNSET,
+            redacted=redaction.redacted,
+            redactions=redaction.redactions,
         )
     )
 
@@ -99,8 +102,8 @@ async def read_patch(
     *,
     trace_id: str,
     with_who: bool = False,
-) -> tuple[MemoryPatch, bool]:
-    """The patch that ``fields`` ask for, its new content embedded into ``frames``, and whether a secret was cut out.
+) -> tuple[MemoryPatch, Kinds]:
+    """The patch that ``fields`` ask for, its new content embedded into ``frames``, and the kinds of secrets cut out.
 
     Prefixes are content here: only an explicit remember reads them (decisions.md 39). Raises InvalidRequest.
     """
@@ -117,17 +120,17 @@ async def read_patch(
     }
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     raw = fields.content()
-    redacted = False
+    redactions: Kinds = ()
     if raw is not None:
         text = await stored_text(state, raw)
         if not text.content:
             raise InvalidRequest("content must be a non-empty string", field="content")
         (vector,) = await stored_vectors(state, [text.content], frames, trace_id=trace_id)
         changes |= {"content": text.content, "vector": vector}
-        redacted = text.redacted
+        redactions = text.redactions
     if not changes:
         raise InvalidRequest("at least one of content, type, tags, importance, pinned is required")
-    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redacted or short.redacted
+    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redactions + short.redactions
 
 
 async def delete_memory(call: Call) -> Reply:

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import Fields, read_scope_of
+from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.refusals import refusal_text
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.changes import awaited_versions, read_patch
@@ -42,10 +43,10 @@ async def modify(call: Call) -> Reply:
     frames: list[bytes] = []
     patches: list[MemoryPatch] = []
     size = 0
-    judged: list[ModifyResult | bool] = []  # the refusal, or whether a secret was cut out of an accepted patch
+    judged: list[ModifyResult | Kinds] = []  # the refusal, or the kinds of secrets cut out of an accepted patch
     for item in wanted:
         try:
-            patch, redacted = await _patch(call, item, reason, frames)
+            patch, redactions = await _patch(call, item, reason, frames)
         except InvalidRequest as error:
             judged.append(_invalid(item, error))
         else:
@@ -55,7 +56,7 @@ async def modify(call: Call) -> Reply:
                     f"the contents of a batch must be at most {MAX_BATCH_BYTES} bytes", field="patches"
                 )
             patches.append(patch)
-            judged.append(redacted)
+            judged.append(redactions)
         await asyncio.sleep(0)  # 200 redactions take 25 ms; others may be served between two of them
 
     done: Iterator[Modified] = iter(())
@@ -74,13 +75,13 @@ async def modify(call: Call) -> Reply:
         done = iter(answer.results)
         stored = await call.state.vector_waits.stored(call, awaited_versions(answer.results))
     results = [
-        entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redacted=entry) for entry in judged
+        entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in judged
     ]
     updated = sum(result.status == "updated" for result in results)
     return Reply(ModifyReply(total=len(results), updated=updated, results=results))
 
 
-async def _patch(call: Call, item: object, reason: str | None, frames: list[bytes]) -> tuple[MemoryPatch, bool]:
+async def _patch(call: Call, item: object, reason: str | None, frames: list[bytes]) -> tuple[MemoryPatch, Kinds]:
     if not isinstance(item, dict):
         raise InvalidRequest("each patch must be an object", field="patches")
     fields = Fields(item)
@@ -101,8 +102,9 @@ def _invalid(item: object, error: InvalidRequest) -> ModifyResult:
     )
 
 
-def _result(outcome: Modified, stored: Collection[str], *, redacted: bool) -> ModifyResult:
+def _result(outcome: Modified, stored: Collection[str], *, redactions: Kinds) -> ModifyResult:
     applied = outcome.status in {"updated", "no_changes"}
+    redaction = redaction_fields(redactions if applied else ())
     return ModifyResult(
         id=outcome.id,
         status=outcome.status,
@@ -111,7 +113,8 @@ def _result(outcome: Modified, stored: Collection[str], *, redacted: bool) -> Mo
         content_changed=outcome.content_changed if applied else UNSET,
         embedded=(outcome.embedded or outcome.id in stored) if applied and outcome.content_changed else UNSET,
         duplicate_memory_id=UNSET if outcome.duplicate_memory_id is None else outcome.duplicate_memory_id,
-        redacted=True if applied and redacted else UNSET,
+        redacted=redaction.redacted,
+        redactions=redaction.redactions,
         error=UNSET if applied else refusal_text(outcome.status),
     )
 

@@ -19,12 +19,11 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
-
 from signet_actors.domain.normalization import collapsed, safe_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
 from signet_actors.gateway.fields import MAX_NAME_CHARS, Fields
+from signet_actors.gateway.redaction import redaction_fields
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.protocol.http.notes import NoteReply, NoteRequest
@@ -60,7 +59,7 @@ async def write_note(call: Call) -> Reply:
     tags = ", ".join(fields.tags())
     parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
     text = "\n\n".join(part for part in parts if part) + "\n"
-    clean, redacted = state.redactor.cleaned(text) if state.config.redaction.memories else (text, False)
+    clean, kinds = state.redactor.cleaned(text) if state.config.redaction.memories else (text, ())
     idempotency = call.idempotency(fields.body)
     if idempotency is None:
         # The slug is part of the path that is answered and logged: it is made from the title after redaction.
@@ -70,7 +69,8 @@ async def write_note(call: Call) -> Reply:
         name = f"{_ulid_of_key(idempotency.key)}-{DEFAULT_SLUG}.md"
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
     path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=idempotency is not None)
-    return Reply(NoteReply(path=path, redacted=True if redacted else UNSET))
+    redaction = redaction_fields(kinds)
+    return Reply(NoteReply(path=path, redacted=redaction.redacted, redactions=redaction.redactions))
 
 
 def _slug(title: str) -> str:

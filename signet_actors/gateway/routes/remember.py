@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, chosen_importance
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, joined_tags
+from signet_actors.gateway.redaction import RedactionFields, redaction_fields
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.gateway.stored_text import RememberedText, ShortTexts, remembered_text, stored_vectors
@@ -37,9 +38,9 @@ async def remember(call: Call) -> Reply:
     memory = _new_memory(call, body, fields, text, short)
     if not text.content:
         raise InvalidRequest("content is required", field="content")
-    redacted: Literal[True] | UnsetType = True if text.redacted or short.redacted else UNSET
+    redaction = redaction_fields(text.redactions + short.redactions)
     if text.chunks:
-        return await _remember_chunks(call, body, memory, text.chunks, redacted)
+        return await _remember_chunks(call, body, memory, text.chunks, redaction)
     frames: list[bytes] = []
     (vector,) = await stored_vectors(state, [text.content], frames, trace_id=call.trace_id)
     kept = await state.bus.ask_writer(
@@ -65,7 +66,8 @@ async def remember(call: Call) -> Reply:
             content=kept.content,
             embedded=embedded,
             deduped=kept.deduped,
-            redacted=redacted,
+            redacted=redaction.redacted,
+            redactions=redaction.redactions,
         )
     )
 
@@ -75,7 +77,7 @@ async def _remember_chunks(
     body: Mapping[str, Any],
     memory: NewMemory,
     chunks: tuple[str, ...],
-    redacted: Literal[True] | UnsetType,
+    redaction: RedactionFields,
 ) -> Reply:
     state = call.state
     frames: list[bytes] = []
@@ -101,7 +103,8 @@ async def _remember_chunks(
             ids=kept.ids,
             group_id=kept.group_id,
             deduped=True if kept.deduped else UNSET,
-            redacted=redacted,
+            redacted=redaction.redacted,
+            redactions=redaction.redactions,
         )
     )
 

@@ -25,6 +25,7 @@ from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.gateway.stored_text import LONG_TEXTS, ShortTexts, chunks_of
@@ -67,6 +68,7 @@ class _Batch(NamedTuple):
     dimensions: int
     redacted: int
     refused: list[RefusedLine]
+    redactions: Kinds = ()
 
 
 async def import_memories(call: Call) -> Reply:
@@ -97,6 +99,7 @@ async def import_memories(call: Call) -> Reply:
             imported=done.imported,
             deduped=done.deduped,
             redacted=batch.redacted,
+            redactions=redaction_fields(batch.redactions).redactions,
             refused=sorted(batch.refused + refused, key=lambda line: line.line),
         )
     )
@@ -130,14 +133,16 @@ def _prepared(call: Call) -> _Batch:
     lines: list[ImportLine] = []
     refused: list[RefusedLine] = []
     redacted = rows = 0
+    redactions: dict[str, None] = {}
     for number, body in _objects(call.raw, refused):
-        short.redacted = False
+        short.redactions = ()
         try:
             line = _line(call, number, body, short)
         except SignetError as error:
             refused.append(RefusedLine(number, error.detail, error.code.value, error.field or UNSET))
             continue
-        redacted += short.redacted
+        redacted += bool(short.redactions)
+        redactions |= dict.fromkeys(short.redactions)
         rows += len(line.chunks) or 1
         if rows > MAX_ROWS and lines:
             raise InvalidRequest(
@@ -145,7 +150,8 @@ def _prepared(call: Call) -> _Batch:
                 code=ErrorCode.PAYLOAD_TOO_LARGE,
             )
         lines.append(line)
-    return _embedded(state, lines, redacted, refused, call.trace_id)
+    bare = _Batch(lines, b"", 0, redacted, refused, tuple(redactions))
+    return _embedded(state, bare, call.trace_id)
 
 
 def _objects(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -261,31 +267,32 @@ class _ShortTextsOfABatch(ShortTexts):
 
     def __init__(self, state: GatewayState) -> None:
         super().__init__(state)
-        self._seen: dict[str, str] = {}
+        self._seen: dict[str, tuple[str, Kinds]] = {}
 
     def clean(self, text: str) -> str:
         """``text`` without secrets."""
         known = self._seen.get(text)
         if known is None:
-            known = self._seen[text] = super().clean(text)
-        self.redacted |= known != text
-        return known
+            former = len(self.redactions)
+            clean = super().clean(text)
+            self._seen[text] = clean, self.redactions[former:]
+            return clean
+        self.redactions += known[1]
+        return known[0]
 
     def content(self, raw: str) -> str:
         """A content in storage form, without secrets."""
         if self._redactor is None:
             return storage_content(raw)
-        content, found = self._redactor.stored(raw)
-        self.redacted |= found
+        content, kinds = self._redactor.stored(raw)
+        self.redactions += kinds
         return content
 
 
-def _embedded(
-    state: GatewayState, lines: list[ImportLine], redacted: int, refused: list[RefusedLine], trace_id: str
-) -> _Batch:
+def _embedded(state: GatewayState, bare: _Batch, trace_id: str) -> _Batch:
     """The lines with a place in the one frame of vectors for each text that has one."""
     embedder = state.embedder
-    bare = _Batch(lines, b"", 0, redacted, refused)
+    lines = bare.lines
     if embedder is None or not embedder.local or not lines:
         return bare
     texts = [collapsed(text) for line in lines for text in (line.chunks or (line.memory.content,))]

@@ -58,7 +58,8 @@ class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 class RememberReply(msgspec.Struct, frozen=True):
     """The memory is on disk, or ``deduped`` names the one that it repeats. ``redacted`` only when a secret was cut.
 
-    ``embedded``: its vector is stored; where it is not, it may follow.
+    ``redactions`` are the kinds of the secrets, as their marks ``[REDACTED:<kind>]`` name them. ``embedded``: its
+    vector is stored; where it is not, it may follow.
     """
 
     id: str
@@ -70,6 +71,7 @@ class RememberReply(msgspec.Struct, frozen=True):
     embedded: bool
     deduped: bool
     redacted: Literal[True] | UnsetType = UNSET
+    redactions: list[str] | UnsetType = UNSET
 
 
 class RememberChunksReply(msgspec.Struct, frozen=True):
@@ -81,6 +83,7 @@ class RememberChunksReply(msgspec.Struct, frozen=True):
     chunked: Literal[True] = True
     deduped: Literal[True] | UnsetType = UNSET
     redacted: Literal[True] | UnsetType = UNSET
+    redactions: list[str] | UnsetType = UNSET
 
 
 class MemoryReply(msgspec.Struct, frozen=True):
@@ -208,6 +211,7 @@ class PatchReply(msgspec.Struct, frozen=True, rename="camel"):
     content_changed: bool = False
     embedded: bool | UnsetType = UNSET
     redacted: Literal[True] | UnsetType = UNSET
+    redactions: list[str] | UnsetType = UNSET
     success: Literal[True] = True
 
 

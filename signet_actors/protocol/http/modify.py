@@ -44,6 +44,7 @@ class ModifyResult(msgspec.Struct, frozen=True, rename="camel"):
     embedded: bool | UnsetType = UNSET
     duplicate_memory_id: str | UnsetType = UNSET
     redacted: bool | UnsetType = UNSET
+    redactions: list[str] | UnsetType = UNSET
     error: str | UnsetType = UNSET
     field: str | UnsetType = UNSET
 

@@ -25,3 +25,4 @@ class NoteReply(msgspec.Struct, frozen=True):
     path: str
     ok: Literal[True] = True
     redacted: Literal[True] | UnsetType = UNSET
+    redactions: list[str] | UnsetType = UNSET

@@ -72,10 +72,11 @@ class RefusedLine(msgspec.Struct, frozen=True):
 class ImportReply(msgspec.Struct, frozen=True):
     """Every line but the ``refused`` is on disk: as a new memory, or as the one that it repeats (``deduped``).
 
-    ``redacted`` counts lines of which a secret was cut out.
+    ``redacted`` counts lines of which a secret was cut out; ``redactions`` are the kinds of these secrets, if any.
     """
 
     imported: int
     deduped: int
     redacted: int
     refused: list[RefusedLine]
+    redactions: list[str] | UnsetType = UNSET

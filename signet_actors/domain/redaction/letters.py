@@ -1,0 +1,90 @@
+"""Look-alike letters are read as the ASCII letters that they imitate, position by position."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Final, NamedTuple
+
+_IMITATIONS: Final = {
+    "a": "\u0430\u03b1\u0251",
+    "b": "\u0184",
+    "c": "\u0441\u03f2",
+    "d": "\u0501",
+    "e": "\u0435\u0454",
+    "h": "\u04bb",
+    "i": "\u0456\u03b9\u0131\u0130",
+    "j": "\u0458",
+    "k": "\u043a\u03ba\u212a",
+    "m": "\u043c",
+    "n": "\u0578",
+    "o": "\u043e\u03bf\u0585",
+    "p": "\u0440\u03c1",
+    "q": "\u051b",
+    "r": "\u0433",
+    "s": "\u0455\u017f",
+    "t": "\u0442\u03c4",
+    "u": "\u057d\u03c5",
+    "v": "\u03bd\u0475",
+    "w": "\u051d\u0461\u03c9",
+    "x": "\u0445\u03c7",
+    "y": "\u0443\u03b3",
+    "A": "\u0410\u0391",
+    "B": "\u0412\u0392",
+    "C": "\u0421\u03f9",
+    "E": "\u0415\u0395",
+    "H": "\u041d\u0397",
+    "I": "\u0406\u0399",
+    "J": "\u0408",
+    "K": "\u041a\u039a",
+    "M": "\u041c\u039c",
+    "N": "\u039d",
+    "O": "\u041e\u039f",
+    "P": "\u0420\u03a1",
+    "S": "\u0405",
+    "T": "\u0422\u03a4",
+    "X": "\u0425\u03a7",
+    "Y": "\u04ae\u03a5",
+    "Z": "\u0396",
+    ":": "\u02d0\ua789\ufe55",
+    "=": "\ua78a\u2550",
+}
+_INVISIBLE: Final = frozenset(
+    "\u00ad\u034f\u061c\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
+)
+
+
+def _table() -> dict[int, str]:
+    """Imitations by code point: listed ones, full-width forms, and mathematical letters."""
+    table = {ord(char): plain for plain, chars in _IMITATIONS.items() for char in chars}
+    for code in (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800)):
+        plain = unicodedata.normalize("NFKC", chr(code))
+        if len(plain) == 1 and plain.isascii():
+            table[code] = plain
+    return table
+
+
+_TABLE: Final = _table()
+
+
+class PlainText(NamedTuple):
+    """``text`` in plain letters; its character ``i`` stood at ``positions[i]``, or at ``i`` where that is None."""
+
+    text: str
+    positions: list[int] | None
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The place of ``text[start:end]`` in the original."""
+        if self.positions is None or start == end:
+            return start, end
+        return self.positions[start], self.positions[end - 1] + 1
+
+
+def plain_letters(text: str) -> PlainText:
+    """Return ``text`` with look-alike letters replaced and invisible characters left out."""
+    if text.isascii():
+        return PlainText(text, None)
+    positions: list[int] | None = None
+    if not _INVISIBLE.isdisjoint(text):
+        positions = [at for at, char in enumerate(text) if char not in _INVISIBLE]
+        text = "".join([char for char in text if char not in _INVISIBLE])
+    return PlainText(text.translate(_TABLE), positions)

@@ -1,0 +1,187 @@
+"""Values that stand beside a name: ``password = …``, ``"apiKey": "…"``, ``<password>…</password>``, ``Passwort: …``.
+
+Every step begins at a literal word and reads a bounded stretch, or a run that is not read twice: linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from signet_actors.domain.redaction.values import (
+    MAX_JUDGED_CHARS,
+    is_given,
+    is_option_value,
+    is_strong_value,
+    is_value,
+    may_be_value,
+)
+from signet_actors.domain.text_windows import windowed_matches
+
+NAME_MARKS: Final = (
+    *("pass", "pwd", "secret", "token", "key", "credential", "identified by"),
+    *("kennwort", "contrase", "senha", "wachtwoord", "\u043fapo\u043b\u044c", "\u5bc6\u7801"),
+)
+"""Lower case, in plain letters. One of them stands in each text that a name stands in."""
+
+_REACH: Final = 256
+_WORDS_FOR_IT: Final = (
+    r"pass(?:w(?:or[dt]|d)|phrase|code|e)?|pwd|kennwort|contrase(?:\u00f1|n)a|senha|wachtwoord|identified\sby"
+    r"|\u043fapo\u043b\u044c|\u5bc6\u7801"
+)
+_KEY_OWNERS: Final = "|".join(
+    f"(?<={owner}key)|(?<={owner}[_ -]key)"
+    for owner in (
+        *("api", "auth", "service", "account", "access", "secret", "db", "database", "priv", "private", "client"),
+        *("encryption", "signing", "master", "license", "shared", "app", "application", "subscription", "admin"),
+    )
+)
+_NAME = re.compile(
+    rf"""(?:(?P<password>{_WORDS_FOR_IT})|secret|token|credentials?|key(?:{_KEY_OWNERS}))[0-9]{{0,2}}+
+    (?:\\{{0,8}}+["'`]|&quot;|&\#3[49];)?+\]?+\s{{0,40}}+
+    (?:(?P<sign>:=|=>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=)
+      | (?<=\s)(?P<said>(?:is|was|ist|lautet|war|es|est):?)(?=\s) | (?<=\s))
+    \s{{0,40}}+""",
+    re.VERBOSE,
+)
+_OPEN_QUOTE = re.compile(r"""(?P<escapes>\\{0,8}+)(?P<mark>["'`])|&quot;|&\#3[49];""")
+_STOPS: Final = {mark: re.compile(rf"\s|(?<!\\){mark}") for mark in "\"'`"}
+_ESCAPED_STOPS: Final = {mark: re.compile(rf"\s|{mark}") for mark in "\"'`"}
+_ENTITY_STOP = re.compile(r"\s|&(?:quot|\#3[49]);")
+_BARE_STOP = re.compile(r"""[\s"'`,;|<>\])}]""")
+_END_OF_LINE = re.compile(r"[.,;)\]}\"'`]{0,2}[ \t]{0,8}(?:[\r\n]|$)")
+_PUBLIC_NAMES: Final = (
+    *("idempotency", "confirm", "confirmation", "page", "continuation", "cursor", "fencing", "cancel", "next"),
+)
+_OWNERS: Final = (
+    *("auth", "access", "api", "client", "refresh", "bearer", "bot", "user", "db", "root", "admin", "app", "my"),
+    *("ssh", "ftp", "smtp", "mail", "pg", "store"),
+)
+"""What a name may be glued to in small letters: ``authtoken``, ``clientsecret``."""
+_SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
+_COMPARISONS: Final = ("==", "===", "!=", "!==")
+_OPTION_BEFORE = re.compile(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
+_PARAMETER_BEFORE = re.compile(r"[?&][\w.-]{0,40}$")
+_TRAILING: Final = ".,:!?\\"
+_MAX_TRAILING: Final = 8
+_BEFORE: Final = 48
+
+_CLOSING_TAG = re.compile(
+    r"<\\?/(?:[\w.-]{1,32}+:)?(?P<name>[\w.-]{0,64}?(?P<password>pass(?:w(?:or[dt]|d)|phrase|code)|pwd|kennwort|passwort)"
+    r"|[\w.-]{0,64}?(?:secret|token|api[_-]?key|accesskey|privatekey|secretkey|credential))>"
+)
+_CDATA: Final = "<![cdata["
+
+
+def named_values(plain: str, folded: str) -> Iterator[tuple[str, int, int]]:
+    """Yield kind, start and end of each value beside a name in ``plain``; ``folded`` is it in lower case.
+
+    ``name = value`` and quoted values must look like a value; after ``:`` or ``is``, which prose uses too, a bare value
+    must look like nothing else, unless it is a password that ends its line.
+    """
+    run_start = run_end = 0  # the run of a bare value that was looked for last
+    judged_until = 0  # no value begins in front of this place
+    for name in windowed_matches(_NAME, folded, _REACH):
+        begin, start = name.start(), name.end()
+        if start < judged_until:
+            continue
+        sign, said = name["sign"], name["said"]
+        dashed = folded.find("--", max(0, begin - _BEFORE), begin) >= 0
+        opening = _OPEN_QUOTE.match(plain, start)
+        if opening is None and not run_start <= start < run_end:
+            stop = _BARE_STOP.search(plain, start)
+            run_start, run_end = start, stop.start() if stop else len(plain)
+            if not dashed and not may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
+                judged_until = run_end  # no part of the run has the characters of a value
+                continue
+        before = folded[max(0, begin - _BEFORE) : begin]
+        option = dashed and sign in {None, "="} and not said and _OPTION_BEFORE.search(before) is not None
+        statement = not sign and not said and (name[0].startswith("identified") or before.endswith(_SQL_BEFORE))
+        if not (sign or said or option or statement) or _is_other_name(plain, begin, before, name[0]):
+            continue
+        kind = "password" if name["password"] else "credential"
+        if opening is not None:
+            start = opening.end()
+            quoted_end = _quoted_end(plain, start, opening)
+            if quoted_end is None:
+                continue
+            end = quoted_end
+            while end - start > 1 and quoted_end - end < _MAX_TRAILING and plain[end - 1] == "\\":
+                end -= 1
+            accept = is_option_value if option or statement else is_value
+            if said and not name["password"]:
+                accept = is_strong_value
+        elif statement or sign in _COMPARISONS:
+            continue
+        else:
+            end = run_end
+            if sign and _PARAMETER_BEFORE.search(before) and (at := plain.find("&", start, end)) >= 0:
+                end = at
+            end = trimmed_end(plain, start, end)
+            if option:
+                accept = is_option_value
+            elif sign not in {None, ":"} or (sign and name["password"] and _ends_line(plain, end)):
+                accept = is_value
+            else:
+                accept = is_strong_value
+        if start < end and accept(plain[start : min(end, start + MAX_JUDGED_CHARS)]):
+            judged_until = end
+            yield kind, start, end
+
+
+def tagged_values(plain: str, folded: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the text of each XML element whose name is that of a secret."""
+    for tag in windowed_matches(_CLOSING_TAG, folded, _REACH):
+        end = tag.start()
+        if plain.endswith("]]>", max(0, end - 3), end):
+            end -= 3
+            start = folded.rfind(_CDATA, max(0, end - 4096), end) + len(_CDATA)
+            if start < len(_CDATA):
+                continue
+        else:
+            start = plain.rfind(">", max(0, end - 4096), end) + 1
+        while start < end and plain[start].isspace():
+            start += 1
+        while start < end and plain[end - 1].isspace():
+            end -= 1
+        value = plain[start : min(end, start + MAX_JUDGED_CHARS)]
+        if start and value and "<" not in value and (is_given if tag["password"] else is_value)(value):
+            yield "password" if tag["password"] else "credential", start, end
+
+
+def trimmed_end(text: str, start: int, end: int) -> int:
+    """Return ``end`` without the punctuation of the sentence behind the value."""
+    least = max(start + 1, end - _MAX_TRAILING)
+    while end > least and text[end - 1] in _TRAILING:
+        end -= 1
+    return end
+
+
+def _is_other_name(plain: str, begin: int, before: str, name: str) -> bool:
+    """Return whether the word is part of another ("compass"), or names what is public ("page token")."""
+    if not before:
+        return False
+    if before[-1].isalnum() and not name.startswith(("key", "passw", "kennwort")):
+        camel = plain[begin - 1].islower() and plain[begin].isupper()
+        if not camel and not before.endswith(_OWNERS):
+            return True
+    return before.rstrip("_- ").endswith(_PUBLIC_NAMES)
+
+
+def _quoted_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
+    """Return where the quoted value ends that begins at ``start``; None where a blank comes first."""
+    mark = opening["mark"]
+    if mark is None:
+        stop = _ENTITY_STOP.search(plain, start)
+    else:
+        stop = (_ESCAPED_STOPS if opening["escapes"] else _STOPS)[mark].search(plain, start)
+    if stop is None or stop[0].isspace():
+        # What has no closing quote is a value only where it is as long as no word.
+        end = stop.start() if stop else len(plain)
+        return end if end - start >= MAX_JUDGED_CHARS else None
+    return stop.start()
+
+
+def _ends_line(plain: str, end: int) -> bool:
+    return _END_OF_LINE.match(plain, end) is not None

@@ -1,0 +1,127 @@
+"""Whether a piece of text is a secret, or only stands where one could: a placeholder, a reference, a word of prose."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_JUDGED_CHARS: Final = 256
+"""Characters of a value that are judged."""
+
+_DIGIT = re.compile(r"[0-9]")
+_LOWER = re.compile(r"[a-z]")
+_UPPER = re.compile(r"[A-Z]")
+_SPECIAL = re.compile(r"[^A-Za-z0-9_./\-]")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_WORD_MARK = re.compile(r"[-_/]")
+_TOKEN_LIKE = re.compile(r"[A-Za-z0-9+/=_\-]{20,256}+")
+
+_PLACEHOLDER = re.compile(
+    r"(?:x{3,256}+|\*{3,256}+|\.{3,256}+|-{3,256}+|pass(?:word|wort|wd|phrase|code)?|passwort|kennwort|pwd|secret|token"
+    r"|changeme|change[-_]me|example|sample|redacted|hidden|masked|encrypted|required|optional|string|value|text|empty"
+    r"|none|null|nil|true|false|undefined|todo|tbd|here|test|user|username|root|admin|foo|bar|baz|file|env|prompt|stdin"
+    r"|your(?:[-_ ]|$).{0,256}|my[-_ ].{0,256})[.,;:!?)\]}]{0,4}",
+    re.IGNORECASE,
+)
+_PLACEHOLDER_PART = re.compile(
+    r"example|placeholder|redacted|dummy|changeme|(?-i:x{5}|X{5})|\*\*\*|\.\.\.\.|(?<![a-z])your[-_]|[<\u2026]|\$\{|\{\{|%\(",
+    re.IGNORECASE,
+)
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
+_SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
+_ALGORITHM = re.compile(
+    r"(?:sha|md|base|utf|aes|des|hs|rs|es|ps|ed|rsa|argon|bcrypt|scrypt|pbkdf|hmac|oauth|http|tls|fido)[-_]?\d[-\w]{0,20}"
+    r"|v?\d{1,9}(?:\.\d{1,9}){1,6}(?:[-+][\w.]{0,20})?|v\d{1,4}(?:[-+][\w.]{0,20})?",
+    re.IGNORECASE,
+)
+_WORDS_AND_NUMBER = re.compile(r"[A-Za-z]{1,256}+\d[-\w]{0,256}+")  # OAuth2Bearer
+_WORDS_AND_INDEX = re.compile(r"[A-Za-z]{1,40}+(?:[-_./][A-Za-z]{1,40}+){0,12}+[-_./]?\d{1,6}")  # cache-server-12
+_NAME_IN_CODE = re.compile(
+    r"[A-Z][A-Z0-9]{0,99}+(?:_[A-Z0-9]{1,99}+){1,20}+"  # GITHUB_TOKEN_2
+    r"|[A-Za-z][a-z]{0,99}+\d?(?:_[a-z]{1,99}+\d?){1,20}+"  # openai_api_key2
+    r"|[A-Za-z_]\w{0,99}+(?:(?:\.|::|->|\?\.)[A-Za-z_]\w{0,99}+){1,20}+"  # settings.api_key, process.env.KEY2
+    r"|[A-Za-z_][\w.]{0,99}+[(\[].{0,256}"  # os.environ["KEY2"], token_hex(32)
+)
+
+
+def has_digit(text: str) -> bool:
+    """Return whether ``text`` holds an ASCII digit."""
+    return _DIGIT.search(text) is not None
+
+
+def is_issued(token: str) -> bool:
+    """Return whether ``token``, which has a provider's form, is one that a provider may have issued.
+
+    A documented example, a mask, or a run of one character is not; nor is a name without a digit.
+    """
+    return (
+        _DIGIT.search(token) is not None
+        and _PLACEHOLDER_PART.search(token) is None
+        and _SAME_CHARACTER.search(token) is None
+    )
+
+
+def is_value(value: str) -> bool:
+    """Return whether what stands after ``password=`` is a value: no placeholder, reference, path or plain word."""
+    return is_given(value) and len(value) >= 6 and (_DIGIT.search(value) is not None or _kinds(value) >= 3)
+
+
+def is_given(value: str) -> bool:
+    """Return whether a value that can only be a secret is one, be it a plain word; not a placeholder or reference."""
+    return (
+        len(value) >= 4
+        and (value[0] not in "/~.$<{%([@&*#" or _is_base64_key(value))
+        and "://" not in value
+        and _PLACEHOLDER.fullmatch(value) is None
+        and _PLACEHOLDER_PART.search(value) is None
+        and _NAME_IN_CODE.fullmatch(value) is None
+        and not (len(value) < 20 and _ALGORITHM.fullmatch(value))
+        and not (len(value) < 8 and value.isdecimal())
+        and _LETTER_OR_DIGIT.search(value) is not None
+    )
+
+
+def _is_base64_key(value: str) -> bool:
+    """Return whether a value that begins with a slash is a key of 40 characters instead of a path."""
+    return len(value) == 40 and _BASE64.fullmatch(value) is not None and _kinds(value) >= 3
+
+
+def is_option_value(value: str) -> bool:
+    """Return whether what a command takes as a password is one: not a name in capitals, which stands for a value."""
+    return is_given(value) and not (value.isupper() and value.isalpha()) and not value.startswith("-")
+
+
+def is_strong_value(value: str) -> bool:
+    """Return whether ``value`` looks like nothing but a secret; asked where ``:`` may be a colon of prose."""
+    if not is_value(value) or _WORDS_AND_INDEX.fullmatch(value):
+        return False
+    if len(value) >= 20 and has_digit(value) and _TOKEN_LIKE.fullmatch(value):
+        return len(_WORD_MARK.findall(value)) <= 4 or _kinds(value) >= 3
+    return len(value) >= 8 and _kinds(value) >= 3 and _WORDS_AND_NUMBER.fullmatch(value) is None
+
+
+def may_be_value(text: str, start: int, end: int) -> bool:
+    """Return whether ``text[start:end]``, or any part of it, has the characters of a value."""
+    if _DIGIT.search(text, start, end):
+        return True
+    return bool(
+        _UPPER.search(text, start, end) and _LOWER.search(text, start, end) and _SPECIAL.search(text, start, end)
+    )
+
+
+def is_url_password(value: str) -> bool:
+    """Return whether the password of an address is one: not a placeholder, not a port."""
+    return (
+        not value.startswith(("[", "<", "$", "{", "%", "*"))
+        and _PLACEHOLDER.fullmatch(value) is None
+        and _PLACEHOLDER_PART.search(value) is None
+        and _PORT.match(value) is None
+    )
+
+
+_PORT = re.compile(r"\d{1,5}[?#,;]")
+
+
+def _kinds(value: str) -> int:
+    """Count the kinds of characters: small letters, capitals, digits, others."""
+    return sum(kind.search(value) is not None for kind in (_LOWER, _UPPER, _DIGIT, _SPECIAL))

@@ -1,0 +1,64 @@
+"""Every documented form of a secret is found, and what developers write down otherwise is left alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from signet_actors.domain.redaction.scan import redact, tokens
+from signet_actors.domain.redaction.token_formats import FORMATS, TokenFormat
+from tests.support.secret_corpus import SHAPES, clean_notes, documented, secrets, shaped
+
+SEEDS = range(3)
+MARKED = [(form, mark) for form in FORMATS for mark in form.marks]
+
+
+def examples(form: TokenFormat, mark: str) -> list[tuple[str, str]]:
+    """Sentences with a token of ``form`` that has ``mark``, and the token."""
+    rng = random.Random(mark)
+    made = [(sentence % (token := shaped(rng, shape)), token) for kind, shape, sentence in SHAPES if kind == form.kind]
+    return [(text, token) for text, token in made if mark in token and any(tokens(form, mark, text, text.lower()))]
+
+
+@pytest.mark.parametrize(("form", "mark"), MARKED, ids=[f"{form.kind} {mark}" for form, mark in MARKED])
+def test_each_documented_form_has_an_example_that_is_replaced_whole(form: TokenFormat, mark: str) -> None:
+    found = examples(form, mark)
+    assert found
+    assert form.document
+    for text, token in found:
+        redacted = redact(text)
+        assert redacted.text == text.replace(token, f"[REDACTED:{form.kind}]")
+        assert redacted.kinds == (form.kind,)
+
+
+@pytest.mark.parametrize(("form", "mark"), MARKED, ids=[f"{form.kind} {mark}" for form, mark in MARKED])
+def test_a_placeholder_or_a_part_of_a_token_is_no_secret(form: TokenFormat, mark: str) -> None:
+    for text, token in examples(form, mark):
+        at = token.index(mark) + len(mark)
+        masked = token[:at] + "".join("x" if char.isalnum() else char for char in token[at:])
+        if len(token) > at + 8:
+            assert not any(tokens(form, mark, text.replace(token, masked), text.lower()))
+            cut = text.replace(token, token[: at + 4])
+            assert not any(tokens(form, mark, cut, cut.lower()))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_the_corpus_of_secrets_at_least_95_percent_are_found(seed: int) -> None:
+    corpus = secrets(seed)
+    assert len(corpus) >= 200
+    missed = [text for text, secret in corpus if secret in redact(text).text]
+    assert len(missed) <= len(corpus) * 0.05, missed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_of_the_clean_notes_at_most_one_percent_are_changed(seed: int) -> None:
+    notes = clean_notes(seed, 2_000)
+    assert len(set(notes)) >= 1_900
+    changed = [(note, redact(note).text) for note in notes if redact(note).found]
+    assert len(changed) <= len(notes) * 0.01, changed[:10]
+
+
+@pytest.mark.parametrize("text", documented())
+def test_a_documented_example_or_a_placeholder_stays(text: str) -> None:
+    assert redact(text).text == text
