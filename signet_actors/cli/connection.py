@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from signet_actors.cli.presentation import one_line
+from signet_actors.cli.presentation import one_line, say
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
@@ -104,6 +104,13 @@ class Answer:
     body: dict[str, Any]
     changes: bool = False
     next_cursor: str | None = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """What of the request had no effect, one line each."""
+        found = self.body.get("warnings")
+        told = found if isinstance(found, list) else []
+        return [one_line(warning, SHOWN_ERROR_CHARS) for warning in told if isinstance(warning, str)]
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """The member that is a list of objects; raises RequestRefused where it is anything else, or missing."""
@@ -253,6 +260,9 @@ class DaemonClient:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._doubt()
         self.last = self._attempts(method, target, payload, headers, changes=changes)
+        if lines is None:  # who sends lines knows their numbers in the input
+            for warning in self.last.warnings:
+                say(f"warning: {warning}")
         return self.last
 
     def close(self) -> None:

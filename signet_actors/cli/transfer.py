@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import queue
+import re
 import secrets
 import sys
 from collections import deque
@@ -317,6 +318,10 @@ def _skip_line(source: BinaryIO) -> int:
     return skipped
 
 
+_LINE = re.compile(r"^line ([0-9]{1,6}):")
+"""The number of a line in the body of one request, at the begin of a warning about it."""
+
+
 def _sent(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What became of the batch: the daemon's counts, and the refused lines by their number in the input."""
     counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
@@ -331,6 +336,8 @@ def _sent(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[s
             return counts, [{"line": batch.first_line, "error": error.detail, "code": error.code.value}]
         return _sent_in_halves(client, batch, agent)
     counts = answer.body
+    for warning in answer.warnings:
+        say(f"warning: {_LINE.sub(lambda match: f'line {batch.first_line + int(match[1]) - 1}:', warning)}")
     refused = [{**line, "line": batch.first_line + int(line["line"]) - 1} for line in answer.records("refused")]
     return counts, sorted([*batch.refused, *refused], key=lambda line: int(line["line"]))
 

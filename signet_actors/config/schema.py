@@ -57,7 +57,11 @@ KEY_VARIABLES: Final = (
 """The variables that model providers document for their keys. Every other secret of the environment stays there."""
 
 KEY_VARIABLE_PATTERN: Final = rf"^(SIGNET_[A-Za-z0-9_]+|{'|'.join(KEY_VARIABLES)})?\Z"
-AGENT_NAME_PATTERN: Final = r"^[^\s/:\\\x00-\x1f\x7f]([^/:\\\x00-\x1f\x7f]*[^\s/:\\\x00-\x1f\x7f])?\Z"
+AGENT_NAME_PATTERN: Final = (
+    r"^[^\s/:\\\x00-\x1f\x7f-\x9f\u2028\u2029]"
+    r"([^/:\\\x00-\x1f\x7f-\x9f\u2028\u2029]*[^\s/:\\\x00-\x1f\x7f-\x9f\u2028\u2029])?\Z"
+)
+MAX_AGENT_NAME_CHARS: Final = _MAX_NAME_CHARS
 HOST_PATTERN: Final = r"^[A-Za-z0-9._:-]+\Z"
 ALLOWED_HOST_PATTERN: Final = r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?\Z"
 ENDPOINT_PATTERN: Final = r"^(https?://[^\s/?#@]+[^\s?#@]*)?\Z"

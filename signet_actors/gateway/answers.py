@@ -9,8 +9,8 @@ Source: wire.md 1.0; decisions.md 30; reliability.md appendix B "HTTP outcomes" 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -35,13 +35,27 @@ class Answer:
     code: ErrorCode | None = None
 
 
-def answer_from_reply(reply: Reply) -> Answer:
-    """The reply's body as bytes; a 503 says when to come back."""
-    body = reply.body if isinstance(reply.body, bytes) else encode_json(reply.body)
+def answer_from_reply(reply: Reply, warnings: Sequence[str] = ()) -> Answer:
+    """The reply's body as bytes, with ``warnings`` if it is a Struct; a 503 says when to come back."""
+    body = reply.body
     headers = reply.headers
     if reply.status == 503 and "retry-after" not in headers:
-        headers = {**headers, "retry-after": _seconds(_usual_wait_ms(getattr(reply.body, "code", None)))}
-    return Answer(reply.status, headers, body, reply.media_type)
+        headers = {**headers, "retry-after": _seconds(_usual_wait_ms(getattr(body, "code", None)))}
+    if isinstance(body, bytes):
+        return Answer(reply.status, headers, body, reply.media_type)
+    if warnings and "warnings" in getattr(body, "__struct_fields__", ()):
+        body, warnings = msgspec.structs.replace(body, warnings=[*body.warnings, *warnings]), ()
+    answer = Answer(reply.status, headers, encode_json(body), reply.media_type)
+    return with_warnings(answer, warnings) if isinstance(body, msgspec.Struct) else answer
+
+
+def with_warnings(answer: Answer, warnings: Sequence[str]) -> Answer:
+    """The same answer with ``warnings`` as the last field of its JSON object; unchanged without any."""
+    if not warnings:
+        return answer
+    rest = b'"warnings":' + encode_json(warnings) + b"}"
+    body = answer.body[:-1] + (rest if answer.body == b"{}" else b"," + rest)
+    return replace(answer, body=body)
 
 
 def answer_from_error(error: SignetError) -> Answer:

@@ -30,10 +30,18 @@ from signet_actors.errors import (
     Unavailable,
 )
 from signet_actors.gateway.admission import LARGE_BODY_BYTES
-from signet_actors.gateway.answers import Answer, answer_from_error, answer_from_reply, internal_problem, problem
+from signet_actors.gateway.answers import (
+    Answer,
+    answer_from_error,
+    answer_from_reply,
+    internal_problem,
+    problem,
+    with_warnings,
+)
 from signet_actors.gateway.guard import Headers, has_body, judge
 from signet_actors.gateway.ownership import require_owner
 from signet_actors.gateway.recent_answers import RecentAnswers
+from signet_actors.gateway.request_warnings import query_warnings, shortened
 from signet_actors.gateway.route import Call, Route
 from signet_actors.gateway.route_table import RouteTable
 from signet_actors.gateway.server_scope import ANSWER, CROWDED, GONE, UNTIL_GONE, SendWhole
@@ -57,9 +65,21 @@ _NO_STORE = (b"cache-control", b"no-store")
 
 class _Exchange:
     """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
-    ``code``: that of the error it was answered with."""
+    ``code``: that of the error it was answered with; ``warnings``: what of it had no effect."""
 
-    __slots__ = ("_send", "_send_whole", "code", "crowded", "gone", "path", "route", "status", "trace_id", "until_gone")
+    __slots__ = (
+        "_send",
+        "_send_whole",
+        "code",
+        "crowded",
+        "gone",
+        "path",
+        "route",
+        "status",
+        "trace_id",
+        "until_gone",
+        "warnings",
+    )
 
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
         """What the server put into ``scope`` for us is taken out again: it refers to whatever holds the scope, and
@@ -74,6 +94,7 @@ class _Exchange:
         self.route: Route | None = None
         self.status = 0
         self.code: ErrorCode | None = None
+        self.warnings: list[str] = []
 
     async def write(self, answer: Answer) -> None:
         """The answer has been handed to the server, in one piece where the server is ours."""
@@ -184,7 +205,7 @@ class Edge:
             if error.code is ErrorCode.INTERNAL:
                 self._log_failure(exchange)
                 return internal_problem(exchange.trace_id)
-            return answer_from_error(error)
+            return with_warnings(answer_from_error(error), exchange.warnings)
         except Exception as error:  # noqa: BLE001 - a fault of ours is logged whole and answered without its text
             if isinstance(error, OSError) and error.errno in _NO_SPACE:
                 with contextlib.suppress(Exception):
@@ -214,16 +235,21 @@ class Edge:
                     await asyncio.sleep(0)
             if gone():
                 raise InvalidRequest("The client went away")
+        warnings = exchange.warnings
+        query = _query(scope["query_string"], warnings)
+        if query and route.permission is not None:
+            warnings += query_warnings(route, query)
         call = Call(
             state=state,
             route=route,
             path=path,
-            query=_query(scope["query_string"]),
+            query=query,
             headers=_decoded(headers),
             raw=raw,
             trace_id=exchange.trace_id,
             began_ns=state.clock.monotonic_ns(),
             until_gone=exchange.until_gone,
+            warnings=warnings,
         )
         sync_point("gateway.validated")
         if exchange.crowded:
@@ -240,8 +266,8 @@ class Edge:
             if route.has_effect:
                 raise OutcomeUnknown from None
             raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
-        answer = answer_from_reply(reply)
-        if exchange.crowded:
+        answer = answer_from_reply(reply, warnings)
+        if exchange.crowded and not warnings:
             self._recent.keep(route.path, answer, state.clock.monotonic_ns())
         return answer
 
@@ -317,8 +343,8 @@ def _is_clean_path(raw: bytes) -> bool:
     return all(char >= " " and not "\x7f" <= char <= "\x9f" for char in text)
 
 
-def _query(raw: bytes) -> Mapping[str, str]:
-    """Query parameters by name, the first of a repeated one, as the reference daemon reads them."""
+def _query(raw: bytes, warnings: list[str]) -> Mapping[str, str]:
+    """Query parameters by name, the first of a repeated one, as the reference daemon reads them; ``warnings`` tells."""
     if not raw:
         return {}
     try:
@@ -329,7 +355,8 @@ def _query(raw: bytes) -> Mapping[str, str]:
     for name, value in pairs:
         if "\0" in name or "\0" in value:
             raise InvalidRequest("The query string is not valid")
-        query.setdefault(name, value)
+        if query.setdefault(name, value) != value:
+            warnings.append(f"the query parameter {shortened(name)} is given more than once; the first one counts")
     return query
 
 

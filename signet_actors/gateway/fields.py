@@ -1,7 +1,7 @@
 """Public fields read one by one: leniently where real clients differ, with a 400 that names the field where they err.
 
-Both spellings of a name are accepted (the first one given is the one that counts), unknown fields are never looked
-at, ``null`` and an absent field mean the same unless a reader says otherwise.
+Both spellings of a name are accepted (the first one given is the one that counts), unknown fields are not read (see
+``request_warnings.py``), ``null`` and an absent field mean the same unless a reader says otherwise.
 
 Source: wire.md 1.0 "Query parsing" and 1.2; decisions.md 30, 31, 33.
 """
@@ -17,6 +17,7 @@ from signet_actors.domain.memories import memory_type, parse_tags
 from signet_actors.domain.normalization import safe_text
 from signet_actors.domain.timestamps import normalize_timestamp
 from signet_actors.errors import ErrorCode, InvalidRequest
+from signet_actors.gateway.request_warnings import integer_warning
 from signet_actors.gateway.route import Call
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.writer import TemporalEdge
@@ -33,7 +34,7 @@ MAX_VERSION: Final = 2**53
 _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
 _LEADING_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)")
-_LEADING_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE_INTEGER = re.compile(r"\s*\+?([0-9]{1,16})\s*")
 _TIME_FACETS = ("session", "source", "captured", "observed", "occurred", "valid")
 _MOMENTS = (
@@ -73,9 +74,10 @@ def parse_integer(text: str, default: int, low: int, high: int) -> int:
 class Fields:
     """A JSON object or a query, read by name."""
 
-    def __init__(self, *sources: Mapping[str, Any]) -> None:
-        """Look in ``sources`` in this order: a body before the query."""
+    def __init__(self, *sources: Mapping[str, Any], warnings: list[str] | None = None) -> None:
+        """Look in ``sources`` in this order: a body before the query. ``warnings`` takes what is read leniently."""
         self._sources = sources
+        self._warnings = warnings if warnings is not None else []
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -155,10 +157,14 @@ class Fields:
         return _finite(value, name)
 
     def query_number(self, *names: str) -> float | None:
-        """The number at the beginning of a query parameter; None where there is none."""
-        name, value = self.find(*names)
-        match = _LEADING_NUMBER.match(value) if isinstance(value, str) else None
-        return None if match is None else _finite(float(match[0]), name)
+        """A finite number in a query parameter; None when absent or blank."""
+        value = self.text(*names)
+        if value is None:
+            return None
+        name, _ = self.find(*names)
+        if _NUMBER.fullmatch(value) is None:
+            raise InvalidRequest(f"{name} must be a number", field=name)
+        return _finite(float(value), name)
 
     def importance(self, *names: str) -> float | None:
         """A number in [0, 1]."""
@@ -169,24 +175,35 @@ class Fields:
         return value
 
     def limit(self, default: int, low: int, high: int) -> int:
-        """``limit`` truncated to an integer and clamped; a numeric string counts, any other type is refused."""
+        """``limit`` of a body, truncated to an integer and clamped; a number in a string counts, nothing else does."""
         _, value = self.find("limit")
         if value is None:
             return default
-        if isinstance(value, str):
-            return parse_integer(value, default, low, high)
+        if isinstance(value, str) and len(value) <= MAX_NAME_CHARS and _NUMBER.fullmatch(value.strip()) is not None:
+            value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InvalidRequest("limit must be a number", field="limit")
         return int(max(low, min(high, value)))
 
     def query_integer(self, name: str, default: int, low: int, high: int) -> int:
-        """An integer query parameter with parseInt semantics, clamped."""
-        _, value = self.find(name)
-        return parse_integer(value, default, low, high) if isinstance(value, str) else default
+        """An integer query parameter with parseInt semantics, clamped; the default is named where there is none."""
+        value = self.text(name, max_chars=MAX_QUERY_CHARS)
+        if value is None:
+            return default
+        if _LEADING_INTEGER.match(value) is None:
+            self._warnings.append(integer_warning(name, default))
+        return parse_integer(value, default, low, high)
+
+    def cursor(self, name: str, high: int) -> int:
+        """A cursor that an earlier answer gave; 0 when absent. No other word counts, as it would begin anew."""
+        value = self.text(name)
+        if value is not None and _WHOLE_INTEGER.fullmatch(value) is None:
+            raise InvalidRequest(f"{name} must be an integer", field=name)
+        return self.query_integer(name, 0, 0, high)
 
     def query_flag(self, *names: str) -> bool:
-        """True only for ``1`` and ``true``."""
-        return parse_flag(self.find(*names)[1]) is True
+        """Whether a query parameter is true; false when absent or blank. "<name> must be a boolean" for other words."""
+        return self.text(*names) is not None and self.flag(*names) is True
 
     def tags(self, name: str = "tags") -> tuple[str, ...]:
         """Tags from a comma string or an array; () when absent or null."""

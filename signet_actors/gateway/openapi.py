@@ -25,6 +25,12 @@ from signet_actors.protocol.http.memories import (
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.recall import RecallReply
 
+WARNINGS: Mapping[str, Any] = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "What of the request had no effect: unknown fields and parameters, and what is not available yet. "
+    "Absent where there is nothing to tell.",
+}
 REF = "#/components/schemas/{name}"
 
 DESCRIPTION = """\
@@ -32,6 +38,7 @@ Long-term memory for AI coding agents, on this machine only.
 
 A 2xx answer to a write means that it is on disk. 4xx: refused, not applied. 503: certainly not applied, retry after
 `Retry-After`. 504: outcome unknown, retry with the same `Idempotency-Key`. 507: the disk is full, not applied.
+A request with a field or parameter that has no effect is served, and its answer names that in `warnings`.
 Every error has the body `{"error", "code", "field"?}`; every answer carries `x-signet-trace-id`.
 """
 
@@ -84,6 +91,10 @@ class _Schemas:
         types = list(dict.fromkeys(kind for body in bodies for kind in _alternatives(body)))
         schemas, self.components = msgspec.json.schema_components(types, ref_template=REF)
         self._of = dict(zip(types, schemas, strict=True))
+        for kind in dict.fromkeys(kind for body in [Problem, *_reply_types(routes)] for kind in _alternatives(body)):
+            name = self._of[kind].get("$ref", "").rpartition("/")[2]
+            if name and isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+                self.components[name]["properties"].setdefault("warnings", WARNINGS)
 
     def of(self, body: Any) -> dict[str, Any]:
         """The schema of ``body``, mostly a reference; of a union, one branch for each alternative."""
@@ -97,9 +108,12 @@ def _alternatives(body: Any) -> tuple[Any, ...]:
 
 
 def _body_types(routes: Sequence[Route]) -> Iterator[Any]:
+    yield from (route.body for route in routes if route.body is not None)
+    yield from _reply_types(routes)
+
+
+def _reply_types(routes: Sequence[Route]) -> Iterator[Any]:
     for route in routes:
-        if route.body is not None:
-            yield route.body
         for body in route.replies.values():
             if body is not None and body is not str and body is not bytes:
                 yield body

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
 from signet_actors.domain.normalization import safe_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
+from signet_actors.gateway.request_warnings import body_warnings
 from signet_actors.protocol.message import Idempotency, Principal
 
 if TYPE_CHECKING:
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200
-MAX_AGENT_CHARS: Final = 128
 
+_AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -50,7 +52,7 @@ class Parameter:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """One endpoint. ``path`` uses ``{name}`` for parameters; ``replies`` maps status to a body type for the document.
 
@@ -58,7 +60,8 @@ class Route:
     ``owner`` routes are answered only to the user that runs the daemon, see ``ownership``;
     ``mutates`` routes answer 503 while ``mutationsFrozen`` is set; ``writes`` routes change something that is no
     memory, and are served all the same; ``may_only_look`` routes mutate for some requests only, and refuse those
-    themselves (``Call.refuse_if_frozen``); ``media_types`` are those of an answer that is not JSON.
+    themselves (``Call.refuse_if_frozen``); ``media_types`` are those of an answer that is not JSON;
+    ``forwards`` is the body whose fields may stand in the query as parameters.
     """
 
     method: str
@@ -77,6 +80,7 @@ class Route:
     may_only_look: bool = False
     description: str = ""
     media_types: tuple[str, ...] = ()
+    forwards: type | None = None
 
     @property
     def has_effect(self) -> bool:
@@ -89,7 +93,7 @@ class Call:
     """One HTTP request, read whole and bounded, on its way to a handler. Header names are lower-case.
 
     ``began_ns`` (monotonic) is when the handler's time began; ``until_gone`` returns when its client has gone, None
-    where that cannot be known.
+    where that cannot be known. ``warnings`` go out with the answer.
     """
 
     state: GatewayState
@@ -101,6 +105,7 @@ class Call:
     trace_id: str
     began_ns: int = 0
     until_gone: Callable[[], Coroutine[Any, Any, None]] | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def refuse_if_frozen(self) -> None:
         """Raise MutationsFrozen while the kill switch is active."""
@@ -108,7 +113,10 @@ class Call:
             raise MutationsFrozen
 
     def json_object(self, *, required: bool = True) -> dict[str, Any]:
-        """The body as a JSON object, whatever its Content-Type; an absent body is ``{}`` unless required."""
+        """The body as a JSON object, whatever its Content-Type; an absent body is ``{}`` unless required.
+
+        Fields without effect are named in ``warnings``.
+        """
         if not self.raw.strip():
             if required:
                 raise InvalidRequest("Invalid JSON body")
@@ -119,6 +127,7 @@ class Call:
             raise InvalidRequest("Invalid JSON body") from error
         if not isinstance(value, dict):
             raise InvalidRequest("Invalid JSON body")
+        self.warnings += body_warnings(self.route, value)
         return value
 
     def principal(self, body: Mapping[str, Any] | None = None) -> Principal:
@@ -127,13 +136,11 @@ class Call:
         What ends up in the audit trail is a line of at most ``MAX_PRINCIPAL_CHARS`` that the store can hold.
         """
         given = body or {}
-        named = "changedBy" if not given.get("changed_by") else "changed_by"
-        claimed = given.get(named)
+        snake, camel = _text(given, "changed_by"), _text(given, "changedBy")
+        claimed = _line(snake, "changed_by") if snake else _line(camel, "changedBy") if camel else None
         actor_type = self.headers.get("x-signet-actor-type", "operator").strip().lower()
         return Principal(
-            changed_by=self._line("x-signet-actor")
-            or (_line(claimed, named) if isinstance(claimed, str) else None)
-            or "daemon",
+            changed_by=self._line("x-signet-actor") or claimed or "daemon",
             actor_type=actor_type if actor_type in ACTOR_TYPES else "operator",
             session_id=self._line("x-signet-session-id"),
             request_id=self._line("x-signet-request-id"),
@@ -146,38 +153,38 @@ class Call:
     def agent_id(self, body: Mapping[str, Any] | None = None) -> str:
         """The agent that speaks: body or query, then headers, then the session key, then ``default``.
 
-        1 to ``MAX_AGENT_CHARS`` characters, none of them a control character.
+        It is a name by the rule of the configuration's ``agents.roster``.
         """
-        agent = self._named_agent(body).strip()
-        if not agent or len(agent) > MAX_AGENT_CHARS or not agent.isprintable():
+        where, named = self._named_agent(body)
+        agent = named.strip()
+        if len(agent) > MAX_AGENT_NAME_CHARS or _AGENT_NAME.match(agent) is None:
             raise InvalidRequest(
-                f"agentId must be 1 to {MAX_AGENT_CHARS} characters without control characters", field="agentId"
+                f"{where} must be an agent's name: 1 to {MAX_AGENT_NAME_CHARS} characters,"
+                " no slash, backslash, colon or control character",
+                field=where,
             )
         return agent
 
-    def _named_agent(self, body: Mapping[str, Any] | None) -> str:
-        for source in (body or {}, self.query):
+    def _named_agent(self, body: Mapping[str, Any] | None) -> tuple[str, str]:
+        """The name, and the field or header that it stands in."""
+        sources = (body or {}, self.query)
+        for source in sources:
             for name in ("agentId", "agent_id"):
-                value = source.get(name)
-                if value is not None and not isinstance(value, str):
-                    raise InvalidRequest(f"{name} must be a string", field=name)
+                value = _text(source, name)
                 if value:
-                    return value
+                    return name, value
         named = self.headers.get("x-signet-agent-id")
         if named:
-            return named
-        session = (
-            self.headers.get("x-signet-session-key")
-            or self.query.get("sessionKey")
-            or self.query.get("session_key")
-            or (body or {}).get("sessionKey")
-            or (body or {}).get("session_key")
-        )
-        if isinstance(session, str) and session:
-            agent = agent_from_session_key(session)
+            return "x-signet-agent-id", named
+        keys = [("x-signet-session-key", self.headers.get("x-signet-session-key"))]
+        keys += [(name, _text(source, name)) for source in reversed(sources) for name in ("sessionKey", "session_key")]
+        for where, key in keys:
+            agent = agent_from_session_key(key) if key else None
             if agent:
-                return agent
-        return "default"
+                return where, agent
+            if key:
+                break
+        return "agentId", "default"
 
     def idempotency(self, body: Mapping[str, Any] | None = None) -> Idempotency | None:
         """The client's Idempotency-Key, unique per principal, agent and route, with a digest of the body.
@@ -198,6 +205,13 @@ class Call:
             key=hashlib.sha256(f"{owner}\0{self.route.method} {path}\0{key}".encode()).hexdigest(),
             body_digest=hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest(),
         )
+
+
+def _text(source: Mapping[str, Any], name: str) -> str | None:
+    value = source.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequest(f"{name} must be a string", field=name)
+    return value
 
 
 def _line(value: str, field: str) -> str | None:

@@ -118,7 +118,7 @@ def test_a_selection_by_query_and_filters_is_sent_as_given(api: MemoryApi) -> No
         ({"query": "q"}, 20),
         ({"query": "q", "limit": 1000}, 200),
         ({"query": "q", "limit": 0}, 1),
-        ({"query": "q", "limit": "7x"}, 7),
+        ({"query": "q", "limit": "7"}, 7),
         ({"ids": [f"i{n}" for n in range(60)]}, 60),
     ],
 )

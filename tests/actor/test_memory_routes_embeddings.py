@@ -83,7 +83,7 @@ def test_vectors_are_exported_as_numbers_when_asked_for(api: MemoryApi) -> None:
     [
         ("limit=1&offset=-1", 50, 0, False),
         ("limit=99999&offset=999999999&vectors=1", 5000, 100_000, True),
-        ("limit=x&vectors=no", 600, 0, False),
+        ("limit=x&vectors=0", 600, 0, False),
     ],
 )
 def test_a_page_stays_within_the_documented_ranges(

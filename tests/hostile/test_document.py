@@ -50,8 +50,8 @@ def is_promised(case: Any, check: str) -> bool:
     if case.operation.label == "POST /api/memory/import":
         return True  # JSON Lines: a line that is not valid is told in its own result, with the others stored
     wrong = {location for location, part in case.meta.components.items() if part.mode.is_negative}
-    # wire.md 1.0 "Query parsing": numbers of a query have parseInt semantics and are clamped, truths that are none
-    # count as not given, a parameter that stands twice counts once.
+    # Integers of a query have parseInt semantics and are clamped, a parameter that is blank counts as not given, and
+    # one that stands twice counts once.
     return wrong <= {ParameterLocation.QUERY}
 
 

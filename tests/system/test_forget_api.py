@@ -315,18 +315,14 @@ def test_unknown_ids_and_other_peoples_are_not_found(room: Client, daemon: LiveD
         ({"mode": "preview", "ids": "*"}, "ids must be an array of strings"),
         ({"mode": "preview", "ids": [1]}, "ids must be an array of strings"),
         ({"mode": "preview", "query": 5}, "query must be a string"),
-        ({"mode": "preview", "tags": "stale", "limit": "all of it"}, None),
+        ({"mode": "preview", "tags": "stale", "limit": "all of it"}, "limit must be a number"),
         ({"mode": "preview", "since": "yesterday"}, "since must be a valid ISO timestamp"),
         ({"mode": "execute", "tags": "stale", "reason": "r", "force": "maybe"}, "force must be a boolean"),
     ],
 )
-def test_a_forget_that_is_not_valid_says_why(room: Client, body: Any, text: str | None) -> None:
+def test_a_forget_that_is_not_valid_says_why(room: Client, body: Any, text: str) -> None:
     ids = many(room, 1)
-    answer = room.post(FORGET, body)
-    if text is None:
-        assert answer.ok()["mode"] == "preview"
-    else:
-        answer.refused(400, error=text, code="invalid_request")
+    room.post(FORGET, body).refused(400, error=text, code="invalid_request")
     assert live_ids(room) == set(ids)
 
 

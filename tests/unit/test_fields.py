@@ -86,10 +86,60 @@ def test_numbers_that_no_column_holds_are_refused(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("0.5", 0.5), (".5x", 0.5), ("-1", -1.0), ("1e2", 100.0), ("x", None), ("", None)]
+    ("text", "number"),
+    [("0.5", 0.5), (".5", 0.5), (" 2. ", 2.0), ("-1", -1.0), ("1e2", 100.0), ("", None), (" ", None)],
 )
-def test_query_numbers_are_parsed_like_parsefloat(text: str, number: float | None) -> None:
+def test_a_number_in_a_query_is_read_whole(text: str, number: float | None) -> None:
     assert Fields({"n": text}).query_number("n") == number
+
+
+@pytest.mark.parametrize("text", ["x", ".5x", "0.5 0.6", "0x10", "nan", "inf", "--1", "1e", "٣"])
+def test_what_is_no_number_in_a_query_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="n must be a number") as refused:
+        Fields({"n": text}).query_number("n")
+    assert refused.value.field == "n"
+
+
+@pytest.mark.parametrize("text", ["yes", "maybe", "2", "truee", "y"])
+def test_what_is_no_truth_in_a_query_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest, match="pinned must be a boolean") as refused:
+        Fields({"pinned": text}).query_flag("pinned")
+    assert refused.value.field == "pinned"
+
+
+@pytest.mark.parametrize(("text", "flag"), [("1", True), ("TRUE", True), ("0", False), ("false", False), ("", False)])
+def test_a_truth_in_a_query_is_read_in_every_documented_spelling(text: str, flag: bool) -> None:
+    assert Fields({"pinned": text}).query_flag("pinned") is flag
+
+
+@pytest.mark.parametrize("limit", ["abc", "5x", "", [], {}, True, "1e", "1 2", "5" * 501])
+def test_a_limit_in_a_body_that_is_no_number_is_refused(limit: object) -> None:
+    with pytest.raises(InvalidRequest, match="limit must be a number") as refused:
+        Fields({"limit": limit}).limit(10, 1, 100)
+    assert refused.value.field == "limit"
+
+
+@pytest.mark.parametrize(("limit", "read"), [("5", 5), (" 7 ", 7), ("2.9", 2), ("-1", 1), ("1e99", 100), (None, 10)])
+def test_a_number_in_a_string_is_a_limit(limit: object, read: int) -> None:
+    assert Fields({"limit": limit}).limit(10, 1, 100) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "warnings"),
+    [
+        ("12abc", 12, []),
+        ("500", 100, []),
+        ("", 10, []),
+        ("abc", 10, ["limit is not an integer; the default 10 was used"]),
+        (".5", 10, ["limit is not an integer; the default 10 was used"]),
+    ],
+)
+def test_an_integer_in_a_query_is_read_leniently_and_a_default_is_named(
+    text: str, read: int, warnings: list[str]
+) -> None:
+    told: list[str] = []
+    assert Fields({"limit": text}, warnings=told).query_integer("limit", 10, 1, 100) == read
+    assert told == warnings
 
 
 def test_a_query_number_beyond_a_double_is_refused() -> None:

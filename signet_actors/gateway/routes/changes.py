@@ -136,7 +136,7 @@ async def read_patch(
 async def delete_memory(call: Call) -> Reply:
     """The memory is a tombstone; ``reason``, ``force`` and ``if_version`` may stand in the body or in the query."""
     body = call.json_object(required=False)
-    fields = Fields(body, call.query)
+    fields = Fields(body, call.query, warnings=call.warnings)
     done = await call.state.bus.ask_writer(
         ForgetMemory(
             id=call.path["id"],
@@ -159,7 +159,7 @@ async def delete_memory(call: Call) -> Reply:
 async def recover_memory(call: Call) -> Reply:
     """The tombstone is live again."""
     body = call.json_object(required=False)
-    fields = Fields(body, call.query)
+    fields = Fields(body, call.query, warnings=call.warnings)
     done = await call.state.bus.ask_writer(
         RecoverMemory(
             id=call.path["id"],

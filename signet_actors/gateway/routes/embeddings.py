@@ -62,7 +62,7 @@ _probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
 
 async def export_embeddings(call: Call) -> Reply:
     """A page of stored embeddings with their memories; the raw vectors only when asked for."""
-    fields = Fields(call.query)
+    fields = Fields(call.query, warnings=call.warnings)
     limit = fields.query_integer("limit", 600, 50, 5000)
     offset = fields.query_integer("offset", 0, 0, 100_000)
     page, frames = await call.state.bus.ask_searcher(

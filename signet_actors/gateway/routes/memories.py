@@ -51,7 +51,7 @@ PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 
 async def list_memories(call: Call) -> Reply:
     """A page of live memories, newest first; of tombstones with ``deleted=true``."""
-    fields = Fields(call.query)
+    fields = Fields(call.query, warnings=call.warnings)
     deleted = fields.query_flag("deleted")
     page, _ = await call.state.bus.ask_searcher(
         ListMemories(
@@ -96,7 +96,7 @@ async def get_memory(call: Call) -> Reply:
         GetMemory(
             id=call.path["id"],
             read=read_scope_of(call),
-            include_deleted=Fields(call.query).query_flag("include_deleted", "includeDeleted"),
+            include_deleted=Fields(call.query, warnings=call.warnings).query_flag("include_deleted", "includeDeleted"),
         ),
         trace_id=call.trace_id,
     )
@@ -149,7 +149,7 @@ async def get_history(call: Call) -> Reply:
         GetHistory(
             memory_id=memory_id,
             read=read_scope_of(call),
-            limit=Fields(call.query).query_integer("limit", 200, 1, 1000),
+            limit=Fields(call.query, warnings=call.warnings).query_integer("limit", 200, 1, 1000),
         ),
         trace_id=call.trace_id,
     )

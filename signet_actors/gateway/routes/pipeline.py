@@ -145,7 +145,7 @@ async def pipeline_status(call: Call) -> Reply:
 
 async def list_runs(call: Call) -> Reply:
     """A page of the runs over memories that the caller may read, newest first; or over one memory."""
-    fields = Fields(call.query)
+    fields = Fields(call.query, warnings=call.warnings)
     listed, _ = await call.state.bus.ask_searcher(
         ListRuns(
             read=read_scope_of(call),

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from signet_actors.domain.date_phrases import date_phrase
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
 from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
@@ -77,7 +78,7 @@ async def recall(call: Call) -> Reply:
 
 async def search(call: Call) -> Reply:
     """The same for query parameters: ``q`` for ``query``."""
-    return await _recall(call, _read(call, Fields(call.query), None))
+    return await _recall(call, _read(call, Fields(call.query, warnings=call.warnings), None))
 
 
 def _read(call: Call, fields: Fields, body: Mapping[str, Any] | None) -> _Wish:
@@ -92,19 +93,23 @@ def _read(call: Call, fields: Fields, body: Mapping[str, Any] | None) -> _Wish:
     budget = fields.text("aggregateBudget", "aggregate_budget") or "small"
     if budget not in BUDGETS:
         raise InvalidRequest(f"aggregateBudget must be one of: {', '.join(BUDGETS)}", field="aggregateBudget")
-    if not in_query:
-        for flags in (("includeRecalled", "include_recalled"), ("saveAggregate", "save_aggregate")):
-            fields.flag(*flags)
-        fields.text("sessionKey", "session_key")
-    aggregate = fields.query_flag("aggregate") if in_query else fields.flag("aggregate") is True
+    flag = fields.query_flag if in_query else fields.flag
+    for unused in (("includeRecalled", "include_recalled"), ("saveAggregate", "save_aggregate"), ("expand",)):
+        flag(*unused)
+    fields.text("sessionKey", "session_key")
+    window = None if in_query else fields.time_window()
+    if window is None:
+        phrase = date_phrase(query)
+        if phrase is not None:
+            call.warnings.append(f'the date "{phrase}" in the query is not applied yet: it is searched for as words')
     return _Wish(
         query=query,
-        limit=fields.limit(10, 1, 100),
+        limit=fields.query_integer("limit", 10, 1, 100) if in_query else fields.limit(10, 1, 100),
         min_score=call.state.config.search.min_score if min_score is None else max(0.0, min(1.0, min_score)),
         filters=fields.filters(query=in_query),
         read=read_scope_of(call, body),
-        window=None if in_query else fields.time_window(),
-        aggregate=aggregate,
+        window=window,
+        aggregate=flag("aggregate") is True,
         budget=budget,
     )
 
@@ -243,9 +248,12 @@ def _ms(nanoseconds: int) -> float:
 
 async def legacy_search(call: Call) -> Reply:
     """Rows for an FTS5 expression as written (a syntax error is a 400), for filters alone, or distinct authors."""
-    fields = Fields(call.query)
+    fields = Fields(call.query, warnings=call.warnings)
     read = read_scope_of(call)
-    if fields.text("distinct") == "who":
+    distinct = fields.text("distinct")
+    if distinct not in {None, "who"}:
+        raise InvalidRequest("distinct must be who", field="distinct")
+    if distinct is not None:
         authors, _ = await call.state.bus.ask_searcher(ListAuthors(read=read), trace_id=call.trace_id)
         return Reply(AuthorsReply(values=authors.values))
     query = fields.text("q", max_chars=MAX_QUERY_CHARS)
@@ -280,7 +288,7 @@ async def legacy_search(call: Call) -> Reply:
 
 async def similar(call: Call) -> Reply:
     """Neighbours of a stored memory by the cosine of their vectors."""
-    fields = Fields(call.query)
+    fields = Fields(call.query, warnings=call.warnings)
     anchor = fields.text("id")
     if anchor is None:
         return _no_search(ErrorCode.INVALID_REQUEST, "id is required")
@@ -346,6 +354,7 @@ ROUTES: tuple[Route, ...] = (
             *AGENT_PARAMETERS,
         ),
         replies={200: RecallReply, **PROBLEMS},
+        forwards=RecallRequest,
     ),
     Route(
         method="GET",

@@ -116,6 +116,8 @@ def _new_memory(
     _, metadata = fields.find("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise InvalidRequest("metadata must be an object", field="metadata")
+    if not isinstance(fields.find("structured")[1], dict | None):
+        raise InvalidRequest("structured must be an object", field="structured")
     # An importer's metadata object is asked last, and in both spellings like everything else.
     provenance = Fields(body, metadata) if metadata else fields
     pinned = fields.flag("pinned")

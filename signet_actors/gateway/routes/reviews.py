@@ -52,7 +52,7 @@ _EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 async def list_reviews(call: Call) -> Reply:
     """A page of the proposals that wait, or were decided; only those over memories that the caller may read."""
-    fields = Fields(call.query)
+    fields = Fields(call.query, warnings=call.warnings)
     listed, _ = await call.state.bus.ask_searcher(
         ListReviews(
             read=read_scope_of(call),
@@ -84,7 +84,7 @@ async def reject(call: Call) -> Reply:
 async def _decide(call: Call, decision: type[ApproveProposal | RejectProposal]) -> Reply:
     body = call.json_object(required=False)
     short = ShortTexts(call.state)
-    reason = Fields(body, call.query).text("reason", max_chars=MAX_TEXT_CHARS)
+    reason = Fields(body, call.query, warnings=call.warnings).text("reason", max_chars=MAX_TEXT_CHARS)
     done = await call.state.bus.ask_writer(
         decision(
             id=call.path["id"],

@@ -26,10 +26,12 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, read_scope_of
 from signet_actors.gateway.redaction import Kinds, redaction_fields
+from signet_actors.gateway.request_warnings import MAX_WARNINGS, known_fields, object_warnings
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.gateway.stored_text import LONG_TEXTS, ShortTexts, chunks_of
 from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.http.request_fields import CallerFields
 from signet_actors.protocol.http.transfer import (
     FORMAT,
     FORMAT_VERSION,
@@ -57,6 +59,7 @@ MAX_COUNT: Final = 2**53
 MAX_CURSOR: Final = 2**62
 FACETS: Final = ("session", "source", "captured", "observed", "occurred", "valid")
 
+_LINE: Final = known_fields(MemoryLine, CallerFields)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -107,9 +110,9 @@ async def import_memories(call: Call) -> Reply:
 
 async def export_memories(call: Call) -> Reply:
     """A page of the memories that the caller may read, oldest first; the first page begins with the header line."""
-    fields = Fields(call.query)
+    fields = Fields(call.query, warnings=call.warnings)
     scope = read_scope_of(call)
-    after = fields.query_integer("after", 0, 0, MAX_CURSOR)
+    after = fields.cursor("after", MAX_CURSOR)
     page, frames = await call.state.bus.ask_searcher(
         ExportMemories(
             agent_id=scope.agent_id,
@@ -138,6 +141,8 @@ def _prepared(call: Call) -> _Batch:
         short.redactions = ()
         try:
             line = _line(call, number, body, short)
+            if len(call.warnings) < MAX_WARNINGS:
+                call.warnings += object_warnings(_LINE, body, f"line {number}: ")
         except SignetError as error:
             refused.append(RefusedLine(number, error.detail, error.code.value, error.field or UNSET))
             continue

@@ -28,6 +28,9 @@ class ForgetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     source_type: str | None = None
     since: str | None = None
     until: str | None = None
+    project: str | None = None
+    pinned: bool | None = None
+    importance_min: float | None = None
     limit: int = 20
     reason: str | None = None
     force: bool = False

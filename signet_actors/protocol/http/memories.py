@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from signet_actors.protocol.http.request_fields import not_yet
+
 Importance = Annotated[float, Meta(ge=0, le=1)]
 Version = Annotated[int, Meta(ge=1)]
 TagsInput = str | list[str] | None
@@ -25,7 +27,8 @@ class ProvenanceMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A memory to keep; only ``content`` is required. snake_case spellings are accepted too, unknown fields ignored.
+    """A memory to keep; only ``content`` is required. snake_case spellings are accepted too; a field without effect is
+    named in ``warnings``.
 
     ``transcript`` marks ``sourceId`` as a session key, which never dedupes.
     """
@@ -51,7 +54,8 @@ class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults
     valid_until: str | None = None
     agent_id: str | None = None
     visibility: Literal["global", "private"] | None = None
-    transcript: str | None = None
+    structured: Annotated[dict[str, Any] | None, not_yet("is not available yet: it was not stored")] = None
+    transcript: Annotated[str | None, not_yet("is not stored yet; it only says that sourceId is a session key")] = None
     metadata: ProvenanceMetadata | None = None
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.protocol.http.memories import Importance, TagsInput
+from signet_actors.protocol.http.request_fields import not_yet
 
 
 class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -18,8 +19,21 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
 
     start: str
     end: str | None = None
-    facets: list[Literal["session", "source", "captured", "observed", "occurred", "valid"]] | None = None
-    mode: Literal["auto", "timeline", "filter"] | None = None
+    facets: Annotated[
+        list[Literal["session", "source", "captured", "observed", "occurred", "valid"]] | None,
+        not_yet(
+            "other than captured are not available yet: the time window filters by when a memory was captured",
+            "session",
+            "source",
+            "observed",
+            "occurred",
+            "valid",
+        ),
+    ] = None
+    mode: Annotated[
+        Literal["auto", "timeline", "filter"] | None,
+        not_yet("timeline is not available yet: the time window filters", "timeline"),
+    ] = None
 
 
 class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,14 +49,18 @@ class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     since: str | None = None
     until: str | None = None
     project: str | None = None
+    source_type: str | None = None
     scope: str | None = None
     min_score: float | None = None
     time: RecallTime | None = None
-    aggregate: bool = False
+    aggregate: Annotated[bool, not_yet("is not available yet: aggregate.stoppedReason says so")] = False
+    expand: Annotated[bool, not_yet("is not available yet: no transcript is joined")] = False
     aggregate_budget: Literal["small", "medium", "large"] | None = msgspec.field(default=None, name="aggregateBudget")
     save_aggregate: bool | None = msgspec.field(default=None, name="saveAggregate")
     agent_id: str | None = msgspec.field(default=None, name="agentId")
-    session_key: str | None = msgspec.field(default=None, name="sessionKey")
+    session_key: Annotated[str | None, not_yet("does not suppress repeats yet: meta.dedupe.enabled is false")] = (
+        msgspec.field(default=None, name="sessionKey")
+    )
     include_recalled: bool = msgspec.field(default=False, name="includeRecalled")
 
 

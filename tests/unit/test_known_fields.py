@@ -1,0 +1,83 @@
+"""What of a request has no effect, by the Struct that its route declares."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from signet_actors.gateway.request_warnings import MAX_WARNINGS, known_fields, object_warnings
+from signet_actors.gateway.routes import ROUTES
+from signet_actors.protocol.http.request_fields import CallerFields, not_yet
+
+
+class Inner(msgspec.Struct):
+    start: str | None = None
+    mode: Annotated[str | None, not_yet("timeline is not available yet", "timeline")] = None
+
+
+class Outer(msgspec.Struct):
+    content: str
+    importance_min: float | None = None
+    source_id: str | None = msgspec.field(default=None, name="sourceId")
+    expand: Annotated[bool, not_yet("is not available yet")] = False
+    time: Inner | None = None
+    patches: list[Inner] | None = None
+
+
+def warnings(**body: Any) -> list[str]:
+    return object_warnings(known_fields(Outer, CallerFields), body)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "content",
+        "importance_min",
+        "importanceMin",
+        "sourceId",
+        "source_id",
+        "agentId",
+        "agent_id",
+        "session_key",
+        "scope",
+    ],
+)
+def test_a_declared_field_counts_in_both_spellings(name: str) -> None:
+    assert warnings(**{name: "x"}) == []
+
+
+def test_an_unknown_field_is_named_with_what_was_probably_meant() -> None:
+    assert warnings(contents="x") == ["unknown field: contents (did you mean content?)"]
+    assert warnings(zzz=1) == ["unknown field: zzz"]
+
+
+def test_a_field_of_an_inner_object_is_named_by_its_path() -> None:
+    assert warnings(time={"strat": 1}) == ["unknown field: time.strat (did you mean start?)"]
+    assert warnings(patches=[{"start": "x"}, {"other": 1}, 5]) == ["unknown field: patches[1].other"]
+
+
+@pytest.mark.parametrize(("value", "told"), [(True, True), ("x", True), ({}, True), (False, False), (None, False)])
+def test_what_is_not_built_yet_is_named_where_it_is_asked_for(value: Any, told: bool) -> None:
+    assert warnings(expand=value) == (["expand is not available yet"] if told else [])
+
+
+def test_a_value_that_is_not_built_yet_is_named_and_the_others_are_not() -> None:
+    assert warnings(time={"mode": "timeline"}) == ["time.mode timeline is not available yet"]
+    assert warnings(time={"mode": "filter"}) == []
+
+
+def test_warnings_are_bounded_in_number_and_length() -> None:
+    told = warnings(**{f"{'n' * 10_000}{number}": 1 for number in range(100)})
+    assert len(told) == MAX_WARNINGS + 1
+    assert told[-1] == "and more"
+    assert max(map(len, told)) < 200
+
+
+def test_every_body_that_is_declared_can_be_looked_through() -> None:
+    for route in ROUTES:
+        if route.body is not None:
+            names = [field.encode_name for field in msgspec.structs.fields(route.body)]
+            known = known_fields(route.body, CallerFields)
+            assert set(names) <= known.names, route.path
