@@ -290,7 +290,7 @@ class Fields:
         minimum = (
             self.query_number("importance_min", "importanceMin")
             if query
-            else self.number("importance_min", "importanceMin")
+            else self.importance("importance_min", "importanceMin")
         )
         pinned = self.query_flag("pinned") if query else self.flag("pinned") is True
         return Filters(

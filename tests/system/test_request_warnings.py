@@ -185,6 +185,7 @@ def test_an_integer_of_a_query_that_is_none_is_the_default_and_named(room: Clien
         ("/api/memory/recall", {"query": "x", "limit": []}, "limit"),
         ("/api/memory/recall", {"query": "x", "pinned": "yes"}, "pinned"),
         ("/api/memory/recall", {"query": "x", "importance_min": "0.5"}, "importance_min"),
+        ("/api/memory/recall", {"query": "x", "importance_min": 2}, "importance_min"),
         ("/api/memory/recall", {"query": "x", "tags": {"a": 1}}, "tags"),
         ("/api/memory/recall", {"query": "x", "sessionKey": 5}, "sessionKey"),
         ("/api/memory/recall", {"query": "x", "expand": "maybe"}, "expand"),

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.protocol.http.memories import TagsInput
+from signet_actors.protocol.http.memories import Importance, TagsInput
 
 
 class ForgetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -30,7 +30,7 @@ class ForgetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     until: str | None = None
     project: str | None = None
     pinned: bool | None = None
-    importance_min: float | None = None
+    importance_min: Importance | None = None
     limit: int = 20
     reason: str | None = None
     force: bool = False

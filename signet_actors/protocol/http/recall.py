@@ -40,7 +40,7 @@ class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to recall; only ``query`` is required. Both spellings of every name are accepted."""
 
     query: str
-    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+    limit: Annotated[int, Meta(description="Results at most; taken as 1 below 1, as 100 above")] = 10
     type: str | None = None
     tags: TagsInput = None
     who: str | None = None
