@@ -29,13 +29,14 @@ from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key, owner_toke
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server import InProcessServer
+from signet_actors.gateway.server import ACCEPTS_PER_TURN, InProcessServer
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.wire import Wire
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.select import make_embedder
 from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.descriptors import available
 from signet_actors.runtime.heap import trim_heap
 from signet_actors.runtime.logs import first_line
 
@@ -76,8 +77,8 @@ def load_embedder(config: EmbeddingConfig) -> Embedder | None:
     return embedder
 
 
-def wire_limits(gateway: GatewayConfig) -> WireLimits:
-    """The bounds of a connection as the configuration has them."""
+def wire_limits(gateway: GatewayConfig, most_connections: int) -> WireLimits:
+    """Return the bounds of a connection as the configuration has them, and no more connections than that."""
     return WireLimits(
         header_bytes=gateway.max_header_bytes,
         header_ms=gateway.header_timeout_ms,
@@ -85,7 +86,7 @@ def wire_limits(gateway: GatewayConfig) -> WireLimits:
         body_ms=gateway.body_timeout_ms,
         write_ms=max(gateway.body_timeout_ms, gateway.request_timeout_ms),
         keep_alive_ms=gateway.keep_alive_ms,
-        connections=gateway.max_connections,
+        connections=min(gateway.max_connections, most_connections),
     )
 
 
@@ -109,6 +110,7 @@ class Gateway:
         self.server: InProcessServer | None = None
         self._changing: asyncio.Task[None] | None = None
         self._leaving_unborn = False
+        self._descriptors = 0
         self._rehearsed = rehearsed
         self._places = Workspace(Path(boot.workspace))
 
@@ -136,12 +138,13 @@ class Gateway:
             listener.close()
             return ExitCode.OK
         key = self._confirm_key()
+        self._descriptors = available() - ACCEPTS_PER_TURN
         # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
         self._read_owner_token(state)
         edge = Edge(state, ROUTES)
-        wire = state.wire = Wire(wire_limits(config.gateway), lambda: new_id(self.clock, self.rng), edge.has_effect)
+        wire = state.wire = Wire(self._limits(config.gateway), lambda: new_id(self.clock, self.rng), edge.has_effect)
         server = self.server = InProcessServer(edge, wire, backlog=self.boot.config.gateway.listen_backlog)
         self.bus.on_reload = self._reload
         self.bus.more_counters = self._figures
@@ -168,6 +171,21 @@ class Gateway:
             return rehearsed.embedder
         self.bus.starting("loading the embedding model")
         return await asyncio.to_thread(load_embedder, wanted)
+
+    def _limits(self, gateway: GatewayConfig) -> WireLimits:
+        """Return the bounds of connections, as many as there are descriptors for.
+
+        As many again as are served may be open to be refused.
+        """
+        limits = wire_limits(gateway, max(1, self._descriptors // 2))
+        if limits.connections < gateway.max_connections:
+            self.log.warning(
+                "connections_bounded",
+                configured=gateway.max_connections,
+                most=limits.connections,
+                remedy="a higher limit of open files (ulimit -n, LimitNOFILE)",
+            )
+        return limits
 
     def _confirm_key(self) -> bytes:
         """Return the stored key, or one for this life only where none can be stored. Raises ConfigError."""
@@ -219,7 +237,7 @@ class Gateway:
         """New requests and connections follow ``config``, with the former embedding until the new one is loaded."""
         if self.state is None or self.server is None:
             return  # the state will be built from the bus's configuration, which is this one
-        self.server.wire.limits = wire_limits(config.gateway)
+        self.server.wire.limits = self._limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
         self._read_owner_token(self.state)

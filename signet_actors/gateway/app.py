@@ -47,11 +47,11 @@ from signet_actors.gateway.route_table import RouteTable
 from signet_actors.gateway.server_scope import ANSWER, CROWDED, GONE, UNTIL_GONE, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.log_throttle import LogThrottle
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_TARGET_BYTES = 8192
 MAX_QUERY_FIELDS = 64
-GUARD_LOG_INTERVAL_NS = 1_000_000_000
 ALWAYS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -125,8 +125,7 @@ class Edge:
         self.state = state
         self.routes = routes
         self._table = RouteTable(routes)
-        self._guard_logged_ns = 0
-        self._guard_unlogged = 0
+        self._guard_warnings = LogThrottle(state.log, state.clock)
         self._recent = RecentAnswers()
 
     def has_effect(self, method: bytes, path: bytes) -> bool:
@@ -300,13 +299,8 @@ class Edge:
 
     def _log_guard(self, method: str, reason: str) -> None:
         """Refusals of the guard are told, at most one line a second, with the number of those not told."""
-        now = self.state.clock.monotonic_ns()
-        if now - self._guard_logged_ns < GUARD_LOG_INTERVAL_NS:
-            self._guard_unlogged += 1
-            return
         with contextlib.suppress(Exception):
-            self.state.log.warning("request_guarded", method=method, reason=reason, not_logged=self._guard_unlogged)
-        self._guard_logged_ns, self._guard_unlogged = now, 0
+            self._guard_warnings.warning("request_guarded", method=method, reason=reason)
 
 
 def _cut_off(route: Route | None) -> Answer:

@@ -123,6 +123,7 @@ class GatewayState:
             admission, refused = self.wire.admission, self.wire.refused
             figures |= {
                 "connections": len(self.wire.places.served),
+                "connections_most": self.wire.limits.connections,
                 "connections_refused": refused.connections,
                 "refused": refused.total,
                 "requests_shed": admission.shed,

@@ -37,6 +37,7 @@ from signet_actors.runtime.clock import Clock, next_beat_ns
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
 from signet_actors.runtime.heap import Rest
 from signet_actors.runtime.linger import Linger
+from signet_actors.runtime.log_throttle import LogThrottle
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.mailbox import Incoming, Mailbox
 from signet_actors.runtime.parent import supervisor_lives
@@ -102,6 +103,7 @@ class ActorLoop:
         self.clock = clock
         self.log = log
         self.config = boot.config
+        self.warnings = LogThrottle(log, clock)
         self.speaker = Speaker(boot)
         self.counters = new_counters()
         self.tree = TreeChanged([])
@@ -372,7 +374,7 @@ class ActorLoop:
                         self._reloaded = msgspec.json.decode(said.config_json, type=Config)
             except (*UNDECODABLE, IndexError) as error:
                 self.counters["decode_error"] += 1
-                self.log.warning("supervisor not understood", error=type(error).__name__)
+                self.warnings.warning("supervisor not understood", error=type(error).__name__)
 
     def _tree_changed(self, tree: TreeChanged) -> None:
         before = {child.name: child.incarnation for child in self.tree.children}

@@ -36,6 +36,7 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock, next_beat_ns
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
 from signet_actors.runtime.heap import Rest
+from signet_actors.runtime.log_throttle import LogThrottle
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.parent import supervisor_lives
 from signet_actors.runtime.peer_asks import PeerAsks
@@ -68,6 +69,7 @@ class AsyncProcess:
         self.on_tree: Callable[[TreeChanged], None] | None = None
         self.more_counters: Callable[[], dict[str, float]] | None = None
         self._speaker = Speaker(boot)
+        self._warnings = LogThrottle(log, clock)
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._sockets: list[AsyncSocket] = []
         self._peers: dict[str, PeerAsks] = {}
@@ -202,12 +204,12 @@ class AsyncProcess:
             header = self._speaker.read_header(parts[0])
             if self._speaker.is_foreign(header):
                 self.counters["foreign"] += 1
-                self.log.warning("foreign message refused", sender=header.sender, proto=header.proto)
+                self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
                 return None
             return header, decode(parts[1])
         except (*UNDECODABLE, IndexError) as error:
             self.counters["decode_error"] += 1
-            self.log.warning("answer not understood", peer=peer, error=type(error).__name__)
+            self._warnings.warning("answer not understood", peer=peer, error=type(error).__name__)
             if header is None:
                 return None
             return header, Failure(Unavailable.code, f"the {peer}'s answer was not understood")

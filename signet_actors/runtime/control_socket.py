@@ -18,7 +18,9 @@ import zmq
 from signet_actors.protocol.control import ChildSays
 from signet_actors.protocol.header import Header
 from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker
+from signet_actors.runtime.log_throttle import LogThrottle
 from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, bind_router, close_all, has_message, new_context
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ class Said:
 class ControlSocket:
     """The ROUTER of the supervisor, bound when this is made; never blocks except in ``wait`` and ``hears_within``."""
 
-    def __init__(self, boot: Boot, log: FilteringBoundLogger, counters: dict[str, int]) -> None:
-        self._log = log
+    def __init__(self, boot: Boot, log: FilteringBoundLogger, counters: dict[str, int], clock: Clock) -> None:
+        self._warnings = LogThrottle(log, clock)
         self._counters = counters
         self._speaker = Speaker(boot)
         self._decoder: msgspec.msgpack.Decoder[ChildSays] = msgspec.msgpack.Decoder(ChildSays)
@@ -78,12 +80,12 @@ class ControlSocket:
                     or header.incarnation != lives[name]
                 ):
                     self._counters["foreign"] += 1
-                    self._log.warning("foreign message refused", sender=header.sender)
+                    self._warnings.warning("foreign message refused", sender=header.sender)
                     continue
                 body = self._decoder.decode(parts[2])
             except (*UNDECODABLE, IndexError) as error:
                 self._counters["decode_error"] += 1
-                self._log.warning("child not understood", error=type(error).__name__)
+                self._warnings.warning("child not understood", error=type(error).__name__)
                 continue
             yield Said(name, header, body)
 

@@ -24,6 +24,7 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.children import ChildSpec
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.control_socket import ControlSocket
+from signet_actors.runtime.descriptors import raise_limit
 from signet_actors.runtime.envelope import new_counters
 from signet_actors.runtime.listener import open_listener, with_address
 from signet_actors.runtime.logs import configure_logging
@@ -53,6 +54,7 @@ def run_supervisor(
     os.umask(0o077)
     open_standard_streams()
     try:
+        raise_limit()
         config = load()
         workspace = Path(os.path.realpath(workspace))
         make_private_directory(workspace)
@@ -132,7 +134,7 @@ def _life(
         _write_private(workspace / ".daemon" / "address", msgspec.json.encode(address) + b"\n")
         log.info("listening", host=edge.host, port=bound, pid=os.getpid())
         counters = new_counters()
-        control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters)))
+        control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters, clock)))
         supervisor = Supervisor(
             tree,
             running,

@@ -18,6 +18,7 @@ from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker, is_tell
 from signet_actors.runtime.linger import Linger
+from signet_actors.runtime.log_throttle import LogThrottle
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -98,7 +99,7 @@ class Mailbox(Generic[M]):
         self._decoder = decoder
         self._speaker = speaker
         self._clock = clock
-        self._log = log
+        self._warnings = LogThrottle(log, clock)
         self._max_items = max_items
         self._max_bytes = max_bytes
         self._routed = routed
@@ -182,14 +183,14 @@ class Mailbox(Generic[M]):
             header = self._speaker.read_header(parts[0])
             if self._speaker.is_foreign(header):
                 self.counters["foreign"] += 1
-                self._log.warning("foreign message refused", sender=header.sender, proto=header.proto)
+                self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
                 detail = "this message is of another protocol version or another life of the daemon"
                 self._refuse(identity, header, ErrorCode.UNAVAILABLE, detail)
                 return None
             body = self._decoder.decode(parts[1])
         except (*UNDECODABLE, IndexError) as error:
             self.counters["decode_error"] += 1
-            self._log.warning(
+            self._warnings.warning(
                 "message not understood",
                 sender=header.sender if header else None,
                 error=type(error).__name__,
