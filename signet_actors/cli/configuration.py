@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from signet_actors.cli.invocation import Invocation
+    from signet_actors.config.schema import Config
 
 
 @click.group()
@@ -57,13 +58,29 @@ def path(invocation: Invocation) -> None:
 def check(invocation: Invocation) -> None:
     """Report every problem of the configuration; exit code 78 if there is one."""
     loaded = load_config(invocation.workspace, invocation.settings)
+    warnings = [*loaded.warnings, *missing_keys(loaded.config, invocation.settings)]
     if invocation.as_json:
-        print_json({"ok": True, "source": str(loaded.source) if loaded.source else None, "warnings": loaded.warnings})
+        print_json({"ok": True, "source": str(loaded.source) if loaded.source else None, "warnings": warnings})
         return
-    for warning in loaded.warnings:
+    for warning in warnings:
         click.echo(f"warning: {warning}")
     origin = str(loaded.source) if loaded.source else "no configuration file; the defaults"
     click.echo(f"The configuration is valid ({origin}).")
+
+
+def missing_keys(config: Config, environment: Mapping[str, str]) -> Iterator[str]:
+    """Yield a warning for each variable that should hold a provider's key and is not set in ``environment``."""
+    extraction, embedding = config.memory.pipeline_v2.extraction, config.embedding
+    for key, variable, used in (
+        ("embedding.apiKeyEnv", embedding.api_key_env, embedding.provider == "openai"),
+        (
+            "memory.pipelineV2.extraction.apiKeyEnv",
+            extraction.api_key_env,
+            extraction.provider in {"openai", "claude-code", "opencode"},
+        ),
+    ):
+        if used and variable and not environment.get(variable, "").strip():
+            yield f"{key}: {variable} is not set here; the daemon needs it in the environment that it is started in"
 
 
 def yaml_lines(mapping: Mapping[str, Any], indent: str = "") -> Iterator[str]:

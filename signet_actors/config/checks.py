@@ -118,6 +118,7 @@ def _pipeline(config: Config) -> Iterator[Finding]:
             ((*_PIPELINE, "documents", "chunkOverlap"), (*_PIPELINE, "documents", "chunkSize")),
             f"{documents.chunk_overlap_chars} must be less than documents.chunkSize ({documents.chunk_size_chars})",
         )
+    yield from _extraction(config)
     breaker = config.memory.pipeline_v2.extraction.breaker
     if breaker.cooldown_ms > breaker.max_cooldown_ms:
         here = (*_PIPELINE, "extraction", "breaker")
@@ -133,6 +134,42 @@ def _pipeline(config: Config) -> Iterator[Finding]:
             f"({guardrails.max_content_chars}), so the chunks of a long memory are longer than a memory may be",
             fatal=False,
         )
+
+
+def _extraction(config: Config) -> Iterator[Finding]:
+    """A provider that is named and lacks something answers no prompt: the daemon runs, and the jobs wait for ever."""
+    pipeline = config.memory.pipeline_v2
+    extraction = pipeline.extraction
+    here = (*_PIPELINE, "extraction")
+    if extraction.provider == "openai" and not extraction.model:
+        yield Finding(
+            ((*here, "model"), (*here, "provider")),
+            "the provider openai needs a model, for example gpt-4o-mini; without one nothing is extracted",
+            fatal=False,
+        )
+    if extraction.api_key_env and extraction.provider in {"auto", "none", "ollama"}:
+        yield Finding(
+            ((*here, "apiKeyEnv"), (*here, "provider")),
+            f"the provider {extraction.provider} takes no key, so {extraction.api_key_env} has no effect",
+            fatal=False,
+        )
+    if extraction.endpoint and extraction.provider in {"none", "claude-code", "opencode"}:
+        yield Finding(
+            ((*here, "endpoint"), (*here, "provider")),
+            f"the provider {extraction.provider} has no endpoint, so this has no effect",
+            fatal=False,
+        )
+    if extraction.provider == "none":
+        for section, name, wanted in (
+            ("reranker", "useExtractionModel", pipeline.reranker.use_extraction_model),
+            ("hints", "enabled", pipeline.hints.enabled),
+        ):
+            if wanted:
+                yield Finding(
+                    ((*_PIPELINE, section, name), (*here, "provider")),
+                    "this needs a language model, and extraction.provider is none",
+                    fatal=False,
+                )
 
 
 def _limits(config: Config) -> Iterator[Finding]:

@@ -71,6 +71,32 @@ def test_health_tells_how_extraction_goes_and_what_the_daemon_costs(own: LiveDae
     assert health["resources"]["cpuSeconds"] > 0
 
 
+def test_the_identity_comes_from_the_files_that_a_person_writes(own: LiveDaemon) -> None:
+    assert own.api.get("/api/identity").ok() == {
+        "name": "Agent",
+        "description": None,
+        "creature": None,
+        "vibe": None,
+        "source": [],
+    }
+    before = (own.workspace / "agent.yaml").read_text()
+    (own.workspace / "agent.yaml").write_text(f"{before}agent:\n  name: Eve\n  description: Keeps the books\n")
+    assert own.api.get("/api/identity").ok()["name"] == "Eve"
+    (own.workspace / "IDENTITY.md").write_text("# Identity\n- **Name:** Ada\n- **Vibe:** calm\n")
+    assert own.api.get("/api/identity").ok() == {
+        "name": "Ada",
+        "description": "Keeps the books",
+        "creature": None,
+        "vibe": "calm",
+        "source": ["IDENTITY.md", "agent.yaml"],
+    }
+    (own.workspace / "IDENTITY.md").unlink()
+    (own.workspace / "IDENTITY.md").symlink_to("/etc/hostname")
+    assert own.api.get("/api/identity").ok()["name"] == "Eve", "a link is not followed"
+    (own.workspace / "IDENTITY.md").unlink()
+    (own.workspace / "agent.yaml").write_text(before)
+
+
 def test_status_tells_everything_at_a_glance(daemon: LiveDaemon) -> None:
     daemon.agent("lone").remember("Counted by the status")
     eventually(lambda: {actor["state"] for actor in daemon.everybody().values()} == {"up"}, what="everybody up")

@@ -765,6 +765,47 @@ def test_a_deleted_memory_is_recovered_and_found_again(room: Client) -> None:
     assert [row["id"] for row in room.get("/memory/search", q="traces").ok()["results"]] == [memory_id]
 
 
+def key_of(room: Client, memory_id: str) -> Any:
+    return room.memory(memory_id)["idempotency_key"]
+
+
+def last_event(room: Client, memory_id: str) -> Any:
+    return room.get(f"/api/memory/{memory_id}/history").ok()["history"][-1]
+
+
+def test_a_recovered_memory_keeps_its_idempotency_key(room: Client) -> None:
+    memory_id = room.remember("The north door has a keypad", idempotencyKey="door-1")["id"]
+    room.request("DELETE", f"/api/memory/{memory_id}?reason=r").ok()
+    room.post(f"/api/memory/{memory_id}/recover", {"reason": "r"}).ok()
+    assert key_of(room, memory_id) == "door-1"
+    again = room.remember("The north door has another keypad", idempotencyKey="door-1")
+    assert (again["id"], again["deduped"]) == (memory_id, True)
+
+
+def test_a_key_that_went_to_another_memory_stays_there_and_the_history_says_so(room: Client) -> None:
+    first = room.remember("The south door has a bell", idempotencyKey="door-2")["id"]
+    room.request("DELETE", f"/api/memory/{first}?reason=r").ok()
+    second = room.remember("The south door has a buzzer", idempotencyKey="door-2")["id"]
+    assert second != first
+    room.post(f"/api/memory/{first}/recover", {"reason": "r"}).ok()
+    assert (key_of(room, first), key_of(room, second)) == (None, "door-2")
+    recovered = last_event(room, first)
+    assert (recovered["event"], recovered["metadata"]) == ("recovered", {"idempotencyKeyHeldBy": second})
+
+
+def test_a_key_that_is_free_again_comes_back_with_the_memory(room: Client) -> None:
+    first = room.remember("The west door has a chain", idempotencyKey="door-3")["id"]
+    room.request("DELETE", f"/api/memory/{first}?reason=r").ok()
+    second = room.remember("The west door has a bolt", idempotencyKey="door-3")["id"]
+    room.request("DELETE", f"/api/memory/{second}?reason=r").ok()
+    room.post(f"/api/memory/{first}/recover", {"reason": "r"}).ok()
+    assert key_of(room, first) == "door-3"
+    assert last_event(room, first)["metadata"] == {"idempotencyKeyRestored": True}
+    room.post(f"/api/memory/{second}/recover", {"reason": "r"}).ok()
+    assert key_of(room, second) is None
+    assert last_event(room, second)["metadata"] == {"idempotencyKeyHeldBy": first}
+
+
 def test_a_recover_is_refused_with_its_status(room: Client) -> None:
     live = room.remember("Never deleted")["id"]
     gone = room.remember("Deleted and replaced")["id"]

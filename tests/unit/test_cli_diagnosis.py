@@ -158,6 +158,18 @@ def test_config_check_prints_every_problem_and_ends_with_78(workspace: Path) -> 
     assert "writer.batchLimit" in result.stderr
 
 
+def test_config_check_names_what_a_named_provider_lacks(workspace: Path) -> None:
+    (workspace / "agent.yaml").write_text(
+        "memory:\n  pipelineV2:\n    extraction:\n      provider: openai\n      apiKeyEnv: SIGNET_NO_SUCH_KEY\n"
+    )
+    result = signet(workspace, "config", "check")
+    assert result.exit_code == 0
+    assert "memory.pipelineV2.extraction.model: the provider openai needs a model" in result.stdout
+    assert "memory.pipelineV2.extraction.apiKeyEnv: SIGNET_NO_SUCH_KEY is not set here" in result.stdout
+    warnings = json.loads(signet(workspace, "config", "check", "--json").stdout)["warnings"]
+    assert len(warnings) == 2
+
+
 def test_config_path_names_the_file(workspace: Path) -> None:
     assert signet(workspace, "config", "path").stdout == f"{workspace / 'agent.yaml'}\n"
 

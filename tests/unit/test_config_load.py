@@ -219,6 +219,22 @@ def test_many_unknown_keys_end_in_one_line_for_the_rest(tmp_path: Path) -> None:
         ("gateway: {requestTimeoutMs: 1000}", "gateway.requestTimeoutMs: 1000 is less than writer.requestTimeoutMs"),
         ("writer: {busyTimeoutMs: 6000}", "writer.busyTimeoutMs: 6000 is not less than writer.requestTimeoutMs"),
         ("agents: {roster: [{name: a, policy_group: g}]}", 'agents.roster: the agent "a" has a policy_group'),
+        (
+            "memory: {pipelineV2: {extraction: {provider: openai, endpoint: 'http://localhost:1'}}}",
+            "memory.pipelineV2.extraction.model: the provider openai needs a model",
+        ),
+        (
+            "memory: {pipelineV2: {extraction: {provider: ollama, apiKeyEnv: OPENAI_API_KEY}}}",
+            "memory.pipelineV2.extraction.apiKeyEnv: the provider ollama takes no key",
+        ),
+        (
+            "memory: {pipelineV2: {extraction: {provider: opencode, endpoint: 'http://localhost:1'}}}",
+            "memory.pipelineV2.extraction.endpoint: the provider opencode has no endpoint",
+        ),
+        (
+            "memory: {pipelineV2: {extraction: {provider: none}, hints: {enabled: true}}}",
+            "memory.pipelineV2.hints.enabled: this needs a language model, and extraction.provider is none",
+        ),
     ],
 )
 def test_values_that_work_badly_together_are_a_warning(tmp_path: Path, text: str, part: str) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from signet_actors.domain.normalization import content_hash
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks
-from signet_actors.writer.commands import agents, memories
+from signet_actors.writer.commands import agents, idempotency_keys, memories
 from signet_actors.writer.session import Session
 
 
@@ -60,15 +60,15 @@ def _replay(session: Session, command: RememberChunks, key: str) -> ChunksRememb
     if small is not None and not small.is_deleted:
         raise Conflict("idempotency key was already used for non-chunk content")
     held = session.tx.rows(
-        "SELECT seq, id, is_deleted, content_hash, source_id FROM memories m WHERE"
+        "SELECT seq, id, is_deleted, content_hash, source_id, idempotency_key FROM memories m WHERE"
         # The keys that go on with a digit: `:` is the character after `9`.
         f" {memories.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ? ORDER BY seq",
         (*memories.same_scope(memory), f"{key}:chunk:0", f"{key}:chunk::"),
     )
     live = [row for row in held if not row[2]]
     if not live:
-        for seq, *_ in held:
-            session.tx.execute("UPDATE memories SET idempotency_key = NULL WHERE seq = ?", (seq,))
+        for seq, memory_id, _, _, _, held_key in held:
+            idempotency_keys.release(session, seq, memory_id, held_key, command.principal)
         return None
     if [row[3] for row in held] != [content_hash(text) for text in command.chunks]:
         raise Conflict("idempotency key was already used for different chunked content")

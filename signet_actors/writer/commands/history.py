@@ -45,6 +45,8 @@ class Evidence(NamedTuple):
     metadata: Mapping[str, object]
 
 
+KEY = "idempotencyKey"
+"""In the metadata of the event by which a deleted memory lost its idempotency key."""
 _REASON = "'$.decisionReason'"
 _TEXTS = f"'$.factContent', {_REASON}"
 """Where an event's metadata may repeat what a memory says; the reason, any memory that the model was shown."""
@@ -91,7 +93,7 @@ def erase_content(session: Session, memory_id: str, memory_seq: int) -> None:
     """The events of a memory that is gone stay, their content does not. Source: reliability.md R23."""
     session.tx.execute(
         f"UPDATE memory_history SET old_content = NULL, new_content = NULL, {_WITHOUT_REASON},"
-        f" metadata = json_remove(metadata, {_TEXTS}) WHERE memory_id = ?",
+        f" metadata = json_remove(metadata, {_TEXTS}, '$.{KEY}') WHERE memory_id = ?",
         (memory_id,),
     )
     # What a model said of it may stand in the trail of the memory that it was said of.

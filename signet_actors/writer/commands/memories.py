@@ -33,7 +33,15 @@ from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
-from signet_actors.writer.commands import agents, embeddings, graph_links, history, jobs, proposal_texts
+from signet_actors.writer.commands import (
+    agents,
+    embeddings,
+    graph_links,
+    history,
+    idempotency_keys,
+    jobs,
+    proposal_texts,
+)
 from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
@@ -135,7 +143,7 @@ def remember_one(
 ) -> Remembered:
     """The same for a memory that comes from an export, where ``former`` tells what it was there."""
     digest = content_hash(memory.content)
-    existing = _duplicate(session, memory, digest)
+    existing = _duplicate(session, memory, digest, principal)
     if existing is not None:
         if jobs.DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # Whoever is told that it is stored relies on it: to undo the run that wrote it must not take it away.
@@ -286,12 +294,25 @@ def _marks(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ..
     return marks
 
 
-def release_key(session: Session, row: StoredRow) -> None:
-    """A deleted row gives up its idempotency key, so that the content can be remembered again under it."""
-    session.tx.execute("UPDATE memories SET idempotency_key = NULL WHERE seq = ?", (row.seq,))
+def _restore_key(session: Session, row: StoredRow, principal: Principal) -> dict[str, object] | None:
+    """Give a recovered row its idempotency key back; returns what its history says of it."""
+    key = idempotency_keys.released(session, row.seq)
+    if key is None:
+        return None
+    holder = _row(
+        session,
+        f"{SAME_SCOPE} AND m.idempotency_key = ?",
+        (row.agent_id, row.visibility, row.project or "", row.scope or "", key),
+    )
+    if holder is not None and not holder.is_deleted:
+        return {"idempotencyKeyHeldBy": holder.id}
+    if holder is not None:
+        idempotency_keys.release(session, holder.seq, holder.id, key, principal)
+    idempotency_keys.restore(session, row.seq, key)
+    return {"idempotencyKeyRestored": True}
 
 
-def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
+def _duplicate(session: Session, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
     """Order: source id, idempotency key, content hash. Source: decisions.md 4."""
     if memory.source_id is not None and not memory.session_bound:
         row = _found_by(
@@ -307,7 +328,7 @@ def _duplicate(session: Session, memory: NewMemory, digest: str) -> StoredRow | 
     if memory.idempotency_key is not None:
         row = by_idempotency_key(session, memory, memory.idempotency_key)
         if row is not None and row.is_deleted:
-            release_key(session, row)
+            idempotency_keys.release(session, row.seq, row.id, memory.idempotency_key, principal)
         elif row is not None:
             return row
     return live_by_hash(session, memory, digest)
@@ -540,6 +561,7 @@ def recover(session: Session, command: RecoverMemory, *, evidence: history.Evide
         (session.now, command.principal.changed_by, row.seq),
     )
     embeddings.show_all(session, row.id)
+    key_note = _restore_key(session, row, command.principal)
     history.record(
         session,
         row.id,
@@ -547,6 +569,7 @@ def recover(session: Session, command: RecoverMemory, *, evidence: history.Evide
         command.principal,
         new_content=row.content,
         reason=command.reason,
+        metadata=key_note,
         evidence=evidence,
     )
     jobs.recovered(session, row.id)

@@ -1,0 +1,81 @@
+"""Who the agent of this workspace is: ``IDENTITY.md`` first, ``agent.yaml`` for what that does not say.
+
+Source: architecture.txt "HTTP API Reference" (``/api/identity``), "User Data Layout".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+from signet_actors.config.regular_file import read_regular
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.identity import identity_of_document, identity_of_text
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import ConfigError
+from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.protocol.http.identity import IdentityReply
+
+DEFAULT_NAME: Final = "Agent"
+MAX_FILE_BYTES: Final = 1024 * 1024
+
+
+async def identity(call: Call) -> Reply:
+    """200 whatever is in the files: what cannot be read is passed over."""
+    return Reply(await asyncio.to_thread(_identity, Workspace(call.state.workspace)))
+
+
+def _identity(workspace: Workspace) -> IdentityReply:
+    found: dict[str, str] = {}
+    source = []
+    for path, read in ((workspace.identity_file, _from_text), (workspace.config_file, _from_yaml)):
+        told = {name: value for name, value in read(path).items() if name not in found}
+        if told:
+            found |= told
+            source.append(path.name)
+    return IdentityReply(
+        name=found.get("name", DEFAULT_NAME),
+        description=found.get("description"),
+        creature=found.get("creature"),
+        vibe=found.get("vibe"),
+        source=source,
+    )
+
+
+def _from_text(path: Path) -> dict[str, str]:
+    data = _content(path)
+    return {} if data is None else identity_of_text(data.decode("utf-8-sig", "replace"))
+
+
+def _from_yaml(path: Path) -> dict[str, str]:
+    from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml  # noqa: PLC0415 - rarely needed, and large
+
+    data = _content(path)
+    if data is None:
+        return {}
+    try:
+        return identity_of_document(parse_yaml(data))
+    except UnreadableYaml:
+        return {}
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_regular(path, MAX_FILE_BYTES)
+    except (ConfigError, OSError):
+        return None
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "GET",
+        "/api/identity",
+        identity,
+        Permission.DIAGNOSTICS,
+        "Who the agent of this workspace is",
+        "config",
+        replies={200: IdentityReply},
+        description="From IDENTITY.md, and from agent.yaml for what that does not say.",
+    ),
+)
