@@ -56,7 +56,8 @@ class Decider:
             case Decide() as asked:
                 decided = await self._deciding.decide(asked, incoming.frames, incoming.header)
                 proposal = decided.proposal
-                self._decisions["no_proposal" if proposal is None else proposal.action] += 1
+                action = "echo" if decided.echo is not None else "no_proposal"
+                self._decisions[action if proposal is None else proposal.action] += 1
                 return decided
             case GetDeciderStatus():
                 return DeciderStatus(self._model.state(), dict(self._decisions))

@@ -15,6 +15,7 @@ from signet_actors.config.schema import ExtractionConfig
 from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
 from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
 from signet_actors.domain.extraction.contradiction import parse_semantic
+from signet_actors.domain.extraction.echo import echo_of
 from signet_actors.domain.extraction.proposals import (
     MAX_CANDIDATES,
     Candidate,
@@ -47,6 +48,9 @@ class Deciding:
     async def decide(self, asked: Decide, frames: Sequence[bytes], header: Header) -> Decided:
         """What is to be done with the fact. Raises ProviderError while no model answers anybody."""
         candidates = await self._candidates(asked, frames, header.trace_id)
+        echo = echo_of(asked.fact.content, asked.origin.created_at, candidates)
+        if echo is not None:
+            return Decided(None, echo=echo)
         shown = tuple(candidate.id for candidate in candidates)
         if not candidates:
             return Decided(propose_add(asked.fact))

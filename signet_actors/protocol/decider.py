@@ -21,6 +21,8 @@ class FactOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     visibility: str
     project: str | None = None
     scope: str | None = None
+    created_at: str = ""
+    """Of the memory, by which a recall is before or after it; empty where it is not known."""
 
 
 class Decided(Message, frozen=True, tag="decider.decided"):
@@ -28,6 +30,7 @@ class Decided(Message, frozen=True, tag="decider.decided"):
 
     ``failed`` says that the model took the question up and failed at it, and that it is the question's fault, as far as
     one can tell. ``calls`` is how often a model was asked; ``candidate_ids`` are the memories that it was shown.
+    ``echo`` is the reason for which the fact was turned away as a repetition of what a recall had returned.
     """
 
     proposal: Proposal | None
@@ -35,6 +38,7 @@ class Decided(Message, frozen=True, tag="decider.decided"):
     candidate_ids: tuple[str, ...] = ()
     calls: int = 0
     failed: bool = False
+    echo: str | None = None
 
 
 class Decide(Request[Decided], frozen=True, tag="decider.decide"):

@@ -1,4 +1,4 @@
-"""What one real extract job reports: the configuration that its run began under counts to its end."""
+"""What one real extract job reports: under the configuration that its run began with, and without echoes of recall."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import msgspec
 import pytest
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.extraction.echo import RECALLED_LATELY_MS
+from signet_actors.runtime.clock import iso
+from signet_actors.writer.commands.jobs import DERIVED
 from tests.support.pipeline_room import configured
 from tests.support.poison_room import PoisonRoom
+from tests.support.scripted_model import data_of
 from tests.support.store_room import kept_sound
 
 
@@ -40,3 +44,50 @@ def test_a_run_that_began_frozen_stays_so_when_the_freeze_ends_meanwhile(room: P
     assert room.model.decisions, "the freeze ended while the run was on"
     held_back = room.events(source.id)[-1]["metadata"]
     assert (held_back["outcome"], held_back["blockedReason"]) == ("blocked", "autonomous_frozen")
+
+
+TOLD = "The gateway of the homelab listens on port 3850."
+NEWS = "Noor moved the firewall to the cellar on Monday."
+
+
+def recall(room: PoisonRoom, memory_id: str) -> None:
+    """What a recall that returned the memory leaves behind."""
+    room.connection.execute(
+        "UPDATE memories SET last_accessed = ? WHERE id = ?", (iso(room.clock.wall_ms()), memory_id)
+    )
+
+
+def turned_away(room: PoisonRoom) -> dict[str, int]:
+    rows = room.connection.execute("SELECT name, count FROM pipeline_counters WHERE name LIKE 'turned_away.%'")
+    return {name.partition(".")[2]: count for name, count in rows}
+
+
+@pytest.mark.parametrize(
+    ("quoted", "reason"),
+    [(TOLD, "echo_exact"), ("The homelab's gateway is listening on that port 3850", None)],
+)
+def test_a_fact_that_only_repeats_what_a_recall_returned_is_turned_away_without_asking_a_model(
+    room: PoisonRoom, quoted: str, reason: str | None
+) -> None:
+    told = room.remember(TOLD, source_type=DERIVED)
+    recall(room, told.id)
+    room.clock.advance(60_000)
+    room.remember(f"You told me: {quoted} {NEWS}")
+    room.model.facts = [quoted, NEWS]
+    room.model.decides = {"action": "add", "targetId": None, "confidence": 0.9, "reason": "It is new."}
+    room.work()
+    assert turned_away(room) == ({reason: 1} if reason else {})
+    asked = [prompt for prompt in room.model.decisions if data_of(prompt)[0] == quoted]
+    assert len(asked) == (0 if reason else 1)
+    stored = [row[0] for row in room.connection.execute("SELECT content FROM memories WHERE who = ?", (DERIVED,))]
+    assert sorted(stored) == sorted([TOLD, NEWS] if reason else [TOLD, NEWS, quoted])
+
+
+def test_a_memory_that_was_recalled_long_before_the_note_makes_no_echo(room: PoisonRoom) -> None:
+    told = room.remember(TOLD, source_type=DERIVED)
+    recall(room, told.id)
+    room.clock.advance(RECALLED_LATELY_MS + 60_000)
+    room.remember(f"You told me: {TOLD} {NEWS}")
+    room.model.facts = [TOLD, NEWS]
+    room.work()
+    assert turned_away(room) == {}

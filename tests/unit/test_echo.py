@@ -17,7 +17,6 @@ from signet_actors.domain.extraction.echo import (
     Injected,
     JunkReason,
     junk_reason,
-    without_injected,
     without_junk,
 )
 from signet_actors.domain.extraction.facts import Fact
@@ -62,14 +61,12 @@ def test_no_text_raises(text: str) -> None:
     reason = junk_reason(text)
     assert reason is None or reason in JunkReason
     Injected([text]).echo_reason(text)
-    without_injected(text)
 
 
 @pytest.mark.parametrize("text", ["a " * 50_000, "<" * 100_000, "(" * 100_000, "at " + "a" * 100_000, "- \n" * 30_000])
 def test_long_texts_are_judged_by_their_beginning(text: str) -> None:
     began = time.process_time()
     junk_reason(text)
-    without_injected("[signet:recall |\n" + text)
     assert time.process_time() - began < 1.0
 
 
@@ -135,30 +132,6 @@ def test_facts_are_sorted_with_each_reason() -> None:
         (facts[0], JunkReason.ECHO_EXACT),
         (facts[1], JunkReason.QUESTION),
     ]
-
-
-def test_injected_blocks_are_cut_out_of_a_text() -> None:
-    text = (
-        "User: which port?\n"
-        '[signet:recall | query="port" | results=2 | engine=hybrid]\n'
-        "- The gateway listens on port 3850 [ops] (Nov 2, 2026)\n"
-        "- The metrics are on port 9090\n"
-        "\n"
-        "<memory-feedback>\nrate these\n</memory-feedback>\n"
-        "Assistant: it is 3850.\n"
-        "# Current Date & Time\n"
-        "\n"
-        "User: then move it to 3851."
-    )
-    assert without_injected(text) == (
-        "User: which port?\nAssistant: it is 3850.\nUser: then move it to 3851.",
-        3,
-    )
-
-
-@pytest.mark.parametrize("note", CLEAN)
-def test_a_text_without_injected_blocks_stays_as_it_is(note: str) -> None:
-    assert without_injected(f"  - {note}\n") == (f"  - {note}\n", 0)
 
 
 def test_a_run_says_nothing_twice_and_loses_nothing_that_is_news() -> None:

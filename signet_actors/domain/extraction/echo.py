@@ -1,8 +1,8 @@
 """What the machine itself said is not stored as if the user had said it, and what says nothing is not stored.
 
-Two guards. The echo guard knows what recall puts into a conversation: its marks are cut out of a text before a model
-sees it (``without_injected``), and a fact that only repeats a memory injected lately is turned away (``Injected``),
-word for word or with other small words; a fact that adds a word, a number or a "not" is news and stays. The quality
+Two guards. The echo guard turns away a fact that bears a mark of recall (``injected_text`` cuts them out of the text
+before) or only repeats a memory that a recall returned lately (``echo_of``), word for word or with other small words;
+a fact that adds a word, a number or a "not" is news and stays. The quality
 gate knows texts that are no facts: questions, prompts, an assistant's courtesies, output of tools.
 
 Every refusal has a code, which the junk-rate metric counts. The rules look at a text's beginning or at marks that no
@@ -23,11 +23,16 @@ from msgspec import Struct
 
 from signet_actors.domain.extraction.contradiction import syntactic_contradiction
 from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.extraction.telling_words import telling_words
 from signet_actors.domain.normalization import collapsed, content_hash
+from signet_actors.domain.timestamps import epoch_ms
 
 MAX_INJECTED: Final = 500
 """The latest injected texts that a fact is compared with."""
+
+RECALLED_LATELY_MS: Final = 4 * 3_600_000
+"""As long as a session is at most taken to last: an agent may write down what it was told at the session's start."""
 
 MIN_NEAR_WORDS: Final = 3
 NEAR_SHARE: Final = 0.75
@@ -77,13 +82,6 @@ _MARK = re.compile(
       | ^\#\#\sSession\sRecovery\sContext\s*$ | ^\#\#\sActive\sConstraints\s*$ | ^\#\#\sActive\sPeer\sSessions\s*$""",
     re.VERBOSE | re.MULTILINE,
 )
-_FEEDBACK = re.compile(r"<memory-feedback>.{0,20000}?(?:</memory-feedback>|\Z)", re.DOTALL)
-_RECALL_HEAD = re.compile(
-    r"\s*(?:\[signet:recall \||\[memory active \||\[since last session: |## Relevant Memories \(auto-loaded"
-    r"|## Relevant Entity Context\s*$|## Signet Status\s*$|## Active Constraints\s*$|## Active Peer Sessions\s*$"
-    r"|## Session Recovery Context\s*$|# Current Date & Time\s*$|\[END OF SIGNET)"
-)
-_BLOCK_LINE = re.compile(r"\s*(?:[-*\u2022]\s|\d{1,3}[.)]\s|$)|\s{2,}\S")
 
 _SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+")
 _ASKS = re.compile(
@@ -200,29 +198,6 @@ def _is_question(text: str) -> bool:
     return len(sentences) == 1 and ":" not in text and _ASKS.match(text) is not None
 
 
-def without_injected(text: str) -> tuple[str, int]:
-    """``text`` without the blocks that recall put into it, and how many there were.
-
-    A block is a line that bears one of our marks and the list items, indented and empty lines behind it; a feedback
-    block goes to its closing tag.
-    """
-    if not _MARK.search(text) and "# Current Date & Time" not in text:
-        return text, 0
-    text, count = _FEEDBACK.subn("", text)
-    kept: list[str] = []
-    inside = False
-    for line in text.split("\n"):
-        if _RECALL_HEAD.match(line):
-            inside = True
-            count += 1
-        elif inside and _BLOCK_LINE.match(line):
-            continue
-        else:
-            inside = False
-            kept.append(line)
-    return "\n".join(kept).strip(), count
-
-
 class _Known(Struct, frozen=True):
     content: str
     words: frozenset[str]
@@ -273,6 +248,21 @@ class Injected:
             ):
                 return JunkReason.ECHO_NEAR
         return None
+
+
+def echo_of(fact: str, written_at: str, candidates: Iterable[Candidate]) -> JunkReason | None:
+    """Whether ``fact``, of a text written at ``written_at`` (ISO), only repeats a memory that a recall had returned.
+
+    Recalls from ``RECALLED_LATELY_MS`` before the text count, and later ones, too: only the last recall is known.
+    """
+    written_ms = epoch_ms(written_at) or 0
+    texts = [
+        candidate.content
+        for candidate in candidates
+        if candidate.recalled_at is not None
+        and (epoch_ms(candidate.recalled_at) or 0) >= written_ms - RECALLED_LATELY_MS
+    ]
+    return Injected(texts).echo_reason(fact) if texts else None
 
 
 NOTHING_INJECTED: Final = Injected(())

@@ -34,13 +34,15 @@ _TARGET_KEYS: Final = ("targetId", "target_id", "target")
 
 
 class Candidate(Struct, frozen=True):
-    """A memory that the decider was shown, in the version that it saw."""
+    """A memory that the decider was shown, in the version that it saw; ``recalled_at`` is when a recall last returned
+    it."""
 
     id: str
     version: int
     type: str
     content: str
     pinned: bool = False
+    recalled_at: str | None = None
 
 
 class Proposal(Struct, frozen=True):

@@ -18,9 +18,10 @@ from msgspec import structs
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import EXTRACTION
-from signet_actors.domain.extraction.echo import without_injected, without_junk
+from signet_actors.domain.extraction.echo import without_junk
 from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
 from signet_actors.domain.extraction.gates import PipelineMode
+from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
@@ -107,7 +108,9 @@ class Extract:
         sync_point("extractor.embed_done")
         decided = await self._decide_all(run, facts.kept, vectors)
         decided = [_looked_at(one, content) for one in decided]
-        await self._apply(run, began, result, decided, Counter(str(junk.reason) for junk in facts.junk), vectors)
+        turned_away = Counter(str(junk.reason) for junk in facts.junk)
+        turned_away.update(one.echo for one in decided if one.echo is not None)
+        await self._apply(run, began, result, decided, turned_away, vectors)
 
     async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Vectors] | None:
         """The facts' vectors; None while they cannot be had, which holds nothing up: the embed lane makes them then."""
@@ -136,7 +139,9 @@ class Extract:
         frames, model = [], None
         if vectors is not None and vectors[1][index].any():
             frames, model = [vectors[1][index].astype("<f4").tobytes()], vectors[0].model
-        origin = FactOrigin(subject.id, subject.agent_id, subject.visibility, subject.project, subject.scope)
+        origin = FactOrigin(
+            subject.id, subject.agent_id, subject.visibility, subject.project, subject.scope, subject.created_at
+        )
         try:
             async with self._shop.deciding:
                 decided = await self._shop.decider.ask(

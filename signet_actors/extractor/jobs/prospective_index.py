@@ -8,7 +8,9 @@ from __future__ import annotations
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import HINTS
+from signet_actors.domain.extraction.facts import worth_extracting
 from signet_actors.domain.extraction.hints import parse_hints
+from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.errors import UnusableAnswer
 from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
 from signet_actors.extractor.lane import JobRun, Pause
@@ -45,9 +47,13 @@ class ProspectiveIndex:
 
     async def work(self, run: JobRun) -> None:
         settings = self._shop.pipeline.hints
-        prompt = hints_prompt(run.subject.content, settings.max_count, self._shop.rng)
+        content, injected = without_injected(run.subject.content)
+        if injected and not worth_extracting(content):
+            await run.report(StoreHints(run.job.id, run.job.lease_id, ()))
+            return
+        prompt = hints_prompt(content, settings.max_count, self._shop.rng)
         answer = await self._shop.model.generate(prompt, timeout_ms=settings.timeout_ms, answer=HINTS)
-        said = parse_hints(answer.text, run.subject.content, settings.max_count)
+        said = parse_hints(answer.text, content, settings.max_count)
         if not said.parsed:
             raise UnusableAnswer(said.warnings[0])
         await run.report(StoreHints(run.job.id, run.job.lease_id, said.hints))

@@ -48,10 +48,15 @@ def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[byt
         frames,
     ).rows
     own = [row for row in ranked if row.id not in query.without][: query.limit]
-    versions = dict(
-        view.rows(
-            "SELECT id, version FROM memories WHERE id IN (SELECT value FROM json_each(:ids))",
+    stored = {
+        memory_id: (version, recalled_at)
+        for memory_id, version, recalled_at in view.rows(
+            "SELECT id, version, last_accessed FROM memories WHERE id IN (SELECT value FROM json_each(:ids))",
             {"ids": msgspec.json.encode([row.id for row in own]).decode()},
         )
-    )
-    return CandidatesFound([Candidate(row.id, versions[row.id], row.type, row.content, row.pinned) for row in own])
+    }
+    candidates = []
+    for row in own:
+        version, recalled_at = stored[row.id]
+        candidates.append(Candidate(row.id, version, row.type, row.content, row.pinned, recalled_at))
+    return CandidatesFound(candidates)

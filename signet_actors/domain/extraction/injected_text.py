@@ -1,0 +1,187 @@
+"""The text that session-start and recall put into a conversation is cut out of a note or transcript.
+
+A block begins with one of our marks. What belongs to it follows from the mark: nothing, a date, a list, a section.
+Whatever stands before and after is the user's and stays as it is. Texts may have their lines or be one line: in a line,
+an item ends at its date, or at the end of its sentence.
+
+Every pattern begins with a literal and is bounded, so that reading is linear in the length of the text.
+Source: docs/pipeline.md "Echoes"; the marks are those of the reference daemon's inject layout.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_MOST_ITEMS: Final = 100
+_MAX_ITEM_CHARS: Final = 2_000
+_MAX_FEEDBACK_CHARS: Final = 20_000
+
+_MARK = re.compile(
+    r"""\[signet:recall[ ]\|[^\]\n"]{0,100}+(?:"[^"\n]{0,1000}+")?+[^\]\n]{0,200}+\]
+      | \[memory[ ]active[ ]\|[^\]\n]{0,200}\]
+      | \[since[ ]last[ ]session:[^\]\n]{0,300}\]
+      | \[END[ ]OF[ ]SIGNET[^\]\n]{0,200}\]
+      | </?memory-feedback>
+      | \#\#[ ]Relevant[ ]Memories[ ]\(auto-loaded[^)\n]{0,200}\)
+      | \#\#[ ](?:Relevant[ ]Entity[ ]Context|Signet[ ]Status|Active[ ]Constraints|Active[ ]Peer[ ]Sessions
+          |Session[ ]Recovery[ ]Context|Plugin[ ]Context|Available[ ]Secrets|Agent[ ]Instructions|Soul|Identity
+          |About[ ]Your[ ]User|Working[ ]Memory)(?=\s|\Z)
+      | \#[ ]Current[ ]Date[ ]&[ ]Time(?=\s|\Z)""",
+    re.VERBOSE,
+)
+"""Where a block may begin."""
+_ALONE: Final = frozenset(
+    {
+        "## Relevant Entity Context",
+        "## Signet Status",
+        "## Active Constraints",
+        "## Active Peer Sessions",
+        "## Session Recovery Context",
+        "# Current Date & Time",
+    }
+)
+"""Headings that are marks on a line of their own, whatever else the text holds."""
+_PROSE: Final = frozenset(
+    {"## Agent Instructions", "## Soul", "## Identity", "## About Your User", "## Working Memory"}
+)
+"""Headings over free text, in which a list is no sign of an end."""
+_RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
+_FEEDBACK: Final = "<memory-feedback>"
+_FEEDBACK_END: Final = "</memory-feedback>"
+_DATE_LINE: Final = re.compile(r"[^\n]{0,40}(?:\b\d{4}\b|\d:\d\d)[^\n]{0,80}(?=\n|\Z)")
+_DATE_WORDS: Final = re.compile(
+    r"(?:\w{3,9},? )?(?:[A-Z]\w{2,8} \d{1,2}, \d{4}|\d{4}-\d\d-\d\d)"
+    r"(?:,? (?:at )?|T)?(?:\d{1,2}:\d\d(?::\d\d)?)?(?: ?[AP]M\b)?(?: ?\([\w/+:. -]{1,40}\))?"
+)
+_BULLET = re.compile(r"[-*\u2022] |\d{1,3}[.)] ")
+_ITEM_END = re.compile(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2}, \d{4}\)")
+_SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
+_NEXT_ITEM = re.compile(r" [-\u2022] ")
+_ROLE = re.compile(r"(?:User|Human|Assistant|System|Tool)\s?:")
+_HEADING = re.compile(r"#{1,3} ")
+
+
+def without_injected(text: str) -> tuple[str, int]:
+    """``text`` without the blocks that recall put into it, and how many there were; untouched where there are none."""
+    strong = any(match.group() not in _ALONE | _PROSE for match in _MARK.finditer(text))
+    kept: list[str] = []
+    at = count = 0
+    for mark in _MARK.finditer(text):
+        if mark.start() < at or not (strong or _stands_alone(text, mark)):
+            continue
+        kept.append(text[at : mark.start()])
+        at = _end(text, mark)
+        count += 1
+    if not count:
+        return text, 0
+    kept.append(text[at:])
+    return _joined(kept), count
+
+
+def _stands_alone(text: str, mark: re.Match[str]) -> bool:
+    """Whether a heading that a user may have written, too, is a mark: ours are lines of their own."""
+    starts = mark.start() == 0 or text[mark.start() - 1] == "\n"
+    rest = text[mark.end() : mark.end() + 200].partition("\n")[0]
+    return mark.group() in _ALONE and starts and not rest.strip()
+
+
+def _end(text: str, mark: re.Match[str]) -> int:
+    """Where the block of ``mark`` ends."""
+    name, at = mark.group(), mark.end()
+    if name == _FEEDBACK:
+        end = text.find(_FEEDBACK_END, at, at + _MAX_FEEDBACK_CHARS)
+        return end + len(_FEEDBACK_END) if end >= 0 else _line_end(text, at)
+    if name.startswith(("</", "[memory", "[since", "[END")):
+        return at
+    begin = at + len(text[at : at + 20]) - len(text[at : at + 20].lstrip())
+    by_lines = "\n" in text[at:begin]
+    if name.startswith("# "):
+        said = (_DATE_LINE if by_lines else _DATE_WORDS).match(text, begin)
+        return said.end() if said is not None and not _is_somebodys(text, begin) else at
+    if name in _PROSE:
+        return _prose_end(text, at) if by_lines else at
+    told = _RESULTS.search(name)
+    most = int(told[1]) if told is not None else _MOST_ITEMS
+    return _lines_end(text, at, most) if by_lines else _items_end(text, at, begin, most)
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _is_somebodys(text: str, at: int) -> bool:
+    return _ROLE.match(text, at) is not None
+
+
+def _lines_end(text: str, at: int, most: int) -> int:
+    """The end of the list that follows: at most ``most`` items with their indented lines, and blank lines between."""
+    items, end = 0, at
+    at = _line_end(text, at)
+    while at < len(text):
+        begin, stop = at + 1, _line_end(text, at + 1)
+        line = text[begin : begin + 8]
+        if _BULLET.match(line.lstrip()):
+            items += 1
+            if items > most:
+                break
+            end = stop
+        elif items and line.startswith("  ") and line.strip():
+            end = stop
+        elif text[begin:stop].strip():
+            break
+        at = stop
+    return end
+
+
+def _prose_end(text: str, at: int) -> int:
+    """The end of the section: the next heading, mark or turn of the conversation."""
+    at = _line_end(text, at)
+    while at < len(text):
+        begin = at + 1
+        if _HEADING.match(text, begin) or _is_somebodys(text, begin) or text.startswith("[", begin):
+            return at
+        at = _line_end(text, begin)
+    return at
+
+
+def _items_end(text: str, at: int, begin: int, most: int) -> int:
+    """The end of a list in one line: an item goes to its date, else to the next item, else to its sentence's end."""
+    end = at
+    for number in range(1, most + 1):
+        bullet = _BULLET.match(text, begin)
+        if bullet is None:
+            break
+        stop = min(_line_end(text, begin), bullet.end() + _MAX_ITEM_CHARS)
+        others = _MARK.search(text, bullet.end(), stop)
+        stop = others.start() if others is not None else stop
+        following = _NEXT_ITEM.search(text, bullet.end(), stop) if number < most else None
+        dated = _ITEM_END.search(text, bullet.end(), stop)
+        if dated is not None:
+            end = dated.end()
+        elif following is not None:
+            end = following.start()
+        else:
+            sentence = _SENTENCE_END.search(text, bullet.end(), stop)
+            return stop if sentence is None else sentence.end()
+        begin = end + 1
+    return end
+
+
+def _joined(parts: list[str]) -> str:
+    """The parts with a line end between two that one parted, else a space; the layout within a part is kept."""
+    joined: list[str] = []
+    parted = False
+    for part in parts:
+        said = part.strip()
+        if said:
+            before = part[: part.index(said[0])]
+            if joined:
+                joined.append("\n" if parted or "\n" in before else " ")
+            indent = before.rpartition("\n")[2] if parted or "\n" in before else ""
+            joined.append(f"{indent}{said}")
+            parted = "\n" in part[len(before) + len(said) :]
+        else:
+            parted = parted or "\n" in part
+    return "".join(joined).strip()

@@ -1,0 +1,150 @@
+"""What session-start and recall put into a conversation is cut out; what the user wrote around it stays."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.normalization import storage_content
+from tests.support.model_answers import notes
+
+RECALL = '[signet:recall | query="which port? [ops]" | results=2 | engine=hybrid]'
+ITEMS = "- The gateway listens on port 3850 [ops] (Nov 2, 2026)\n- The metrics are on port 9090 (Oct 30, 2026)"
+FEEDBACK = "<memory-feedback>\nRate these memories: {}\n</memory-feedback>"
+BLOCK = f"{RECALL}\n{ITEMS}\n{FEEDBACK}"
+BEFORE = "User: which port does the gateway use?"
+AFTER = "Assistant: it is 3850.\nUser: then move it to 3851."
+SESSION_START = """[memory active | /remember | /recall]
+[since last session: 3 new memories, 1 sessions captured, last active 2h ago]
+# Current Date & Time
+Sunday, November 22, 2026 at 5:40 PM (UTC)
+
+## Agent Instructions
+Answer in short sentences.
+- Use four spaces.
+
+## Working Memory
+The gateway is being moved.
+
+## Relevant Memories (auto-loaded | scored by importance x recency | 2 results)
+- The gateway listens on port 3850 [ops] (Nov 2, 2026)
+- The metrics are on port 9090 (Oct 30, 2026)
+
+## Signet Status
+
+## Active Constraints
+- Never delete the vault.
+"""
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_recall_block_is_cut_out_of_a_transcript() -> None:
+    assert without_injected(f"{BEFORE}\n{BLOCK}\n{AFTER}") == (f"{BEFORE}\n{AFTER}", 2)
+
+
+def test_a_recall_block_is_cut_out_of_a_text_of_one_line() -> None:
+    assert without_injected(one_line(f"{BEFORE}\n{BLOCK}\n{AFTER}")) == (one_line(f"{BEFORE}\n{AFTER}"), 2)
+
+
+def test_what_session_start_injects_is_cut_out_of_a_transcript() -> None:
+    cut, count = without_injected(f"{SESSION_START}\n{BEFORE}\n{AFTER}")
+    assert cut == f"{BEFORE}\n{AFTER}"
+    assert count >= 6
+
+
+@pytest.mark.parametrize("shape", [str, one_line], ids=["lines", "one line"])
+@pytest.mark.parametrize("mark", [RECALL, "[memory active | /remember | /recall]"])
+def test_a_note_that_begins_with_a_mark_keeps_what_the_user_wrote(mark: str, shape: object) -> None:
+    note = "The gateway was moved to port 3851 in December because of the firewall."
+    text = f"{mark}\n{note}"
+    assert without_injected(text if shape is str else one_line(text)) == (note, 1)
+
+
+def test_a_note_that_begins_with_a_whole_block_keeps_what_follows_it() -> None:
+    note = "I moved it to 3851 yesterday. The firewall knows."
+    for text in (f"{BLOCK}\n{note}", one_line(f"{BLOCK}\n{note}"), one_line(f"{RECALL}\n{ITEMS}\n{note}")):
+        assert without_injected(text)[0] == note
+
+
+def test_the_users_own_list_behind_a_block_stays() -> None:
+    own = "- Move the gateway to 3851\n- Tell Noor about it"
+    assert without_injected(f"{RECALL}\n{ITEMS}\n\n{own}") == (own, 1)
+    assert without_injected(f"My list:\n{own}\n{BLOCK}\nDone.")[0] == f"My list:\n{own}\nDone."
+
+
+def test_items_without_dates_end_with_their_sentence_in_one_line() -> None:
+    text = f"{RECALL} - The gateway listens on port 3850. - The metrics are on port 9090. I moved both yesterday."
+    assert without_injected(text) == ("I moved both yesterday.", 1)
+
+
+def test_the_date_header_goes_with_its_date() -> None:
+    assert without_injected("# Current Date & Time\nSunday, November 22, 2026 at 5:40 PM (UTC)\nMove the gateway.") == (
+        "Move the gateway.",
+        1,
+    )
+    date = "# Current Date & Time Sunday, November 22, 2026 at 5:40 PM (UTC)"
+    assert without_injected(f"[memory active | /remember | /recall] {date} Move it.") == ("Move it.", 2)
+
+
+def test_layout_around_a_block_is_kept() -> None:
+    code = "def port():\n    # which one\n    return 3850"
+    assert without_injected(f"{code}\n\n{BLOCK}\n\n    indented\n\ttab")[0] == f"{code}\n    indented\n\ttab"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We renamed the heading ## Active Constraints in the template yesterday.",
+        "## Identity\nThe identity provider is Keycloak.",
+        "The section # Current Date & Time comes first in what the hook injects.",
+        "Memories are marked with [signet:recall and a list.",
+    ],
+)
+def test_a_note_that_only_speaks_of_our_headings_stays_as_it_is(text: str) -> None:
+    assert without_injected(text) == (text, 0)
+
+
+@pytest.mark.parametrize("note", notes("clean_notes.txt"))
+def test_a_text_without_injected_blocks_stays_as_it_is(note: str) -> None:
+    assert without_injected(f"  - {note}\n") == (f"  - {note}\n", 0)
+
+
+@given(st.lists(st.sampled_from([*BLOCK.split("\n"), *SESSION_START.split("\n"), "User: a", "b.", "- c", "  d", ""])))
+def test_no_text_raises_and_nothing_is_invented(lines: list[str]) -> None:
+    for text in ("\n".join(lines), one_line("\n".join(lines))):
+        cut, _ = without_injected(text)
+        assert set(storage_content(cut).split()) <= set(text.split())
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        RECALL + " ",
+        '[signet:recall | query="',
+        "[signet:recall | ",
+        "<memory-feedback>",
+        "<memory-feedback>\n",
+        "# Current Date & Time ",
+        "# Current Date & Time\n",
+        f"{RECALL} - ",
+        "## Working Memory\n",
+        "## Active Constraints\n- x\n",
+        "- a (Nov 2, 2026) ",
+        "text [memory active | x]",
+        "text\n[memory active | x]\n",
+        "- ",
+        "\n",
+    ],
+)
+def test_reading_takes_time_in_proportion_to_the_text(piece: str) -> None:
+    text = f"[memory active | x]{RECALL} " + piece * (400_000 // len(piece))
+    began = time.process_time()
+    without_injected(text)
+    assert time.process_time() - began < 4.0
