@@ -79,7 +79,9 @@ def test_a_fact_that_only_repeats_what_a_recall_returned_is_turned_away_without_
     assert turned_away(room) == ({reason: 1} if reason else {})
     asked = [prompt for prompt in room.model.decisions if data_of(prompt)[0] == quoted]
     assert len(asked) == (0 if reason else 1)
-    stored = [row[0] for row in room.connection.execute("SELECT content FROM memories WHERE who = ?", (DERIVED,))]
+    stored = [
+        row[0] for row in room.connection.execute("SELECT content FROM memories WHERE source_type = ?", (DERIVED,))
+    ]
     assert sorted(stored) == sorted([TOLD, NEWS] if reason else [TOLD, NEWS, quoted])
 
 
