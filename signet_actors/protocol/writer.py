@@ -77,14 +77,6 @@ class Remembered(Message, frozen=True, tag="writer.remembered"):
     version: int
 
 
-class Remember(Request[Remembered], frozen=True, tag="writer.remember"):
-    """Store one memory, or return the one it duplicates (source id, idempotency key, content hash)."""
-
-    memory: NewMemory
-    principal: Principal
-    idempotency: Idempotency | None = None
-
-
 class ChunksRemembered(Message, frozen=True, tag="writer.chunks_remembered"):
     """All chunks are on disk, in order of the text. ``deduped`` is true for a repeated import."""
 
@@ -93,11 +85,22 @@ class ChunksRemembered(Message, frozen=True, tag="writer.chunks_remembered"):
     deduped: bool
 
 
-class RememberChunks(Request[ChunksRemembered], frozen=True, tag="writer.remember_chunks"):
-    """Store an oversized content as chunks, all or none.
+class Remember(Request[Remembered | ChunksRemembered], frozen=True, tag="writer.remember"):
+    """Store one memory, or return the one it duplicates (source id, idempotency key, content hash).
+
+    What has the same source may be a long text, which is stored as chunks.
+    """
+
+    memory: NewMemory
+    principal: Principal
+    idempotency: Idempotency | None = None
+
+
+class RememberChunks(Request[ChunksRemembered | Remembered], frozen=True, tag="writer.remember_chunks"):
+    """Store an oversized content as chunks, all or none, or return what it duplicates.
 
     ``memory.content`` is the whole text (its hash identifies a replay); ``chunks`` the parts, ``vectors`` one
-    per chunk or empty. Refusals are ``Failure(CONFLICT)`` with the texts of wire.md 1.2 "Oversized".
+    per chunk or empty. What has the same source may be a single memory. A refusal is ``Failure(CONFLICT)``.
     """
 
     memory: NewMemory

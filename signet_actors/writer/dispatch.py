@@ -108,6 +108,9 @@ def execute(session: Session, command: Effect) -> WriterReply:
     """The command's rows are changed inside the caller's savepoint; raises ``SignetError`` for a refusal."""
     match command:
         case Remember():
+            group = chunks.by_source(session, command.memory)
+            if group is not None:
+                return group
             key = command.memory.idempotency_key
             if key is not None:
                 chunks.refuse_chunked_key(session, key, command.memory)

@@ -16,7 +16,16 @@ from typing import Any
 from signet_actors.domain.extraction.facts import EntityTriple
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApproveProposal, RecordUsage, ReserveCalls, StoreHints, UndoRun
-from signet_actors.protocol.writer import FailJob, ForgetMany, ForgetMemory, ForgetTarget, MemoryPatch, ModifyMemory
+from signet_actors.protocol.writer import (
+    FailJob,
+    ForgetMany,
+    ForgetMemory,
+    ForgetTarget,
+    MemoryPatch,
+    ModifyMemory,
+    NewMemory,
+    RememberChunks,
+)
 from signet_actors.store.migrate import schema_version
 from signet_actors.store.online_backup import backup
 from tests.support.pipeline_room import PipelineRoom, add, change, configured
@@ -49,6 +58,11 @@ def fill(room: PipelineRoom) -> None:
         if number == 29:
             room.ask(ForgetMany(targets=(ForgetTarget(memory.id),), reason="for good", principal=people, hard=True))
     room.remember("日本語の記憶 and a café, naïve as it is")
+    for name, source in (("one", "golden.md"), ("other", None)):
+        parts = tuple(f"Golden part {number}\n\tof the {name} long text." for number in range(3))
+        whole = NewMemory("\n".join(parts), "fact", 0.5, source_type="file", source_id=source)
+        stored = room.ask(RememberChunks(whole, parts, people))
+    room.ask(ForgetMemory(id=stored.ids[1], reason="outdated", principal=people))
     carry_out(room)
 
 

@@ -22,7 +22,7 @@ from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.gateway.stored_text import RememberedText, ShortTexts, remembered_text, stored_vectors
 from signet_actors.protocol.http.memories import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.writer import NewMemory, Remember, RememberChunks
+from signet_actors.protocol.writer import ChunksRemembered, NewMemory, Remember, RememberChunks, Remembered
 
 
 async def remember(call: Call) -> Reply:
@@ -52,10 +52,26 @@ async def remember(call: Call) -> Reply:
         trace_id=call.trace_id,
         frames=frames,
     )
+    return await _answered(call, kept, redaction)
+
+
+async def _answered(call: Call, kept: Remembered | ChunksRemembered, redaction: RedactionFields) -> Reply:
+    """Return the reply for what is stored, which may be of the other kind than was sent if the source is the same."""
+    if isinstance(kept, ChunksRemembered):
+        return Reply(
+            RememberChunksReply(
+                chunk_count=len(kept.ids),
+                ids=kept.ids,
+                group_id=kept.group_id,
+                deduped=True if kept.deduped else UNSET,
+                redacted=redaction.redacted,
+                redactions=redaction.redactions,
+            )
+        )
     embedded = kept.embedded
     if not embedded and not kept.deduped:
         # Whether the memory that it repeats still has a job that could be waited for, nobody knows here.
-        embedded = kept.id in await state.vector_waits.stored(call, {kept.id: kept.version})
+        embedded = kept.id in await call.state.vector_waits.stored(call, {kept.id: kept.version})
     return Reply(
         RememberReply(
             id=kept.id,
@@ -97,16 +113,7 @@ async def _remember_chunks(
             trace_id=call.trace_id,
             frames=frames,
         )
-    return Reply(
-        RememberChunksReply(
-            chunk_count=len(kept.ids),
-            ids=kept.ids,
-            group_id=kept.group_id,
-            deduped=True if kept.deduped else UNSET,
-            redacted=redaction.redacted,
-            redactions=redaction.redactions,
-        )
-    )
+    return await _answered(call, kept, redaction)
 
 
 def _new_memory(

@@ -1,50 +1,78 @@
-"""Oversized content stored as chunks, all or none.
+"""Oversized content stored as chunks, all or none, and recognised when it comes again.
 
-A chunk row has ``source_type`` ``chunk`` and the group's id as ``source_id``; with an idempotency key its own key is
-``<key>:chunk:<i>``. A chunk keeps no extraction job of its own beyond the usual one.
+A chunk row has ``source_type`` ``chunk`` and the id of its group as ``source_id``; with an idempotency key its own key
+is ``<key>:chunk:<i>``. The group is an entity that its chunks are linked to, with a row of ``chunk_groups`` that
+holds the hash of the whole text and the source that the caller named.
 
-Source: wire.md 1.2 "Oversized"; memory-pipeline.txt guardrails.
+Source: memory-pipeline "Configuration Reference" (guardrails); docs/operations.md "Long texts".
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
 import msgspec
 
-from signet_actors.domain.normalization import content_hash
+from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
-from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks
+from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered
 from signet_actors.writer.commands import agents, idempotency_keys, memories
+from signet_actors.writer.new_rows import Insert
 from signet_actors.writer.session import Session
 
+CHUNK: Final = "chunk"
+CHUNK_GROUP: Final = "chunk_group"
+"""``source_type`` of a chunk, ``entity_type`` of its group."""
 
-def remember(session: Session, command: RememberChunks) -> ChunksRemembered:
-    """Every chunk is a row of one group, or the group of an earlier identical import is returned.
+_EXISTS: Final = "chunk content already exists"
+_MENTIONS = Insert("memory_entity_mentions", ("memory_id", "entity_id", "created_at"))
+_IN_SCOPE: Final = "g.agent_id = ? AND g.visibility = ? AND coalesce(g.project, '') = ? AND coalesce(g.scope, '') = ?"
 
-    Raises ``Conflict`` with the documented texts; the caller's savepoint then undoes what was inserted.
+
+class _Part(NamedTuple):
+    """A chunk row of a group. ``group_id`` is its ``source_id``, ``key`` its idempotency key."""
+
+    seq: int
+    id: str
+    content: str
+    is_deleted: int
+    group_id: str | None
+    key: str | None
+
+
+_PART = ", ".join(f"m.{name}" for name in ("seq", "id", "content", "is_deleted", "source_id", "idempotency_key"))
+
+
+def remember(session: Session, command: RememberChunks) -> ChunksRemembered | Remembered:
+    """Store every chunk as a row of one group, or return what the content duplicates.
+
+    A duplicate has the same source id, else the same idempotency key, else the same text (unless another key is named).
+    Only a source id may name a memory that is no group. Raises ``Conflict`` with the documented texts; the caller's
+    savepoint then undoes what was inserted.
     """
     memory = command.memory
-    key = memory.idempotency_key
-    if key is not None:
-        replay = _replay(session, command, key)
-        if replay is not None:
-            return replay
-    agents.register(session, memory.agent_id)
-    group_id = session.new_id()
-    ids: list[str] = []
-    for index, text in enumerate(command.chunks):
-        part = msgspec.structs.replace(
-            memory,
-            content=text,
-            source_type="chunk",
-            source_id=group_id,
-            idempotency_key=None if key is None else f"{key}:chunk:{index}",
-            vector=command.vectors[index] if command.vectors else None,
-        )
-        digest = content_hash(text)
-        if memories.live_by_hash(session, part, digest) is not None:
-            raise Conflict("chunk content already exists")
-        ids.append(memories.insert(session, part, command.principal, digest).id)
-    return ChunksRemembered(ids=ids, group_id=group_id, deduped=False)
+    found: ChunksRemembered | Remembered | None = by_source(session, memory) or memories.by_source(session, memory)
+    if found is None and memory.idempotency_key is not None:
+        found = _replay(session, command, memory.idempotency_key)
+    if found is None:
+        found = _same_text(session, command)
+    return found or _insert(session, command)
+
+
+def by_source(session: Session, memory: NewMemory) -> ChunksRemembered | None:
+    """Return the live chunks of the long text that came from the memory's source."""
+    if memory.source_id is None or memory.session_bound or memory.source_type in memories.NOT_SOURCES:
+        return None
+    # Groups and their chunks never wait to be inserted, so that a look-up for one needs no flush.
+    for (group_id,) in session.tx_for((CHUNK_GROUP,)).rows(
+        f"SELECT g.id FROM chunk_groups g WHERE g.source_id = ? AND {_IN_SCOPE} ORDER BY g.id",
+        (memory.source_id, *memories.same_scope(memory)),
+    ):
+        live = [part.id for part in _parts(session, memory, group_id) if not part.is_deleted]
+        if live:
+            return ChunksRemembered(ids=live, group_id=group_id, deduped=True)
+    return None
 
 
 def refuse_chunked_key(session: Session, key: str, memory: NewMemory) -> None:
@@ -54,26 +82,131 @@ def refuse_chunked_key(session: Session, key: str, memory: NewMemory) -> None:
         raise Conflict("idempotency key was already used for chunked content")
 
 
+def _insert(session: Session, command: RememberChunks) -> ChunksRemembered:
+    memory, key = command.memory, command.memory.idempotency_key
+    agents.register(session, memory.agent_id)
+    group_id = _new_group(session, memory, len(command.chunks))
+    ids: list[str] = []
+    for index, text in enumerate(command.chunks):
+        part = msgspec.structs.replace(
+            memory,
+            content=text,
+            source_type=CHUNK,
+            source_id=group_id,
+            idempotency_key=None if key is None else f"{key}:chunk:{index}",
+            vector=command.vectors[index] if command.vectors else None,
+        )
+        digest = content_hash(text)
+        if memories.live_by_hash(session, part, digest) is not None:
+            raise Conflict(_EXISTS)
+        metadata = {"groupId": group_id, "chunk": index, "chunks": len(command.chunks)}
+        metadata |= {"sourceType": memory.source_type, "sourceId": memory.source_id}
+        chunk_id = memories.insert(session, part, command.principal, digest, metadata=metadata).id
+        session.new_rows.add(_MENTIONS, (chunk_id, group_id, session.now))
+        ids.append(chunk_id)
+    session.new_rows.flush()
+    return ChunksRemembered(ids=ids, group_id=group_id, deduped=False)
+
+
+def _new_group(session: Session, memory: NewMemory, chunks: int) -> str:
+    group_id = session.new_id()
+    name = f"chunk group {group_id}"
+    session.tx.execute(
+        "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (group_id, name, name, CHUNK_GROUP, memory.agent_id, chunks, session.now, session.now),
+    )
+    source_id = None if memory.session_bound else memory.source_id
+    session.tx.execute(
+        "INSERT INTO chunk_groups (id, agent_id, visibility, project, scope, content_hash, source_type, source_id,"
+        " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            group_id,
+            memory.agent_id,
+            memory.visibility,
+            memory.project,
+            memory.scope,
+            content_hash(memory.content),
+            memory.source_type,
+            source_id,
+            session.now,
+        ),
+    )
+    return group_id
+
+
 def _replay(session: Session, command: RememberChunks, key: str) -> ChunksRemembered | None:
     memory = command.memory
     small = memories.by_idempotency_key(session, memory, key)
     if small is not None and not small.is_deleted:
         raise Conflict("idempotency key was already used for non-chunk content")
-    held = session.tx.rows(
-        "SELECT seq, id, is_deleted, content_hash, source_id, idempotency_key FROM memories m WHERE"
+    held = _rows(
+        session,
         # The keys that go on with a digit: `:` is the character after `9`.
-        f" {memories.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ? ORDER BY seq",
+        f"{memories.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ?",
         (*memories.same_scope(memory), f"{key}:chunk:0", f"{key}:chunk::"),
     )
-    live = [row for row in held if not row[2]]
+    live = [part for part in held if not part.is_deleted]
     if not live:
-        for seq, memory_id, _, _, _, held_key in held:
-            idempotency_keys.release(session, seq, memory_id, held_key, command.principal)
+        for part in held:
+            if part.key is not None:
+                idempotency_keys.release(session, part.seq, part.id, part.key, command.principal)
         return None
-    if [row[3] for row in held] != [content_hash(text) for text in command.chunks]:
+    group_id = held[0].group_id or ""
+    known = session.tx.one("SELECT content_hash FROM chunk_groups WHERE id = ?", (group_id,))
+    if (known is None or known[0] != content_hash(memory.content)) and not _says(held, command.chunks):
         raise Conflict("idempotency key was already used for different chunked content")
     if len(live) < len(held):
         raise Conflict(
             "some chunks of this import were forgotten; recover them, or import under another idempotency key"
         )
-    return ChunksRemembered(ids=[row[1] for row in held], group_id=held[0][4] or "", deduped=True)
+    return ChunksRemembered(ids=[part.id for part in held], group_id=group_id, deduped=True)
+
+
+def _same_text(session: Session, command: RememberChunks) -> ChunksRemembered | None:
+    """Return the group that holds the same text. Raises ``Conflict`` where the caller names another key for it."""
+    memory = command.memory
+    groups: dict[str, None] = dict.fromkeys(
+        group_id
+        for (group_id,) in session.tx.rows(
+            f"SELECT g.id FROM chunk_groups g WHERE g.content_hash = ? AND {_IN_SCOPE} ORDER BY g.id",
+            (content_hash(memory.content), *memories.same_scope(memory)),
+        )
+    )
+    # The groups of earlier releases have no hash; their chunks are found by their own.
+    first = memories.live_by_hash(session, memory, content_hash(command.chunks[0]))
+    if first is not None and first.source_type == CHUNK and first.source_id is not None:
+        groups[first.source_id] = None
+    for group_id in groups:
+        live = [part for part in _parts(session, memory, group_id) if not part.is_deleted]
+        if _says(live, command.chunks):
+            if memory.idempotency_key is not None:
+                raise Conflict(_EXISTS)
+            return ChunksRemembered(ids=[part.id for part in live], group_id=group_id, deduped=True)
+    return None
+
+
+def _parts(session: Session, memory: NewMemory, group_id: str) -> list[_Part]:
+    """Return the rows of a group in the memory's scope, in order of the text."""
+    return _rows(
+        session,
+        # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
+        f"m.source_id = ? AND m.source_type = '{CHUNK}' AND +{memories.SAME_SCOPE}",
+        (group_id, *memories.same_scope(memory)),
+    )
+
+
+def _rows(session: Session, predicate: str, bindings: tuple[Any, ...]) -> list[_Part]:
+    found = session.tx_for((CHUNK_GROUP,)).rows(
+        f"SELECT {_PART} FROM memories m WHERE {predicate} ORDER BY m.seq", bindings
+    )
+    return [_Part(*row) for row in found]
+
+
+def _says(parts: Iterable[_Part], chunks: Iterable[str]) -> bool:
+    """Return whether the parts hold the text of ``chunks``, wherever it was cut, as far as hashes tell texts apart."""
+    return _letters(part.content for part in parts) == _letters(chunks)
+
+
+def _letters(texts: Iterable[str]) -> str:
+    return "".join(normalized_content("\n".join(texts)).split())

@@ -6,6 +6,7 @@ Source: memory-api.txt; memory-system.txt "Modify and Forget", "Soft-Delete and 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -47,7 +48,7 @@ from signet_actors.writer.session import Session
 
 REMEMBERED_AGAIN = "remembered again"
 _DAY_MS = 86_400_000
-_NOT_SOURCES = ("chunk", jobs.DERIVED)
+NOT_SOURCES = ("chunk", jobs.DERIVED)
 """Source types whose ``source_id`` is an id of ours, and names no source that could come again."""
 SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
 
@@ -69,6 +70,7 @@ class StoredRow(NamedTuple):
     project: str | None
     scope: str | None
     source_type: str | None
+    source_id: str | None
     is_deleted: int
     deleted_at: str | None
     version: int
@@ -160,8 +162,9 @@ def insert(
     digest: str,
     former: ImportLine | None = None,
     derived: Derived | None = None,
+    metadata: Mapping[str, object] | None = None,
 ) -> Remembered:
-    """A new row with its vector, tags, temporal edges, history and jobs."""
+    """A new row with its vector, tags, temporal edges, history and jobs. ``metadata`` is of the created event."""
     memory_id = session.new_id() if former is None else _free_id(session, former.id)
     embedding_seq = None
     if memory.vector is not None:
@@ -225,6 +228,7 @@ def insert(
         msgspec.structs.replace(principal, changed_by=changed_by),
         new_content=memory.content,
         reason="imported" if former is not None else derived.reason if derived is not None else None,
+        metadata=metadata,
         evidence=None if derived is None else derived.evidence,
     )
     for kind in kinds:
@@ -289,7 +293,7 @@ def _marks(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ..
     marks: list[tuple[str, ...]] = [("id", memory_id), ("hash", *scope, digest)]
     if memory.idempotency_key is not None:
         marks.append(("key", *scope, memory.idempotency_key))
-    if memory.source_id is not None and memory.source_type not in _NOT_SOURCES:
+    if memory.source_id is not None and memory.source_type not in NOT_SOURCES:
         marks.append(("source", *scope, memory.source_id))
     return marks
 
@@ -312,19 +316,29 @@ def _restore_key(session: Session, row: StoredRow, principal: Principal) -> dict
     return {"idempotencyKeyRestored": True}
 
 
+def by_source(session: Session, memory: NewMemory) -> Remembered | None:
+    """Return the live memory that came from the memory's source, for a content that would be stored otherwise."""
+    row = _row_of_source(session, memory)
+    return None if row is None else _already_there(session, row, memory, content_hash(memory.content))
+
+
+def _row_of_source(session: Session, memory: NewMemory) -> StoredRow | None:
+    if memory.source_id is None or memory.session_bound:
+        return None
+    return _found_by(
+        session,
+        ("source", *same_scope(memory), memory.source_id),
+        # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
+        f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {NOT_SOURCES} AND +{SAME_SCOPE} AND m.is_deleted = 0",
+        (memory.source_id, *same_scope(memory)),
+    )
+
+
 def _duplicate(session: Session, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
-    """Order: source id, idempotency key, content hash. Source: decisions.md 4."""
-    if memory.source_id is not None and not memory.session_bound:
-        row = _found_by(
-            session,
-            ("source", *same_scope(memory), memory.source_id),
-            # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
-            f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {_NOT_SOURCES} AND +{SAME_SCOPE}"
-            " AND m.is_deleted = 0",
-            (memory.source_id, *same_scope(memory)),
-        )
-        if row is not None:
-            return row
+    """Order: source id, idempotency key, content hash."""
+    row = _row_of_source(session, memory)
+    if row is not None:
+        return row
     if memory.idempotency_key is not None:
         row = by_idempotency_key(session, memory, memory.idempotency_key)
         if row is not None and row.is_deleted:

@@ -33,6 +33,8 @@ def _store(session: Session, line: ImportLine, principal: Principal) -> bool:
     memory = line.memory
     if line.chunks:
         return _store_parts(session, line, principal)
+    if chunks.by_source(session, memory) is not None:
+        return True
     if memory.idempotency_key is not None:
         chunks.refuse_chunked_key(session, memory.idempotency_key, memory)
     return memories.remember_one(session, memory, principal, line).deduped

@@ -1,0 +1,123 @@
+"""A long text is one import: its source is kept, it is recognised when it comes again, and one chunk is no group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.live_daemon import Client
+
+pytestmark = pytest.mark.system
+
+REMEMBER = "/api/memory/remember"
+
+
+def long_text(topic: str, sentences: int = 12) -> str:
+    return " ".join(
+        f"The {topic} rollout reached stage number {number} without trouble." for number in range(sentences)
+    )
+
+
+def remembered(room: Client, content: str, **fields: Any) -> Any:
+    return room.post(REMEMBER, {"content": content, **fields}).ok()
+
+
+def test_the_same_long_text_again_is_the_former_group(room: Client) -> None:
+    first = remembered(room, long_text("mail"))
+    for twin in (long_text("mail"), long_text("mail").replace(". ", ".\n\n  "), long_text("MAIL").rstrip(".")):
+        assert remembered(room, twin) == {**first, "deduped": True}
+    assert len(room.listed()) == first["chunk_count"] > 1
+
+
+def test_a_keyed_long_text_again_without_a_key_is_the_former_group(room: Client) -> None:
+    first = remembered(room, long_text("mail"), idempotencyKey="k")
+    assert remembered(room, long_text("mail")) == {**first, "deduped": True}
+    assert remembered(room, long_text("mail"), idempotencyKey="k") == {**first, "deduped": True}
+
+
+@pytest.mark.parametrize("former", [{}, {"idempotencyKey": "former"}], ids=["no key", "a key"])
+def test_the_same_long_text_under_another_key_is_a_conflict(room: Client, former: dict[str, str]) -> None:
+    first = remembered(room, long_text("mail"), **former)
+    refused = room.post(REMEMBER, {"content": long_text("mail"), "idempotencyKey": "other"}).refused(409)
+    assert (refused["error"], refused["code"]) == ("chunk content already exists", "conflict")
+    assert {row["id"] for row in room.listed()} == set(first["ids"])
+
+
+def test_the_same_source_again_is_the_former_group_whatever_its_text(room: Client) -> None:
+    source = {"sourceType": "file", "sourceId": "notes.md"}
+    first = remembered(room, long_text("mail"), **source)
+    for content in (long_text("mail"), long_text("fax"), "now a short text"):
+        assert remembered(room, content, **source) == {**first, "deduped": True}
+    assert remembered(room, long_text("fax"), **source, idempotencyKey="k") == {**first, "deduped": True}
+    assert len(room.listed()) == first["chunk_count"]
+    assert "deduped" not in remembered(room, long_text("fax"), sourceType="file", sourceId="other.md")
+
+
+def test_a_source_that_was_short_is_the_former_memory(room: Client) -> None:
+    short = room.remember("a short text", sourceId="notes.md")
+    again = remembered(room, long_text("mail"), sourceId="notes.md")
+    assert again == {**short, "deduped": True}
+
+
+def test_the_source_of_a_session_does_not_deduplicate_long_texts(room: Client) -> None:
+    session = {"sourceId": "session-1", "transcript": "…"}
+    remembered(room, long_text("mail"), **session)
+    assert "deduped" not in remembered(room, long_text("fax"), **session)
+
+
+def test_the_callers_source_is_told_by_the_history_of_each_chunk(room: Client) -> None:
+    stored = remembered(room, long_text("mail"), sourceType="file", sourceId="notes.md")
+    for index, chunk in enumerate(stored["ids"]):
+        (created,) = room.get(f"/api/memory/{chunk}/history").ok()["history"]
+        assert created["metadata"] == {
+            "groupId": stored["group_id"],
+            "chunk": index,
+            "chunks": stored["chunk_count"],
+            "sourceType": "file",
+            "sourceId": "notes.md",
+        }
+
+
+@pytest.mark.parametrize("other", [{"project": "p"}, {"scope": "s"}, {"visibility": "private"}])
+def test_a_long_text_of_another_place_is_another(room: Client, other: dict[str, str]) -> None:
+    first = remembered(room, long_text("mail"), sourceId="notes.md")
+    again = remembered(room, long_text("mail"), sourceId="notes.md", **other)
+    assert not set(first["ids"]) & set(again["ids"])
+    assert remembered(room, long_text("mail"), sourceId="notes.md", **other) == {**again, "deduped": True}
+
+
+def test_a_long_text_of_which_a_part_was_forgotten_is_not_said_to_be_stored(room: Client) -> None:
+    first = remembered(room, long_text("mail"))
+    room.request("DELETE", f"/api/memory/{first['ids'][0]}", {"reason": "r"}).ok()
+    refused = room.post(REMEMBER, {"content": long_text("mail")}).refused(409)
+    assert refused["error"] == "chunk content already exists"
+    room.post(f"/api/memory/{first['ids'][0]}/recover", {"reason": "r"}).ok()
+    assert remembered(room, long_text("mail")) == {**first, "deduped": True}
+
+
+def test_a_long_text_that_was_forgotten_is_stored_again(room: Client) -> None:
+    first = remembered(room, long_text("mail"), sourceId="notes.md")
+    room.post("/api/memory/forget", {"ids": first["ids"], "mode": "execute", "reason": "r"}).ok()
+    again = remembered(room, long_text("mail"), sourceId="notes.md")
+    assert "deduped" not in again
+    assert not set(again["ids"]) & set(first["ids"])
+
+
+@pytest.mark.parametrize("size", [501, 600])
+def test_a_text_that_would_be_a_single_chunk_is_one_memory(room: Client, size: int) -> None:
+    text = ("lorem " * 200)[: size - 1] + "."
+    answer = room.remember(text, sourceType="file", sourceId="n")
+    assert (answer["content"], answer["deduped"]) == (text, False)
+    memory = room.memory(answer["id"])
+    assert (memory["source_type"], memory["source_id"]) == ("file", "n")
+
+
+def test_an_imported_long_line_is_recognised_by_its_source(room: Client) -> None:
+    first = remembered(room, long_text("mail"), sourceId="notes.md")
+    line = {"content": long_text("fax"), "sourceId": "notes.md", "agentId": room.headers["x-signet-agent-id"]}
+    told = room.post("/api/memory/import", line).ok()
+    assert (told["imported"], told["deduped"], told["refused"]) == (0, 1, [])
+    short = room.post("/api/memory/import", {**line, "content": "short"}).ok()
+    assert (short["imported"], short["deduped"]) == (0, 1)
+    assert len(room.listed()) == first["chunk_count"]
