@@ -130,7 +130,7 @@ def test_a_secret_behind_a_line_break_is_cut_out_and_the_layout_stays(room: Clie
     secret = "Xk9" + "vQ2mZp7LrT4w"
     answer = room.remember(f"db:\n    password =\n\n        {secret}\n    port:  5432")
     assert answer["redacted"] is True
-    assert answer["content"] == "db:\n    password =\n\n        [REDACTED:credential]\n    port:  5432"
+    assert answer["content"] == "db:\n    password =\n\n        [REDACTED:password]\n    port:  5432"
 
 
 def test_chunks_of_a_long_text_keep_its_lines_whole(room: Client) -> None:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.system
 
 MISSING = "00000000-0000-7000-8000-000000000000"
 REMEMBERS = ("/api/memory/remember", "/api/memory/save", "/api/hook/remember")
-SECRET = "AKIA" + "IOSFODNN7EXAMPLE"
+SECRET = "AK" + "IA" + "QYLPMN5HFIQR7B2X"
 
 
 def oversized(topic: str, sentences: int = 12) -> str:
