@@ -8,6 +8,7 @@ Source: wire.md 1.0; decisions.md 30; reliability.md appendix B "HTTP outcomes" 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from signet_actors.gateway.route import Reply
 from signet_actors.protocol.http.problem import Problem
 
 JSON = "application/json"
+WARNINGS_HEADER: Final = "x-signet-warnings"
 SHORT_WAIT_MS: Final = 1000
 
 
@@ -36,17 +38,21 @@ class Answer:
 
 
 def answer_from_reply(reply: Reply, warnings: Sequence[str] = ()) -> Answer:
-    """The reply's body as bytes, with ``warnings`` if it is a Struct; a 503 says when to come back."""
+    """The reply's body as bytes, with ``warnings``; a 503 says when to come back.
+
+    A body that is no Struct has no place for warnings: they go into a header, as an array in ASCII JSON.
+    """
     body = reply.body
     headers = reply.headers
     if reply.status == 503 and "retry-after" not in headers:
         headers = {**headers, "retry-after": _seconds(_usual_wait_ms(getattr(body, "code", None)))}
+    if warnings and not isinstance(body, msgspec.Struct):
+        headers, warnings = {**headers, WARNINGS_HEADER: json.dumps(warnings)}, ()
     if isinstance(body, bytes):
         return Answer(reply.status, headers, body, reply.media_type)
     if warnings and "warnings" in getattr(body, "__struct_fields__", ()):
         body, warnings = msgspec.structs.replace(body, warnings=[*body.warnings, *warnings]), ()
-    answer = Answer(reply.status, headers, encode_json(body), reply.media_type)
-    return with_warnings(answer, warnings) if isinstance(body, msgspec.Struct) else answer
+    return with_warnings(Answer(reply.status, headers, encode_json(body), reply.media_type), warnings)
 
 
 def with_warnings(answer: Answer, warnings: Sequence[str]) -> Answer:

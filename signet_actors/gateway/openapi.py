@@ -38,7 +38,8 @@ Long-term memory for AI coding agents, on this machine only.
 
 A 2xx answer to a write means that it is on disk. 4xx: refused, not applied. 503: certainly not applied, retry after
 `Retry-After`. 504: outcome unknown, retry with the same `Idempotency-Key`. 507: the disk is full, not applied.
-A request with a field or parameter that has no effect is served, and its answer names that in `warnings`.
+A request with a field or parameter that has no effect is served, and its answer names that in `warnings`
+(where the answer is no JSON object: in the header `x-signet-warnings`).
 Every error has the body `{"error", "code", "field"?}`; every answer carries `x-signet-trace-id`.
 """
 

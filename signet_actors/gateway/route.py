@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 ACTOR_TYPES = ("operator", "pipeline", "harness", "sdk", "daemon", "agent")
 MAX_PRINCIPAL_CHARS: Final = 200
 
+_AGENT_FIELDS: Final = ("agentId", "agent_id")
+_SESSION_FIELDS: Final = ("sessionKey", "session_key")
 _AGENT_NAME: Final = re.compile(AGENT_NAME_PATTERN)
 _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -157,7 +160,7 @@ class Call:
         """
         where, named = self._named_agent(body)
         agent = named.strip()
-        if len(agent) > MAX_AGENT_NAME_CHARS or _AGENT_NAME.match(agent) is None:
+        if len(agent) > MAX_AGENT_NAME_CHARS or not _is_agent_name(agent):  # no longer name is worth remembering
             raise InvalidRequest(
                 f"{where} must be an agent's name: 1 to {MAX_AGENT_NAME_CHARS} characters,"
                 " no slash, backslash, colon or control character",
@@ -167,24 +170,16 @@ class Call:
 
     def _named_agent(self, body: Mapping[str, Any] | None) -> tuple[str, str]:
         """The name, and the field or header that it stands in."""
-        sources = (body or {}, self.query)
-        for source in sources:
-            for name in ("agentId", "agent_id"):
-                value = _text(source, name)
-                if value:
-                    return name, value
-        named = self.headers.get("x-signet-agent-id")
-        if named:
-            return "x-signet-agent-id", named
-        keys = [("x-signet-session-key", self.headers.get("x-signet-session-key"))]
-        keys += [(name, _text(source, name)) for source in reversed(sources) for name in ("sessionKey", "session_key")]
-        for where, key in keys:
-            agent = agent_from_session_key(key) if key else None
-            if agent:
-                return where, agent
-            if key:
-                break
-        return "agentId", "default"
+        named = _first_text(_AGENT_FIELDS, body, self.query)
+        if named is not None:
+            return named
+        header = self.headers.get("x-signet-agent-id")
+        if header:
+            return "x-signet-agent-id", header
+        header = self.headers.get("x-signet-session-key")
+        key = ("x-signet-session-key", header) if header else _first_text(_SESSION_FIELDS, self.query, body)
+        agent = None if key is None else agent_from_session_key(key[1])
+        return ("agentId", "default") if key is None or agent is None else (key[0], agent)
 
     def idempotency(self, body: Mapping[str, Any] | None = None) -> Idempotency | None:
         """The client's Idempotency-Key, unique per principal, agent and route, with a digest of the body.
@@ -205,6 +200,22 @@ class Call:
             key=hashlib.sha256(f"{owner}\0{self.route.method} {path}\0{key}".encode()).hexdigest(),
             body_digest=hashlib.sha256(target.encode() + b"\0" + self.raw).hexdigest(),
         )
+
+
+@lru_cache(maxsize=1024)
+def _is_agent_name(name: str) -> bool:
+    return _AGENT_NAME.match(name) is not None
+
+
+def _first_text(names: tuple[str, ...], *sources: Mapping[str, Any] | None) -> tuple[str, str] | None:
+    """The first of ``names`` that a source gives, and its text; a blank one counts as not given."""
+    for source in sources:
+        if source:
+            for name in names:
+                value = _text(source, name)
+                if value:
+                    return name, value
+    return None
 
 
 def _text(source: Mapping[str, Any], name: str) -> str | None:

@@ -76,6 +76,18 @@ def test_an_unknown_query_parameter_is_named(room: Client) -> None:
     assert "warnings" not in room.get("/health?t=1").ok(), "a probe may add what it likes"
 
 
+def test_an_answer_that_is_no_json_object_has_its_warnings_in_a_header(room: Client) -> None:
+    answer = room.get("/api/memory/export", limit="abc", colour="ré\nd", scöpe=1)
+    assert answer.status == 200
+    assert json.loads(answer.headers["x-signet-warnings"]) == [
+        "unknown query parameter: colour",
+        "unknown query parameter: scöpe (did you mean scope?)",
+        "limit is not an integer; the default 500 was used",
+    ]
+    assert "x-signet-warnings" not in room.get("/api/memory/export").headers
+    assert room.get("/api/features", colour=1).ok()["memory"] is True
+
+
 @pytest.mark.parametrize(
     ("body", "warning"),
     [
