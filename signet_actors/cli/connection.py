@@ -247,11 +247,11 @@ class DaemonClient:
         target = self.address.prefix + path
         given = {name: _query_text(value) for name, value in (query or {}).items() if value is not None}
         if given:
-            target += "?" + urlencode(given)
+            target += "?" + urlencode(given, errors="surrogateescape")
         headers = {"Accept": accept, "x-signet-actor": ACTOR, "x-signet-actor-type": "operator"}
         payload = lines
         if body is not None:
-            payload = json.dumps(body, ensure_ascii=True).encode()
+            payload = _utf8(json.dumps(body, ensure_ascii=False))
         if payload is not None:
             headers["Content-Type"] = JSON if lines is None else JSON_LINES
         if method in MUTATING:
@@ -360,7 +360,7 @@ class DaemonClient:
 
 def memory_path(memory_id: str, tail: str = "") -> str:
     """The path of a memory; an id with unusual characters cannot leave it."""
-    return f"/api/memory/{quote(memory_id, safe='')}{tail}"
+    return f"/api/memory/{quote(memory_id, safe='', errors='surrogateescape')}{tail}"
 
 
 def not_an_answer(why: str, *, changes: bool, answer: bytes = b"") -> RequestRefused:
@@ -385,6 +385,16 @@ def retry_after_ms(header: str | None) -> int | None:
 
 def _given(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _utf8(text: str) -> bytes:
+    """The text in UTF-8; bytes of an argument that the locale could not read are as they were given."""
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+        data.decode()
+    except UnicodeError as error:
+        raise InvalidRequest("a given text is not UTF-8") from error
+    return data
 
 
 def _query_text(value: Any) -> str:

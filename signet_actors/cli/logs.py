@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import in_colour, one_line, say
+from signet_actors.cli.presentation import in_colour, one_line, print_bytes, say
 from signet_actors.config.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -198,7 +198,10 @@ def decoded(line: bytes) -> dict[str, Any] | None:
 def _print(line: bytes, *, as_json: bool) -> None:
     entry = None if as_json else decoded(line)
     if entry is None:
-        click.echo(line if as_json else one_line(line.decode(errors="replace")))
+        if as_json:
+            print_bytes(line + b"\n")
+        else:
+            click.echo(one_line(line.decode(errors="replace")))
         return
     level = str(entry.get("level", ""))
     colour = in_colour()

@@ -8,6 +8,7 @@ happened and what to do, and the exit code of ``exit_codes.py``. An answer of an
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import click
 
 from signet_actors.cli.exit_codes import exit_code, remedy
 from signet_actors.cli.invocation import Invocation, shared_options
+from signet_actors.cli.presentation import print_bytes, printable
 from signet_actors.errors import RequestRefused, SignetError
 
 if TYPE_CHECKING:
@@ -111,9 +113,9 @@ class SignetGroup(click.Group):
 def report(error: SignetError, *, as_json: bool) -> None:
     """The failure is on standard error; with ``--json`` the daemon's own answer is on standard output too."""
     if as_json and isinstance(error, RequestRefused) and error.answer:
-        click.echo(error.answer)
+        print_bytes(error.answer.rstrip(b"\n") + b"\n")
     advice = remedy(error)
-    lines = error.detail.rstrip(".").split("\n")
+    lines = printable(error.detail).rstrip(".").split("\n")
     click.echo(f"signet: {lines[0]}.{' ' + advice if advice and len(lines) == 1 else ''}", err=True)
     for line in lines[1:]:
         click.echo(f"  {line}", err=True)
@@ -133,7 +135,13 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command has run and the process has ended with its exit code."""
+    """The command has run and the process has ended with its exit code.
+
+    What the terminal's or the pipe's encoding lacks (``LC_ALL=C``) is written as an escape instead of ending it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         cli.main(args=arguments, prog_name="signet")
     except BrokenPipeError:

@@ -19,6 +19,7 @@ from signet_actors.cli.presentation import (
     on_terminal,
     one_line,
     print_answer,
+    print_bytes,
     print_fields,
     print_memories,
     print_relations,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
 
 RUNS_SHOWN = 20
+MAX_INPUT_BYTES = 64 * 1024 * 1024
+"""The most that a daemon can be configured to take in one request."""
 FIELDS = (
     ("id", "id"),
     ("type", "type"),
@@ -68,7 +71,10 @@ def read_text(words: tuple[str, ...]) -> str:
     if words != ("-",):
         return " ".join(words)
     try:
-        return sys.stdin.buffer.read().decode().rstrip("\n")
+        data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+        if len(data) > MAX_INPUT_BYTES:
+            raise click.UsageError(f"standard input is longer than {MAX_INPUT_BYTES} bytes")
+        return data.decode().rstrip("\n")
     except UnicodeDecodeError as error:
         raise click.UsageError(f"standard input is not UTF-8 text ({error.reason} at byte {error.start})") from error
 
@@ -249,7 +255,7 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, deleted: bo
     if invocation.as_json:
         events = client.get(memory_path(memory_id, "/history"), agentId=agent)
         events.records("history")
-        click.echo(b'{"memory":' + answer.raw.strip() + b',"history":' + events.raw.strip() + b"}")
+        print_bytes(b'{"memory":' + answer.raw.strip() + b',"history":' + events.raw.strip() + b"}\n")
         return
     memory: dict[str, Any] = answer.body
     print_fields(

@@ -41,6 +41,14 @@ def printable(text: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def print_bytes(data: bytes) -> None:
+    """Print the bytes as they came; on a terminal, with everything that could command it written as an escape.
+
+    In JSON these escapes are JSON's own.
+    """
+    click.echo(printable(data.decode(errors="backslashreplace")) if on_terminal() else data, nl=False)
+
+
 def one_line(value: Any, limit: int | None = None) -> str:
     """The value as one printable line, cut at ``limit`` characters."""
     text = printable(_SPACE.sub(" ", "" if value is None else str(value)).strip())
@@ -61,7 +69,7 @@ def day(value: Any) -> str:
 
 def say(text: str) -> None:
     """A remark for the person, beside the output."""
-    click.echo(text, err=True)
+    click.echo(printable(text), err=True)
 
 
 def agreed(question: str) -> bool:
@@ -78,7 +86,7 @@ def print_answer(answer: Answer) -> None:
     if on_terminal() and answer.body is not None:
         print_json(answer.body)
     else:
-        click.echo(answer.raw.rstrip(b"\n"))
+        print_bytes(answer.raw.rstrip(b"\n") + b"\n")
 
 
 def print_json(value: Any) -> None:

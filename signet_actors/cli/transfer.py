@@ -27,7 +27,7 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import console, one_line, print_json, say
+from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, say
 from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ BATCH_LINES = 500
 BATCH_BYTES = 512 * 1024
 MAX_LINE_BYTES = 3 * 1024 * 1024
 """A longer line cannot be a memory, and would not fit into a request."""
+MAX_SKIPPED_BYTES = 64 * 1024 * 1024
+"""A line that is longer still is no line."""
 CONNECTIONS = 2
 """While the daemon commits one batch it can take in another."""
 PATIENCE_S = 120.0
@@ -144,13 +146,13 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
     """
     client = invocation.client()
     if file == "-":
-        count = _export(client, sys.stdout.buffer, scope, agent, lambda _: None)
-        sys.stdout.buffer.flush()
+        _export(client, print_bytes, scope, agent, lambda _: None)
+        sys.stdout.flush()
         return
     path = Path(file)
     partial = path.with_name(path.name + ".partial")
     with _created(partial) as out, _progress("exported", None) as advance:
-        count = _export(client, out, scope, agent, advance)
+        count = _export(client, out.write, scope, agent, advance)
         out.flush()
         os.fsync(out.fileno())
     partial.replace(path)
@@ -172,10 +174,14 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
     goes on where it stopped. Exit code 1 when a line was refused.
     """
     if file == "-":
+        if sys.stdin.isatty():
+            raise click.UsageError("standard input is a terminal; give a FILE, or send one with `< FILE`")
         done = _import(invocation, sys.stdin.buffer, agent, Done(), lambda _: None, lambda _: None)
     else:
         path = Path(file)
         try:
+            if path.exists() and not path.is_file():
+                raise click.UsageError(f"{file} is no regular file; send what is no file to `signet import -`")
             source = path.open("rb")
             address = invocation.client().address
             position = Position(path, agent, str(address.workspace or address))
@@ -194,13 +200,17 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
 
 
 def _export(
-    client: DaemonClient, out: BinaryIO, scope: str | None, agent: str | None, advance: Callable[[int], None]
+    client: DaemonClient,
+    write: Callable[[bytes], object],
+    scope: str | None,
+    agent: str | None,
+    advance: Callable[[int], None],
 ) -> int:
     count = -1  # the header is a line too
     cursor: str | None = "0"
     while cursor is not None:
         page = client.page("/api/memory/export", after=cursor, limit=PAGE_LINES, scope=scope, agentId=agent)
-        out.write(page.raw)
+        write(page.raw)
         count += page.raw.count(b"\n")
         advance(count)
         if page.next_cursor is not None and not _is_later(page.next_cursor, cursor):
@@ -274,7 +284,7 @@ def batches(source: BinaryIO, offset: int, line: int, run: str = "") -> Iterator
     while text := source.readline(MAX_LINE_BYTES + 1):
         offset += len(text)
         if len(text) > MAX_LINE_BYTES and not text.endswith(b"\n"):
-            offset += _skip_line(source)
+            offset += _skip_line(source, line)
             refused.append(
                 {
                     "line": line,
@@ -309,12 +319,15 @@ def check_header(text: bytes) -> None:
         raise InvalidRequest(f"the file is of the format {one_line(said, 80)}; known is {FORMAT} {FORMAT_VERSION}")
 
 
-def _skip_line(source: BinaryIO) -> int:
+def _skip_line(source: BinaryIO, line: int) -> int:
+    """Read past the rest of a line. Raises InvalidRequest where that has no end, as in ``/dev/zero``."""
     skipped = 0
     while text := source.readline(1 << 20):
         skipped += len(text)
         if text.endswith(b"\n"):
             break
+        if skipped > MAX_SKIPPED_BYTES:
+            raise InvalidRequest(f"line {line} is longer than {MAX_SKIPPED_BYTES} bytes; this is no file of JSON lines")
     return skipped
 
 

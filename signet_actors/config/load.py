@@ -10,6 +10,7 @@ Source: memory-pipeline.txt "Configuration Reference"; decisions.md 30, 43, 44.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -95,12 +96,21 @@ def workspace_from(environ: Mapping[str, str]) -> Path:
     try:
         base = Path(home) if home.startswith("/") else Path.home()
         if not given:
-            return base / DEFAULT_WORKSPACE_NAME
-        if given == "~" or given.startswith("~/"):
-            return base / given[2:]
-        return Path(given).expanduser().absolute()
-    except (RuntimeError, OSError) as error:
+            workspace = base / DEFAULT_WORKSPACE_NAME
+        elif given == "~" or given.startswith("~/"):
+            workspace = base / given[2:]
+        else:
+            workspace = Path(given).expanduser().absolute()
+        for path in (str(workspace), os.path.realpath(workspace)):
+            path.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"environment: {WORKSPACE_VARIABLE}: the path is not UTF-8 text, which the daemon's messages and sockets "
+            "need; choose another one"
+        ) from None
+    except (RuntimeError, OSError, ValueError) as error:
         raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: {_shown(given)} cannot be resolved: {error}") from None
+    return workspace
 
 
 class _Refused(Exception):

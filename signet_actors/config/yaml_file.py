@@ -8,6 +8,7 @@ that a chain of aliases costs nothing.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Hashable
 from pathlib import Path
@@ -118,8 +119,24 @@ def _refuse_deep(text: str) -> None:
             depth += isinstance(event, yaml.CollectionStartEvent)
 
 
+_INT_TAG: Final = "tag:yaml.org,2002:int"
+_FLOAT_TAG: Final = "tag:yaml.org,2002:float"
+_INT: Final = re.compile(r"[-+]?(?:0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)\Z")
+_FLOAT: Final = re.compile(
+    r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
+)
+"""As YAML 1.1 has them, but without base 60 (``1:30:00``): such a number takes time that grows with the square of its
+length, YAML 1.2 knows none, and who writes one mostly means a time of day."""
+
+
 class _BoundedLoader(_Loader):
     """The safe loader with an account of repeated keys."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, {_INT_TAG: _INT, _FLOAT_TAG: _FLOAT}.get(tag, pattern)) for tag, pattern in resolvers]
+        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+    }
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -21,6 +21,7 @@ from signet_actors.gateway.request_warnings import integer_warning
 from signet_actors.gateway.route import Call
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.writer import TemporalEdge
+from signet_actors.runtime.clock import iso
 
 MAX_CONTENT_BYTES: Final = 1_000_000
 """UTF-8 bytes of one remembered or patched content; the parts of a message to the writer stay below its mailbox."""
@@ -31,6 +32,7 @@ MAX_TAGS: Final = 100
 MAX_OFFSET: Final = 1_000_000_000
 MAX_VERSION: Final = 2**53
 
+_DAY_MS = 86_400_000
 _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
 _LEADING_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)")
@@ -231,6 +233,14 @@ class Fields:
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
         return _time(value, name)
+
+    def past_timestamp(self, *names: str, now_ms: int) -> str | None:
+        """The same for what has happened already: a day ahead of our clock at most, as clocks and zones may differ."""
+        moment = self.timestamp(*names)
+        if moment is not None and moment > iso(now_ms + _DAY_MS):
+            name = self.find(*names)[0]
+            raise InvalidRequest(f"{name} must not be in the future", field=name)
+        return moment
 
     def if_version(self) -> int | None:
         """A positive integer, also as text; 0, 1.5, true and "x" are refused."""

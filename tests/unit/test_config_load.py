@@ -511,6 +511,28 @@ def test_a_chain_of_aliases_costs_nothing(tmp_path: Path) -> None:
     assert problems(tmp_path, text) == ["agent.yaml: search.alpha: a list is not a number (0.0 to 1.0)"]
 
 
+@pytest.mark.parametrize("text", ["1" + ":1" * 60_000, "1" + ":1" * 60_000 + ".5", "-" + "59:" * 40_000 + "59"])
+def test_a_number_to_base_60_is_text_whatever_its_length(tmp_path: Path, text: str) -> None:
+    (problem,) = problems(tmp_path, f"gateway: {{port: {text}}}")
+    assert problem.startswith(f'agent.yaml: gateway.port: "{text[:60]}…" is not a whole number')
+    assert load(tmp_path, f"name: {text}").warnings == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0", 0), ("8080", 8080), ("0x1F90", 8080), ("0b101", 5), ("017", 15), ("1_000", 1000), ("+7", 7), ("-0", 0)],
+)
+def test_numbers_to_other_bases_are_read_as_before(text: str, value: int) -> None:
+    assert parse_yaml(f"a: {text}".encode()) == {"a": value}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0.5", 0.5), (".5", 0.5), ("1.", 1.0), ("1.5e+3", 1500.0), ("-.inf", float("-inf"))]
+)
+def test_fractions_are_read_as_before(text: str, value: float) -> None:
+    assert parse_yaml(f"a: {text}".encode()) == {"a": value}
+
+
 def test_an_alias_that_contains_itself_is_harmless(tmp_path: Path) -> None:
     assert problems(tmp_path, "search: {pool: &x [*x]}") == [
         "agent.yaml: search.pool: a list is not a whole number (10 to 2000)"

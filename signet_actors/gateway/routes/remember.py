@@ -152,7 +152,7 @@ def _new_memory(
         runtime_path=short.optional(provenance.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
         idempotency_key=key,
         session_bound=fields.has_text("transcript"),
-        created_at=fields.timestamp("createdAt", "created_at"),
+        created_at=fields.past_timestamp("createdAt", "created_at", now_ms=call.state.clock.wall_ms()),
         temporal=fields.temporal_edges(),
     )
 

@@ -194,6 +194,7 @@ def _check_header(header: Mapping[str, Any]) -> None:
 def _line(call: Call, number: int, body: Mapping[str, Any], short: _ShortTextsOfABatch) -> ImportLine:
     """One line without its vectors. Raises SignetError for a line that may not be stored."""
     state = call.state
+    now_ms = state.clock.wall_ms()
     fields = Fields(body)
     raw = fields.content()
     if raw is None:
@@ -224,7 +225,7 @@ def _line(call: Call, number: int, body: Mapping[str, Any], short: _ShortTextsOf
         runtime_path=short.optional(fields.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
         idempotency_key=key,
         session_bound=memory_id is not None,
-        created_at=fields.timestamp("createdAt", "created_at"),
+        created_at=fields.past_timestamp("createdAt", "created_at", now_ms=now_ms),
         temporal=_times(body),
     )
     # With an id it is one row of a store, and an export of that row again.
@@ -234,10 +235,10 @@ def _line(call: Call, number: int, body: Mapping[str, Any], short: _ShortTextsOf
         memory=memory,
         id=former_id,
         session_id=short.optional(fields.text("sessionId", "session_id")),
-        updated_at=fields.timestamp("updatedAt", "updated_at"),
+        updated_at=fields.past_timestamp("updatedAt", "updated_at", now_ms=now_ms),
         access_count=_count(fields, "accessCount", "access_count"),
         injected_count=_count(fields, "injectedCount", "injected_count"),
-        last_accessed=fields.timestamp("lastAccessed", "last_accessed"),
+        last_accessed=fields.past_timestamp("lastAccessed", "last_accessed", now_ms=now_ms),
         chunks=chunks,
     )
 
