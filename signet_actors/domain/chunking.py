@@ -15,7 +15,7 @@ MAX_CHUNKS = 2001
 _PLANNED_CHUNKS = 1000
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_LIST_NUMBER = re.compile(r"\s*\d{1,9}\.")
+_LIST_NUMBER = re.compile(r"\s{0,40}+\d{1,9}\.")
 _BLANKS = 1024
 
 

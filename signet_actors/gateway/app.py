@@ -47,6 +47,7 @@ from signet_actors.gateway.route_table import RouteTable
 from signet_actors.gateway.server_scope import ANSWER, CROWDED, GONE, UNTIL_GONE, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
+from signet_actors.runtime.dispatch import Dispatch, track_dispatch
 from signet_actors.runtime.log_throttle import LogThrottle
 from signet_actors.runtime.sync_points import sync_point
 
@@ -72,6 +73,7 @@ class _Exchange:
         "_send_whole",
         "code",
         "crowded",
+        "dispatch",
         "gone",
         "path",
         "route",
@@ -92,6 +94,7 @@ class _Exchange:
         self._send_whole: SendWhole | None = scope.pop(ANSWER, None)
         self.path: str | None = None
         self.route: Route | None = None
+        self.dispatch: Dispatch | None = None
         self.status = 0
         self.code: ErrorCode | None = None
         self.warnings: list[str] = []
@@ -159,7 +162,7 @@ class Edge:
         except asyncio.CancelledError:
             # The drain's grace is over; the task is the server's own and ends here.
             if exchange.status == 0:
-                await exchange.write(_cut_off(exchange.route))
+                await exchange.write(_cut_off(exchange))
         except Exception:  # noqa: BLE001 - the last line: the server would answer with plain text
             if exchange.status == 0:
                 await exchange.write(internal_problem(trace_id))
@@ -256,13 +259,14 @@ class Edge:
             if recent is not None:
                 return recent
         limit_ms = state.config.gateway.request_timeout_ms
+        dispatch = exchange.dispatch = track_dispatch()
         try:
             async with asyncio.timeout(limit_ms / 1000) as window:
                 reply = await route.handler(call)
         except TimeoutError:
             if not window.expired():
                 raise
-            if route.has_effect:
+            if route.has_effect and dispatch.sent:
                 raise OutcomeUnknown from None
             raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
         answer = answer_from_reply(reply, warnings)
@@ -303,9 +307,10 @@ class Edge:
             self._guard_warnings.warning("request_guarded", method=method, reason=reason)
 
 
-def _cut_off(route: Route | None) -> Answer:
+def _cut_off(exchange: _Exchange) -> Answer:
     """The answer to a request that was still being served when the daemon had to stop."""
-    if route is not None and route.has_effect:
+    route, dispatch = exchange.route, exchange.dispatch
+    if route is not None and route.has_effect and dispatch is not None and dispatch.sent:
         return answer_from_error(OutcomeUnknown())
     return answer_from_error(Unavailable("The daemon is shutting down"))
 

@@ -30,6 +30,7 @@ from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.protocol.control import FAILED, STOPPING, UP
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.dispatch import current_dispatch
 from signet_actors.runtime.envelope import Speaker
 from signet_actors.runtime.sync_points import sync_point
 
@@ -48,6 +49,7 @@ class Ask:
     __slots__ = (
         "attempt",
         "deadline_ns",
+        "dispatch",
         "future",
         "message_id",
         "nbytes",
@@ -77,6 +79,7 @@ class Ask:
         self.queued = False
         self.sent_to = 0
         self.timer: asyncio.TimerHandle | None = None
+        self.dispatch = current_dispatch()
 
 
 class PeerAsks:
@@ -205,6 +208,8 @@ class PeerAsks:
         self._away_since_ns = None
         ask.attempt += 1
         ask.sent_to = self._incarnation
+        if ask.dispatch is not None:
+            ask.dispatch.sent = True
         if ask.attempt == 1:
             if ask.timer is not None:
                 ask.timer.cancel()

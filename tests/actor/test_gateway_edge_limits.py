@@ -15,6 +15,7 @@ import pytest
 from signet_actors.errors import Busy
 from signet_actors.gateway.admission import WireLimits
 from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.runtime.dispatch import mark_sent
 from tests.support.edge import PATIENCE_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
 
 BODY_LIMIT = 10_000
@@ -35,6 +36,10 @@ class Gate:
         await self.release.wait()
         return await echo(call)
 
+    async def handler_of_a_sent_change(self, call: Call) -> Reply:
+        mark_sent()
+        return await self.handler(call)
+
     def open(self, edge: RunningEdge) -> None:
         edge.call_soon(self.release.set)
 
@@ -52,6 +57,7 @@ def routes(the_gate: Gate) -> tuple[Route, ...]:
         Route("GET", "/echo", echo, None, "echo", "test"),
         Route("GET", "/wait", the_gate.handler, None, "wait", "test"),
         Route("POST", "/wait", the_gate.handler, None, "wait", "test", mutates=True),
+        Route("POST", "/sent", the_gate.handler_of_a_sent_change, None, "wait", "test", mutates=True),
         Route("GET", "/large", large, None, "large", "test"),
     )
 
@@ -330,12 +336,22 @@ def test_a_client_that_does_not_read_its_answer_is_dropped(tmp_path: Path) -> No
         assert_serves(edge)
 
 
-def test_a_handler_that_takes_too_long_is_answered_for(tmp_path: Path) -> None:
+UNFINISHED = [
+    ("GET", "/wait", 503, "unavailable"),
+    ("POST", "/wait", 503, "unavailable"),  # nothing was sent: certainly not applied
+    ("POST", "/sent", 504, "outcome_unknown"),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status", "code"), UNFINISHED)
+def test_a_handler_that_takes_too_long_is_answered_for(
+    tmp_path: Path, method: str, path: str, status: int, code: str
+) -> None:
     config = gateway_config(request_timeout_ms=100)
     with RunningEdge(routes(Gate()), tmp_path, config=config) as edge:
-        answer = edge.request("GET", "/wait")
-        assert (answer.status, answer.body["code"]) == (503, "unavailable")
-        assert answer.headers["retry-after"] == "1"
+        answer = edge.request(method, path)
+        assert (answer.status, answer.body["code"]) == (status, code)
+        assert answer.headers.get("retry-after") == ("1" if status == 503 else None)
 
 
 def test_a_drain_finishes_what_is_in_flight_and_accepts_no_more(tmp_path: Path) -> None:
@@ -357,13 +373,13 @@ def test_a_drain_finishes_what_is_in_flight_and_accepts_no_more(tmp_path: Path) 
             edge.connect()
 
 
-@pytest.mark.parametrize(("method", "status", "code"), [("GET", 503, "unavailable"), ("POST", 504, "outcome_unknown")])
+@pytest.mark.parametrize(("method", "path", "status", "code"), UNFINISHED)
 def test_a_request_that_outlasts_the_drain_is_told_the_truth(
-    tmp_path: Path, method: str, status: int, code: str
+    tmp_path: Path, method: str, path: str, status: int, code: str
 ) -> None:
     the_gate = Gate()
     with RunningEdge(routes(the_gate), tmp_path) as edge, edge.connect() as connection:
-        connection.sendall(head(edge, target=f"{method} /wait"))
+        connection.sendall(head(edge, target=f"{method} {path}"))
         the_gate.wait_entered()
         edge.begin_drain(0)
         answer = parse_answer(read_to_end(connection))

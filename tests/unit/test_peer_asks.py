@@ -12,6 +12,7 @@ from signet_actors.protocol.control import FAILED, RESTARTING, STOPPING, UP
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.dispatch import track_dispatch
 from signet_actors.runtime.envelope import Speaker, new_counters
 from signet_actors.runtime.peer_asks import PATIENCE_MS, PeerAsks
 from tests.sim.world import NS, Promise, World
@@ -190,6 +191,17 @@ def test_what_was_in_flight_is_never_called_unapplied(peer: Peer) -> None:
     peer.wait(0.2)
     with pytest.raises(OutcomeUnknown):
         asked.result()
+
+
+def test_a_request_counts_as_sent_once_the_peer_has_taken_its_ask(peer: Peer) -> None:
+    peer.dies()
+    dispatch = track_dispatch()
+    peer.ask()
+    peer.wait(0.1)
+    assert not dispatch.sent
+    peer.lives()
+    peer.wait(0.1)
+    assert dispatch.sent
 
 
 def test_an_ask_waits_for_nobody_beyond_its_own_deadline(peer: Peer) -> None:

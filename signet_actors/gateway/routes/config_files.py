@@ -31,6 +31,7 @@ from signet_actors.protocol.http.config_files import (
     WriteConfigReply,
     WriteConfigRequest,
 )
+from signet_actors.runtime.dispatch import mark_sent
 from signet_actors.runtime.file_sync import sync_to_disk
 
 FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
@@ -55,6 +56,7 @@ async def write_file(call: Call) -> Reply:
     _check_name(name)
     data = _encoded(content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
     abandoned = threading.Event()
+    mark_sent()
     try:
         warnings = await asyncio.to_thread(_replace, call.state, name, data, abandoned)
     except asyncio.CancelledError:

@@ -28,6 +28,7 @@ from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.protocol.http.notes import NoteReply, NoteRequest
 from signet_actors.protocol.http.problem import Problem
+from signet_actors.runtime.dispatch import mark_sent
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ async def write_note(call: Call) -> Reply:
     else:
         name = f"{_ulid_of_key(idempotency.key)}-{DEFAULT_SLUG}.md"
     home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    mark_sent()
     path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=idempotency is not None)
     redaction = redaction_fields(kinds)
     return Reply(NoteReply(path=path, redacted=redaction.redacted, redactions=redaction.redactions))

@@ -1,0 +1,39 @@
+"""Whether anything that a request asks for has left for where it takes effect.
+
+A request that runs out of time before that was certainly not applied (503); afterwards its outcome is unknown (504).
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+
+class Dispatch:
+    """What one request has caused so far; ``sent`` once it may have taken effect."""
+
+    __slots__ = ("sent",)
+
+    def __init__(self) -> None:
+        self.sent = False
+
+
+_current: ContextVar[Dispatch | None] = ContextVar("dispatch", default=None)
+
+
+def track_dispatch() -> Dispatch:
+    """Return the record of the request that this task, and what it starts, serves from now on."""
+    dispatch = Dispatch()
+    _current.set(dispatch)
+    return dispatch
+
+
+def current_dispatch() -> Dispatch | None:
+    """Return the record of the request that this task serves."""
+    return _current.get()
+
+
+def mark_sent() -> None:
+    """Note that the request may take effect from here on."""
+    dispatch = _current.get()
+    if dispatch is not None:
+        dispatch.sent = True

@@ -1,0 +1,415 @@
+"""Every pattern and scanner that sees outside text takes linear time on the worst text; none is left out."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from signet_actors.domain import chunking, memories, normalization, query_words, timestamps
+from signet_actors.domain.extraction import contradiction, echo, injected_text, instructions, llm_output, prompts
+from signet_actors.domain.redaction import scan
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway import plain_request
+from signet_actors.gateway.redaction import Redactor
+
+PACKAGE: Final = Path(__file__).parents[2] / "signet_actors"
+
+SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
+"""How a pattern is used: all over a text, at one place, on all of it; or never on outside text."""
+
+PATTERNS: Final[dict[str, dict[str, str]]] = {
+    "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED},
+    "cli.transfer": {"_LINE": SEARCHED},
+    "config.keys": {"snake:sub": FIXED, "camel:sub": FIXED},
+    "config.yaml_file": {"_INT": MATCHED, "_FLOAT": MATCHED},
+    "config.load": {"_read_text:search": FIXED, "_with_environment:fullmatch": FIXED},
+    "domain.backups": {"_PATTERN": WHOLE},
+    "domain.chunking": {"_SENTENCE_END": SEARCHED, "_LIST_NUMBER": WHOLE},
+    "domain.date_phrases": {"_NUMBERS": SEARCHED, "_WORDS": SEARCHED, "_YEAR": SEARCHED},
+    "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},
+    "domain.extraction.echo": {
+        **dict.fromkeys(("_MARK", "_CHAT_MARK", "_SENTENCE_END", "_ANSI", "_UNBROKEN"), SEARCHED),
+        **dict.fromkeys(("_ASKS", "_PROMPT", "_COURTESY", "_TOOL"), MATCHED),
+    },
+    "domain.extraction.injected_text": {
+        **dict.fromkeys(("_MARK", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED),
+        **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
+    },
+    "domain.extraction.instructions": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
+    "domain.extraction.llm_output": {"_TAG": SEARCHED, "_START": SEARCHED},
+    "domain.extraction.prompts": {"_NONCE": WHOLE, "_SLOT": FIXED, "_TURN": SEARCHED, "fenced:sub": FIXED},
+    "domain.extraction.telling_words": {"_WORDS": SEARCHED},
+    "domain.extraction.tolerant_json": {
+        **dict.fromkeys(("GOES_ON", "_AFTER_ITEM", "_AFTER_KEY", "_AFTER_MEMBER", "_BARE", "_HEX4"), MATCHED),
+        **dict.fromkeys(("_KEY_WORD", "_SPACE"), MATCHED),
+        **dict.fromkeys(("_STOP", "_TRAILING_COMMENT"), SEARCHED),
+        "_NUMBER": WHOLE,
+    },
+    "domain.identity": {"_LINE": MATCHED},
+    "domain.memories": {"_TAGS": WHOLE, "_TYPE_NAME": WHOLE, "_TYPE_RULES": SEARCHED},
+    "domain.normalization": {"_SURROGATE": SEARCHED},
+    "domain.query_words": {
+        **dict.fromkeys(("_ASCII_WORD", "_CJK_OR_NOT", "_CJK_RUN", "_CONTRACTION", "_MAYBE_CJK", "_PIECE"), SEARCHED),
+        **dict.fromkeys(("_AGED", "_CAMEL", "_QUANTITY", "_TICKET"), WHOLE),
+        **dict.fromkeys(("_spoken_parts:search", "match_terms:split"), FIXED),  # one character
+    },
+    "domain.redaction.commands": {
+        **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
+        **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS"), SEARCHED),
+        **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
+        **dict.fromkeys(("_PGPASS_PORTS", "_USER_AND_PASSWORD"), MATCHED),
+    },
+    "domain.redaction.named_values": {
+        **dict.fromkeys(("_NAME", "_CLOSING_TAG", "_BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
+        **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE"), MATCHED),
+        **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE"), SEARCHED),
+    },
+    "domain.redaction.token_formats": {
+        **dict.fromkeys(("FORMATS", "_BASE64_END", "_TOKEN_END"), MATCHED),
+        "AWS_SECRET": SEARCHED,
+        "_form": FIXED,  # makes FORMATS
+    },
+    "domain.redaction.values": {
+        **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
+        **dict.fromkeys(("_PLACEHOLDER_PART", "_SAME_CHARACTER"), SEARCHED),
+        **dict.fromkeys(("_TOKEN_LIKE", "_PLACEHOLDER", "_BASE64", "_ALGORITHM", "_WORDS_AND_NUMBER"), WHOLE),
+        **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE"), WHOLE),
+        "_PORT": MATCHED,
+    },
+    "domain.text_windows": {"_BLANK": SEARCHED},
+    "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
+    "gateway.fields": {"_LEADING_INTEGER": MATCHED, "_NUMBER": WHOLE, "_WHOLE_INTEGER": WHOLE},
+    "gateway.request_warnings": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
+    "gateway.guard": {"_HOST": WHOLE},
+    "gateway.openapi": {"operation_id:sub": FIXED, "_path_parameters:findall": FIXED},
+    "gateway.plain_request": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
+    "gateway.redaction": {"_WORD": SEARCHED},
+    "gateway.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
+    "gateway.route_table": {"_SLASHES": SEARCHED},
+    "gateway.routes.notes": {"_NOT_SLUG": SEARCHED},
+    "gateway.routes.transfer": {"_UUID": WHOLE},
+    "providers.llm.cli_provider": {"_LIMITED": SEARCHED, "_NO_LEAVE": SEARCHED},
+    "providers.quoting": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_NO_LETTERS": SEARCHED},
+    "searcher.recall": {"_exact_first": FIXED},  # escaped names, with nothing repeated
+    "searcher.vector_matrix": {"__init__:sub": FIXED},
+    "store.migrate": {"_WHOLE_WORD": SEARCHED},
+}
+
+T3: Final = "T3Blbk" + "FJ"
+UNITS: Final = (
+    *(
+        "a",
+        "A",
+        "1",
+        "_",
+        " ",
+        "\t",
+        "\n",
+        "\r\n",
+        '"',
+        "'",
+        "\\",
+        '\\"',
+        "`",
+        "<",
+        "</",
+        ">",
+        "[",
+        "]",
+        "{",
+        "}",
+        "(",
+        ")",
+    ),
+    *(
+        "a.",
+        "a-",
+        "a/",
+        "a: ",
+        "1.",
+        "1e",
+        "1 ",
+        "12:",
+        "::",
+        ":",
+        "://",
+        "://a:",
+        "@",
+        "=",
+        "-",
+        "--",
+        "#",
+        "//",
+        "/*",
+        "*",
+    ),
+    *(
+        ".",
+        "!",
+        "? ",
+        ". ",
+        "%",
+        "&",
+        "|",
+        ";",
+        ",",
+        "\u00e9",
+        "\u4e2d",
+        "\uff41",
+        "\u0430",
+        "\u200b",
+        "\x00",
+        "\x1b[",
+        "\u0130",
+    ),
+    *("+/", "Ab", "a_", "A-1", "1-a", "T1", "the ", "don't ", "...", "- ", "\u2022 ", "\\u0041", "$", "^", "\ud800"),
+    *(
+        "<think>",
+        "<thinking ",
+        "</think>",
+        "<memory-feedback>",
+        "[signet:recall |",
+        "[REDACTED:a]",
+        "## ",
+        "{{a}}",
+        "```",
+    ),
+    *(
+        "ignore all ",
+        "send the ",
+        "delete memory ",
+        "always run ",
+        "user: you are a",
+        "at a(",
+        "INFO ",
+        "https://a",
+        "a@b.",
+    ),
+    *(
+        "pass" + "word=",
+        "pwd=",
+        "PWD=",
+        "key=",
+        "token: ",
+        "secret is ",
+        "api_key=",
+        'pwd="',
+        "pwd='",
+        'pwd=\\"',
+        "--token ",
+    ),
+    *(
+        "Passwort: ",
+        "\u0440\u0430ssword=",
+        "<password>",
+        "</password>",
+        "]]></token>",
+        "&quot;password&quot;:",
+        "?token=&",
+    ),
+    *(
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "Private-Lines: 1 ",
+        "eyJ",
+        "-eyJ",
+        ".eyJ",
+    ),
+    *(
+        "sk-",
+        f"sk-{T3}",
+        "sk-ant-",
+        "gh" + "p_",
+        "-gh" + "p_",
+        "AK" + "IA",
+        "AK" + "IAIOSFODNN7EXAMPLE ",
+        "xo" + "xb-1-1-",
+    ),
+    *(
+        "mysql -p",
+        "mysql ",
+        "curl -u a ",
+        "sshpass -p ",
+        "cookie: a=",
+        "cookie:a=",
+        "a=b; ",
+        "a:5432:",
+        "*:*:",
+        "login a ",
+    ),
+    *("bearer a", "authorization: ", "connect.sid=", "AccountKey=", "S" + "G.", "-us1", "hooks.slack.com/services/a/"),
+    *("0123456789abcdef0123456789abcdef-us1 twilio ", "discord M", "123456789:", "ldap -w ", "-p a -pa "),
+)
+
+
+def compiled(module: str, name: str) -> list[re.Pattern[Any]]:
+    """The patterns that a name of a module holds."""
+    value = getattr(importlib.import_module(f"signet_actors.{module}"), name)
+    return list(_patterns_in(value() if callable(value) else value))
+
+
+def _patterns_in(value: Any) -> Iterator[re.Pattern[Any]]:
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, dict):
+        yield from _patterns_in(tuple(value.values()))
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _patterns_in(getattr(item, "pattern", item) if hasattr(item, "marks") else item)
+
+
+def used_patterns() -> set[tuple[str, str]]:
+    """Module and name of each use of ``re`` in the package: a constant, the function around it, or function:method."""
+    found = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+        found |= {(module, name) for name in _uses(ast.parse(path.read_text()), "")}
+    return found
+
+
+def _uses(node: ast.AST, scope: str) -> Iterator[str]:
+    for child in ast.iter_child_nodes(node):
+        inner = scope
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = child.name
+        elif isinstance(child, ast.Assign | ast.AnnAssign) and not scope:
+            target = child.targets[0] if isinstance(child, ast.Assign) else child.target
+            inner = getattr(target, "id", "?")
+        elif isinstance(child, ast.Call) and isinstance(child.func, ast.Attribute):
+            module = child.func.value
+            if isinstance(module, ast.Name) and module.id == "re" and child.func.attr != "escape":
+                yield scope if child.func.attr == "compile" else f"{scope}:{child.func.attr}"
+        yield from _uses(child, inner)
+
+
+def test_every_pattern_of_the_package_stands_in_the_table() -> None:
+    """A new pattern is entered above with the way it is used, and is then pumped like the others."""
+    listed = {(module, name) for module, names in PATTERNS.items() for name in names}
+    assert used_patterns() - listed == set()
+    assert listed - used_patterns() == set()
+
+
+SHORT: Final = 2_000
+GROWTH: Final = 8
+MOST_GROWTH: Final = 24
+"""Linear is 8, quadratic 64; what lies between leaves room for a busy machine."""
+FLOOR_S: Final = 0.02
+"""What takes less is not compared: the noise would decide."""
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The CPU time of ``work``, the least of three runs."""
+    least = float("inf")
+    for _ in range(3):
+        began = time.process_time()
+        work()
+        least = min(least, time.process_time() - began)
+        if least < FLOOR_S:
+            break
+    return least
+
+
+def growth(work: Callable[[str], object], unit: str, short: int) -> float:
+    """How many times as long eight times the text takes; 0 where it takes hardly any time."""
+    long_s = seconds(lambda: work((unit * (GROWTH * short // len(unit) + 1))[: GROWTH * short]))
+    if long_s < FLOOR_S:
+        return 0
+    return long_s / max(seconds(lambda: work((unit * (short // len(unit) + 1))[:short])), FLOOR_S / MOST_GROWTH)
+
+
+def use(pattern: re.Pattern[Any], how: str, text: str) -> None:
+    data: Any = text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
+    if how == SEARCHED:
+        for _ in pattern.finditer(data):
+            pass
+    elif how == MATCHED:
+        pattern.match(data)
+    else:
+        pattern.fullmatch(data)
+
+
+PUMPED: Final = [
+    (module, name, how) for module, names in PATTERNS.items() for name, how in names.items() if how != FIXED
+]
+
+
+@pytest.mark.parametrize(("module", "name", "how"), PUMPED, ids=[f"{module}.{name}" for module, name, _ in PUMPED])
+def test_a_pattern_takes_linear_time_on_the_worst_text(module: str, name: str, how: str) -> None:
+    patterns = compiled(module, name)
+    assert patterns
+    for pattern in patterns:
+        for unit in UNITS:
+            for end in ("", "!", "\n") if how == WHOLE else ("!",):
+                assert growth(lambda text, e=end, p=pattern: use(p, how, text + e), unit, SHORT) < MOST_GROWTH, unit
+
+
+def redacted(text: str) -> None:
+    """Look for secrets; a text with too many of them is refused in the end."""
+    try:
+        Redactor().cleaned(text)
+    except InvalidRequest as refused:
+        assert "secrets" in refused.detail  # noqa: PT017  the other outcome is as good
+
+
+SCANNERS: Final[dict[str, Callable[[str], object]]] = {
+    "redaction": redacted,
+    "secrets": lambda text: scan.secrets_in(text[:4_000]),
+    "model answer": lambda text: llm_output.read_json(text, ("facts",)),
+    "model answer in an object": lambda text: llm_output.read_json('{"facts": [' + text, ("facts",)),
+    "model answer in a string": lambda text: llm_output.read_json('{"facts": ["' + text, ("facts",)),
+    "model answer in a number": lambda text: llm_output.read_json('{"facts": [1' + text + "x]}", ("facts",)),
+    "junk": echo.junk_reason,
+    "injected blocks": injected_text.without_injected,
+    "injected feedback": lambda text: injected_text.without_injected("<memory-feedback>" + text),
+    "instructions": lambda text: instructions.suspicion(text, text),
+    "contradiction": lambda text: contradiction.syntactic_contradiction(text, text),
+    "prompt": lambda text: prompts.fenced(text, "0" * 32),
+    "chunks": lambda text: chunking.chunk_by_sentence(text, 300),
+    "query": query_words.match_terms,
+    "bigrams": query_words.cjk_bigrams,
+    "dense query": lambda text: query_words.dense_query(text, {"the"}),
+    "storage form": normalization.storage_content,
+    "hash": normalization.content_hash,
+    "prefixes": memories.parse_prefixes,
+    "tags": lambda text: memories.parse_prefixes("[" + text),
+    "type": memories.infer_type,
+    "time": timestamps.normalize_timestamp,
+    "request head": lambda text: plain_request.is_plain_request(b"GET /" + text.encode("utf-8", "replace")),
+    "headers": lambda text: plain_request.is_plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
+}
+
+
+@pytest.mark.parametrize("name", SCANNERS)
+def test_a_scanner_takes_linear_time_on_the_worst_text(name: str) -> None:
+    for unit in UNITS:
+        assert growth(SCANNERS[name], unit, 2 * SHORT) < MOST_GROWTH, unit
+
+
+HANG_S: Final = 30
+"""A quadratic scanner would take minutes."""
+
+
+@pytest.mark.parametrize(
+    "unit", ["key=", "pwd=", "PWD=", "token: ", "eyJ", "api_key=", '"', "Passwort: ", "1", "://a:"]
+)
+def test_a_megabyte_of_the_worst_text_is_searched_for_secrets_in_seconds(unit: str) -> None:
+    began = time.process_time()
+    redacted(unit * (1_000_000 // len(unit)))
+    assert time.process_time() - began < HANG_S
+
+
+@pytest.mark.parametrize(
+    "text", ['{"facts": [' + "1" * 60_000 + "x]}", '{"facts": [' + "9" * 250_000 + "]}", "[" * 250_000]
+)
+def test_a_run_of_digits_or_brackets_in_a_model_answer_is_read_in_no_time(text: str) -> None:
+    began = time.process_time()
+    llm_output.read_json(text, ("facts",))
+    assert time.process_time() - began < HANG_S
