@@ -52,7 +52,14 @@ TREE = (
     ChildSpec("retention", "signet_actors.retention", core=False),
     ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True, environ=_GATEWAY),
     ChildSpec("decider", "signet_actors.decider", core=False, count=decider_count),
-    ChildSpec("extractor", "signet_actors.extractor", core=False, count=extractor_count, environ=_ONE_BLAS_THREAD),
+    ChildSpec(
+        "extractor",
+        "signet_actors.extractor",
+        core=False,
+        count=extractor_count,
+        standby_after_death=True,
+        environ=_ONE_BLAS_THREAD,
+    ),
 )
 
 

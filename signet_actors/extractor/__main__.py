@@ -10,16 +10,24 @@ import uvloop
 
 from signet_actors.extractor.actor import Extractor
 from signet_actors.runtime.async_actor import AsyncActor
-from signet_actors.runtime.boot import read_boot
+from signet_actors.runtime.boot import Boot, read_boot_rehearsed
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.logs import configure_logging
 from signet_actors.runtime.niceness import leave_the_processor_to_others
 
 
+def rehearse(_boot: Boot) -> None:
+    """Import what a life with a model and vectors needs, and a fresh one imports at its first call."""
+    import signet_actors.providers.select  # noqa: F401, PLC0415
+    from signet_actors.providers.http_calls import preload  # noqa: PLC0415
+
+    preload()
+
+
 def main() -> int:
     """The exit code of the extractor."""
     leave_the_processor_to_others()
-    boot = read_boot()
+    boot, _ = read_boot_rehearsed(rehearse)
     log = configure_logging(boot)
     actor = AsyncActor(boot, SystemClock(), log, random.Random())
 

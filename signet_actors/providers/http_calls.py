@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -39,6 +41,16 @@ _SOMEBODYS: Final = ("prompt", "messages", "content", "input")
 _REFUSALS: Final = frozenset({401, 403, 404})
 
 T = TypeVar("T")
+
+
+def preload() -> None:
+    """Import what the first call would: for an interpreter that stands by."""
+    import httpx  # noqa: PLC0415 - see the module
+
+    httpx.AsyncClient(trust_env=False, transport=httpx.AsyncHTTPTransport(trust_env=False))
+    for module in ("anyio", "anyio._backends._asyncio"):
+        with suppress(ImportError):
+            import_module(module)
 
 
 class HttpCalls:

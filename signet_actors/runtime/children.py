@@ -32,6 +32,7 @@ class ChildSpec:
     ``listens`` the child inherits the listening TCP socket.
     ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
                long and whose absence is felt.
+    ``standby_after_death`` the same, but only while a death of the child is not long ago: it costs nothing before.
     ``environ`` what its environment has beside the supervisor's own.
     """
 
@@ -43,6 +44,7 @@ class ChildSpec:
     reads: bool = False
     listens: bool = False
     standby: bool = False
+    standby_after_death: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
 
 

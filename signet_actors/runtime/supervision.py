@@ -58,6 +58,9 @@ if TYPE_CHECKING:
 RETRY_FAILED_MS = 600_000
 """An optional child that was given up is tried again after so long."""
 
+STANDBY_AFTER_DEATH_MS = 600_000
+"""So long after a death an interpreter stands by for the next one, of a child that has none before."""
+
 _MS = 1_000_000
 _FATAL_FOR_ALL = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
 _ROTATE_MS = 10_000
@@ -193,6 +196,7 @@ class Supervisor:
                 rotate_logs(Path(self._boot.workspace) / ".daemon" / "logs", self.config.logging, self._clock.wall_ms())
             except OSError as error:
                 self._log.warning("log rotation failed", exc_info=error)
+            self._dismiss_standbys(now)
         if self._notifier.watchdog_s is not None and now >= self._next_watchdog:
             self._next_watchdog = now + int(self._notifier.watchdog_s * 1e9)
             self._notifier.notify("WATCHDOG=1", wait_s=0)
@@ -239,6 +243,13 @@ class Supervisor:
         for child in due:
             child.standby_due = False
             self._stand_by(child)
+
+    def _dismiss_standbys(self, now: int) -> None:
+        """A standby that a death was the reason for is not kept when no other death has followed for a while."""
+        for child in self._children:
+            lived_ns = 0 if child.ready_ms is None else now - child.ready_ms * _MS
+            if child.spec.standby_after_death and lived_ns > STANDBY_AFTER_DEATH_MS * _MS:
+                child.process.dismiss()
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
@@ -460,7 +471,9 @@ class Supervisor:
         child.detail = detail
         self._changed = True
         self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
-        child.standby_due = child.spec.standby
+        child.standby_due = child.spec.standby or (
+            child.spec.standby_after_death and child.incarnation > child.lives_before + 1
+        )
 
     def _stand_by(self, child: Child) -> None:
         """An interpreter prepares itself for the next life of ``child``, as it would be now."""

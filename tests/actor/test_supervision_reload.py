@@ -157,3 +157,15 @@ def test_whoever_beat_slowly_is_not_taken_for_dead_when_the_beat_becomes_fast(wo
         assert [event["child"] for event in running.events("silent child killed")] == ["extractor"]
         running.wait_for("spawned", count=lives + 1)
         assert len(running.events("spawned")) == lives + 1
+
+
+def test_a_child_without_a_standby_has_one_after_its_first_death(workspace: Path, file: Path) -> None:
+    file.write_text(switched(pipeline=True, config=changed(QUICK, settledMs=0)), encoding="utf-8")
+    with daemon(workspace, tree=TREE, SIGNET_TEST_CONFIG=str(file)) as running:
+        running.wait_for("child is up", child="extractor")
+        assert running.events("standby prepared", child="extractor") == []
+        os.kill(running.pid_of("extractor"), signal.SIGKILL)
+        ready = running.wait_for("standby prepared", child="extractor")[-1]["pid"]
+        os.kill(running.pid_of("extractor"), signal.SIGKILL)
+        running.wait_for("child is up", child="extractor", child_incarnation=3)
+        assert running.pid_of("extractor") == ready

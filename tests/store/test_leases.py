@@ -179,21 +179,32 @@ def test_a_message_of_an_earlier_life_that_comes_late_holds_nothing_for_long(roo
     assert again.id == late.id
 
 
-def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_beside_others(room: StoreRoom) -> None:
+def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_others(room: StoreRoom) -> None:
     lost = [room.remember(f"Memory number {number}").id for number in range(3)]
     assert len(taken_by(room, "extractor", 1)) == 3
     assert taken_by(room, "extractor", 2) == []
     room.clock.advance(UNTIL_SETTLED_MS)
     fresh = room.remember("A memory that nobody has tried yet").id
     first = taken_by(room, "extractor", 2)
-    assert [job.memory_id for job in first] == [lost[0], fresh]
+    assert [job.memory_id for job in first] == [fresh, lost[0]]
     assert taken_by(room, "extractor", 2) == []
     assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ()
     room.group.queue_news = QueueNews()
-    room.ask(CompleteJob(first[0].id, first[0].lease_id))
+    room.ask(CompleteJob(first[1].id, first[1].lease_id))
     assert "extract" in room.group.queue_news.ready
     assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ("extract",)
     assert [job.memory_id for job in taken_by(room, "extractor", 2)] == [lost[1]]
+
+
+def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_longer(room: StoreRoom) -> None:
+    lost = room.remember("Memory number 0").id
+    assert len(taken_by(room, "extractor", 1)) == 1
+    assert taken_by(room, "extractor", 2) == []
+    room.clock.advance(UNTIL_SETTLED_MS)
+    fresh = [room.remember(f"A memory that nobody has tried yet, {number}").id for number in range(3)]
+    assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == fresh[:1]
+    room.clock.advance(leases.SUSPECTS_YIELD_MS)
+    assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == [lost]
 
 
 def test_what_kills_every_worker_dies_after_its_attempts_and_takes_nobody_with_it(room: StoreRoom) -> None:

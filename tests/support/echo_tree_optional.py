@@ -19,7 +19,7 @@ TREE = (
     ChildSpec("searcher", ECHO, core=True),
     ChildSpec("gateway", ECHO, core=True, listens=True),
     ChildSpec("decider", ECHO, core=False, count=decider_count),
-    ChildSpec("extractor", ECHO, core=False, count=extractor_count),
+    ChildSpec("extractor", ECHO, core=False, count=extractor_count, standby_after_death=True),
 )
 
 

@@ -9,7 +9,8 @@ One that says what it holds, and holds more than that, was never told of the res
 works at it, so it is handed out again as it was, and the attempt is the same one.
 
 A job whose worker went away may be what killed it. Of such suspects one at a time is handed out, whatever its kind, so
-that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts.
+that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts;
+and not while others are ready, for a minute at most, so that its next death costs them nothing.
 
 Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
 came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
@@ -54,6 +55,8 @@ MAX_DROPPED_AT_ONCE = 256
 """Jobs of memories that are gone which one request completes on its way."""
 GONE = '{"skipped":"memory_gone"}'
 MAX_REASON_CHARS = 500
+SUSPECTS_YIELD_MS = 60_000
+"""So long a job that may have killed its worker lets others go ahead of it."""
 _MS = 1_000_000
 
 _WAITS = (
@@ -310,12 +313,14 @@ def _call_next_suspect(session: Session, job: Held) -> None:
 
 
 def _ready_rows(session: Session, kinds: tuple[str, ...], limit: int, *, suspects: bool) -> list[tuple[Any, ...]]:
-    """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first."""
+    """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first, and suspects
+    behind all others unless they have waited for long: whatever such a job kills, it kills when least is lost."""
     bindings = {**_bounds(session.now_ms), "limit": limit, "suspects": suspects}
     rows = [
         (kind, *row) for kind in dict.fromkeys(kinds) for row in session.tx.rows(_READY, {**bindings, "kind": kind})
     ]
-    rows.sort(key=lambda row: (row[1], row[2]))
+    waited = iso(session.now_ms - SUSPECTS_YIELD_MS)
+    rows.sort(key=lambda row: (bool(row[-1]) and row[1] > waited, row[1], row[2]))
     return rows[:limit]
 
 
