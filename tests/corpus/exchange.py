@@ -1,0 +1,234 @@
+"""Requests whose answers are recorded, and how they are played against a live daemon.
+
+A scenario is a daemon with its configuration and a list of steps, each one HTTP request. An answer is recorded as
+status, some headers and body; what differs from run to run (ids, times, sizes) is replaced by a name, the same id by
+the same name, so that two runs of the same revision record the same text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import Answer, Client, LiveDaemon, live_daemon
+
+ANSWERS: Final = Path(__file__).parent / "answers"
+
+_HEADERS: Final = ("allow", "content-type", "location", "retry-after", "x-signet-next-cursor")
+_UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME: Final = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|\+00:00)?")
+_VOLATILE_TEXT: Final = (
+    (re.compile(r"[0-9]{13}\.[0-9a-f]{64}|[0-9a-z]+\.[0-9a-f]{32,64}"), "<token>"),
+    (re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b"), "<ulid>"),
+    (re.compile(r"memories-\d{8}T\d{6}\d*Z?-v\d+\.sqlite|memories-[0-9TZ.-]+(?:-v?\d+)?\.(?:db|sqlite)"), "<backup>"),
+    (re.compile(r"\b[0-9]+(?:\.[0-9]+)? ms\b"), "<number> ms"),
+)
+_VOLATILE_KEYS: Final = frozenset(
+    {
+        "pid",
+        "port",
+        "uptime",
+        "version_of_daemon",
+        "confirmToken",
+        "durationMs",
+        "totalMs",
+        "bytes",
+        "size",
+        "seconds",
+        "ageSeconds",
+        "oldestAgeSec",
+    }
+)
+"""Fields whose values differ between two runs of the same requests."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One request. ``<<name>>`` in target, body and headers is what an earlier step has saved under that name.
+
+    ``save`` maps a name to the dotted path of a value in the answer; ``until`` repeats the request until its answer
+    is as wanted; ``view`` takes from the body of a success what is worth recording.
+    """
+
+    name: str
+    method: str
+    target: str
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    save: Mapping[str, str] = field(default_factory=dict)
+    until: Callable[[Any], bool] | None = None
+    view: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A daemon and what it is asked, in this order. ``around`` prepares it where a configuration is not enough."""
+
+    name: str
+    steps: Sequence[Step]
+    config: str = ""
+    pipeline: bool = False
+    around: Callable[[LiveDaemon], contextlib.AbstractContextManager[object]] | None = None
+    daemon: Callable[[], contextlib.AbstractContextManager[LiveDaemon]] | None = None
+
+    @property
+    def file(self) -> Path:
+        """Where its answers are recorded, one JSON object a line."""
+        return ANSWERS / f"{self.name}.jsonl"
+
+
+def get(name: str, target: str, **more: Any) -> Step:
+    """A GET."""
+    return Step(name, "GET", target, **more)
+
+
+def post(name: str, target: str, body: Any = None, **more: Any) -> Step:
+    """A POST of JSON, or of ``body`` as it is if it is bytes."""
+    return Step(name, "POST", target, body, **more)
+
+
+def patch(name: str, target: str, body: Any = None, **more: Any) -> Step:
+    """A PATCH."""
+    return Step(name, "PATCH", target, body, **more)
+
+
+def delete(name: str, target: str, body: Any = None, **more: Any) -> Step:
+    """A DELETE."""
+    return Step(name, "DELETE", target, body, **more)
+
+
+def play(scenario: Scenario) -> list[dict[str, Any]]:
+    """The recorded form of each step's request and answer, on a fresh daemon."""
+    names = [step.name for step in scenario.steps]
+    assert len(set(names)) == len(names), f"{scenario.name}: two steps of one name"
+    started = scenario.daemon or (lambda: live_daemon(config=scenario.config, pipeline=scenario.pipeline))
+    with started() as daemon, (scenario.around or _as_it_is)(daemon):
+        player = _Player(daemon)
+        return [player.step(step) for step in scenario.steps]
+
+
+@contextlib.contextmanager
+def _as_it_is(daemon: LiveDaemon) -> Iterator[object]:
+    yield daemon
+
+
+class _Player:
+    """The values that were saved so far, and the names that stand for ids."""
+
+    def __init__(self, daemon: LiveDaemon) -> None:
+        self.client = Client(daemon)
+        self.paths = (
+            (str(daemon.workspace), "<workspace>"),
+            (str(daemon.root), "<root>"),
+            (f":{daemon.port}", ":<port>"),
+        )
+        self.saved: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
+        self.today = datetime.now(UTC)
+
+    def step(self, step: Step) -> dict[str, Any]:
+        target, body, headers = (self._filled(part) for part in (step.target, step.body, dict(step.headers)))
+
+        def ask() -> Answer:
+            return self.client.request(step.method, target, body, headers)
+
+        answer = ask()
+        if step.until is not None:
+            reached: list[Answer] = []
+            wanted = step.until
+
+            def look() -> bool:
+                reached[:] = [ask()]
+                return wanted(reached[0].json)
+
+            eventually(look, within_s=60, what=step.name)
+            answer = reached[0]
+        content = _content(answer)
+        for name, path in step.save.items():
+            self.saved[name] = str(_at(content, path))
+        if step.view is not None and answer.status < 300:
+            content = step.view(content)
+        return {
+            "name": step.name,
+            "request": {
+                "method": step.method,
+                "target": step.target,
+                **({} if step.body is None else {"body": _readable(step.body)}),
+                **({"headers": dict(step.headers)} if step.headers else {}),
+            },
+            "status": answer.status,
+            "headers": {name: self._stable(answer.headers[name]) for name in _HEADERS if name in answer.headers},
+            "answer": self._stable(content),
+        }
+
+    def _filled(self, value: Any) -> Any:
+        """``value`` with each ``<<name>>`` replaced by what was saved."""
+        if isinstance(value, str):
+            for name, text in self.saved.items():
+                value = value.replace(f"<<{name}>>", text)
+            return value
+        if isinstance(value, bytes):
+            return self._filled(value.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        if isinstance(value, dict):
+            return {key: self._filled(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._filled(item) for item in value]
+        return value
+
+    def _stable(self, value: Any, key: str = "") -> Any:
+        """``value`` with a name in place of everything that differs between two runs."""
+        if key in _VOLATILE_KEYS and value is not None and not isinstance(value, dict | list):
+            return f"<{key}>"
+        if isinstance(value, dict):
+            return {name: self._stable(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._stable(item) for item in value]
+        if isinstance(value, float):
+            return round(value, 3)
+        return self._stable_text(value) if isinstance(value, str) else value
+
+    def _stable_text(self, text: str) -> str:
+        for path, name in self.paths:
+            text = text.replace(path, name)
+        text = _UUID.sub(lambda match: self.ids.setdefault(match[0], f"<id {len(self.ids) + 1}>"), text)
+        text = _TIME.sub(self._time, text)
+        for pattern, name in _VOLATILE_TEXT:
+            text = pattern.sub(name, text)
+        return text
+
+    def _time(self, match: re.Match[str]) -> str:
+        """``<now>`` for a time of these days; one that a request named stays."""
+        moment = datetime.fromisoformat(match[0].replace(" ", "T"))
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return "<now>" if abs((moment - self.today).total_seconds()) < 2 * 86400 else match[0]
+
+
+def _content(answer: Answer) -> Any:
+    """The body: JSON where it says so, else text."""
+    kind = answer.headers.get("content-type", "")
+    if kind.startswith("application/json") and answer.raw:
+        return answer.json
+    text = answer.raw.decode("utf-8", "replace")
+    if kind.startswith("application/x-ndjson"):
+        return [json.loads(line) for line in text.splitlines()]
+    return text
+
+
+def _readable(body: Any) -> Any:
+    if not isinstance(body, bytes):
+        return body if len(json.dumps(body)) < 2000 else f"<JSON of {len(json.dumps(body))} characters>"
+    return body.decode("utf-8", "backslashreplace") if len(body) < 2000 else f"<{len(body)} bytes>"
+
+
+def _at(value: Any, path: str) -> Any:
+    for part in path.split("."):
+        value = value[int(part)] if isinstance(value, list) else value[part]
+    return value

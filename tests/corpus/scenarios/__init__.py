@@ -1,0 +1,32 @@
+"""Every scenario of the corpus, in the order in which they are played."""
+
+from __future__ import annotations
+
+from tests.corpus.exchange import Scenario
+from tests.corpus.scenarios import (
+    agents,
+    batch,
+    change,
+    edge,
+    faults,
+    operations,
+    pipeline,
+    read,
+    recall,
+    remember,
+    transfer,
+)
+
+SCENARIOS: tuple[Scenario, ...] = (
+    *remember.SCENARIOS,
+    *read.SCENARIOS,
+    *change.SCENARIOS,
+    *batch.SCENARIOS,
+    *recall.SCENARIOS,
+    *agents.SCENARIOS,
+    *transfer.SCENARIOS,
+    *edge.SCENARIOS,
+    *operations.SCENARIOS,
+    *pipeline.SCENARIOS,
+    *faults.SCENARIOS,
+)
