@@ -3,7 +3,7 @@
 It knows nothing of SQL, of processes or of ranking. Each method returns what the daemon must answer; where several
 answers are right, the set of them.
 
-Source: memory-api.txt; memory-system.txt "Soft-Delete and Recovery"; decisions.md 4, 32, 38, 42.
+Source: memory-api.txt; memory-system.txt "Soft-Delete and Recovery"; docs/decisions.md 4, 32, 38, 42, 50, 51.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ Outcome = tuple[int, str]
 
 @dataclass
 class Row:
-    """One memory; ``events`` are (event, content) as the history must tell them."""
+    """One memory; ``events`` are (event, content) as the history must tell them.
+
+    ``given_up`` is the idempotency key that a tombstone had to give to a new memory.
+    """
 
     id: str
     content: str
@@ -33,6 +36,7 @@ class Row:
     key: str | None
     deleted: bool = False
     version: int = 1
+    given_up: str | None = None
     events: list[tuple[str, str | None]] = field(default_factory=list)
 
     @property
@@ -52,16 +56,21 @@ class ReferenceMemory:
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
 
-    def row(self, memory_id: str, agent: str, scope: str | None) -> Row | None:
+    def row(self, memory_id: str, agent: str) -> Row | None:
+        """Access by id follows the read policy; a scope hides a memory from lists and searches only."""
         row = self.rows.get(memory_id)
-        return row if row is not None and self._reads(agent, scope, row) else None
+        return row if row is not None and self._reads(agent, row) else None
 
-    def _reads(self, agent: str, scope: str | None, row: Row) -> bool:
-        return row.scope == scope and (row.agent == agent or row.visibility == "global")
+    def _reads(self, agent: str, row: Row) -> bool:
+        return row.agent == agent or row.visibility == "global"
 
     def listed(self, agent: str, scope: str | None, *, deleted: bool = False, **filters: Any) -> list[Row]:
         """Newest first."""
-        found = [row for row in self.rows.values() if row.deleted == deleted and self._reads(agent, scope, row)]
+        found = [
+            row
+            for row in self.rows.values()
+            if row.deleted == deleted and row.scope == scope and self._reads(agent, row)
+        ]
         for name, wanted in filters.items():
             if name == "tags":
                 found = [row for row in found if set(wanted) & set(row.tags)]
@@ -84,21 +93,23 @@ class ReferenceMemory:
                 if row.room == new.room and row.key == new.key:
                     if not row.deleted:
                         return [row]
-                    row.key = None
+                    self._give_up_key(row)
         return [row for row in live if alike(row.content, new.content)]
 
     def add(self, new: Row) -> None:
         new.events.append(("created", new.content))
         self.rows[new.id] = new
 
-    def modify(self, memory_id: str, agent: str, scope: str | None, if_version: int | None, **changes: Any) -> Outcome:
-        row = self.row(memory_id, agent, scope)
+    def modify(self, memory_id: str, agent: str, if_version: int | None, **changes: Any) -> Outcome:
+        row = self.row(memory_id, agent)
         if row is None:
             return 404, "not_found"
         if row.deleted:
             return 409, "deleted"
         if if_version not in {None, row.version}:
             return 409, "version_conflict"
+        if changes.get("pinned"):
+            changes.setdefault("importance", 1.0)
         changes = {name: value for name, value in changes.items() if getattr(row, name) != value}
         if not changes:
             return 200, "no_changes"
@@ -109,8 +120,8 @@ class ReferenceMemory:
         self._changed(row, "updated", row.content)
         return 200, "updated"
 
-    def forget(self, memory_id: str, agent: str, scope: str | None, if_version: int | None, *, force: bool) -> Outcome:
-        row = self.row(memory_id, agent, scope)
+    def forget(self, memory_id: str, agent: str, if_version: int | None, *, force: bool) -> Outcome:
+        row = self.row(memory_id, agent)
         if row is None:
             return 404, "not_found"
         if row.deleted:
@@ -123,8 +134,8 @@ class ReferenceMemory:
         self._changed(row, "deleted", None)
         return 200, "deleted"
 
-    def recover(self, memory_id: str, agent: str, scope: str | None, if_version: int | None) -> Outcome:
-        row = self.row(memory_id, agent, scope)
+    def recover(self, memory_id: str, agent: str, if_version: int | None) -> Outcome:
+        row = self.row(memory_id, agent)
         if row is None:
             return 404, "not_found"
         if not row.deleted:
@@ -134,11 +145,25 @@ class ReferenceMemory:
         if self._twins(row, row.content):
             return 409, "duplicate_content_hash"
         row.deleted = False
+        if row.given_up is not None:
+            self._take_key_back(row, row.given_up)
         self._changed(row, "recovered", row.content)
         return 200, "recovered"
 
     def erase(self, memory_id: str) -> None:
         del self.rows[memory_id]
+
+    def _give_up_key(self, row: Row) -> None:
+        row.key, row.given_up = None, row.key
+        row.events.append(("none", None))
+
+    def _take_key_back(self, row: Row, key: str) -> None:
+        holders = [other for other in self.rows.values() if other.room == row.room and other.key == key]
+        if any(not other.deleted for other in holders):
+            return
+        for tombstone in holders:
+            self._give_up_key(tombstone)
+        row.key, row.given_up = key, None
 
     def _twins(self, row: Row, content: str) -> list[Row]:
         others = (other for other in self.rows.values() if other is not row and other.room == row.room)
