@@ -150,6 +150,7 @@ OWN: Final = tuple(
         ("http_shed_total", (), "Requests refused because too much was unanswered"),
         ("http_connections_refused_total", (), "Connections refused because there were too many"),
         ("http_connections", (), "Connections open now"),
+        ("http_connections_limit", (), "Connections that may be open at once"),
         ("http_in_flight", (), "Requests being handled now"),
         ("http_unanswered_bytes", (), "Bytes of the bodies of unanswered requests"),
         ("ask_duration_seconds", ("peer",), "From the gateway's ask to its outcome, whatever that is"),
@@ -297,6 +298,7 @@ class _Edge(Collector):
             yield _family("signet_http_shed_total", _one(wire.admission.shed))
             yield _family("signet_http_connections_refused_total", _one(wire.refused.connections))
             yield _family("signet_http_connections", _one(len(wire.places.served)))
+            yield _family("signet_http_connections_limit", _one(wire.limits.connections))
             yield _family("signet_http_unanswered_bytes", _one(wire.admission.body_bytes))
 
     def _files(self) -> Iterator[Metric]:

@@ -19,6 +19,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 OWN_FIGURES = {
     "client_errors",
     "connections",
+    "connections_most",
     "connections_refused",
     "guarded",
     "in_flight",
