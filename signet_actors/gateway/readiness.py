@@ -5,8 +5,9 @@ Source: reliability.md R22, appendix A ("while it is away"); wire.md 1.0 "/healt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from signet_actors.protocol.control import STARTING, STOPPING, UP, ChildState
 
@@ -22,22 +23,33 @@ class Readiness:
     """``not_up`` names every process but the gateway that does not serve; ``missing`` the work that nobody does now.
 
     ``status``: healthy when everything is up; unhealthy when memories cannot be written or cannot be read; degraded
-    in between, and while the database is damaged but can be read. ``ready`` is true when both can be
-    done, be it by fewer processes, and we can know it.
+    in between, while the database is damaged but can be read, while the disk is full, and while asks fail in a row.
+    ``ready`` is true when both can be done, be it by fewer processes, and we can know it.
     """
 
     status: str
     ready: bool
     not_up: tuple[str, ...]
     missing: tuple[str, ...]
+    storage_full: bool
     detail: str
 
 
-def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int | None = None) -> Readiness:
+def readiness(
+    children: Sequence[ChildState],
+    *,
+    draining: bool,
+    silent_ms: int | None = None,
+    unanswered: Mapping[str, str] = MappingProxyType({}),
+    storage_full: bool = False,
+    notes: Sequence[str] = (),
+) -> Readiness:
     """What can be done now, and in words why not everything.
 
     ``silent_ms`` is how long the supervisor has been silent, None = not for too long: what it said last may be untrue
-    by now, and nobody restarts what dies.
+    by now, and nobody restarts what dies. ``unanswered`` says by role why the asks to it are not answered although it
+    is up, ``storage_full`` that the last write was refused for that, ``notes`` what else went wrong with the latest
+    asks.
     """
     others = [child for child in children if child.role != "gateway"]
     down = [child for child in others if child.state != UP and not _is_new(child) and not _is_let_go(child)]
@@ -46,6 +58,10 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
         missing.append("writer")
     if not any(child.role == "searcher" and child.state == UP for child in others):
         missing.append("searcher")
+    mute = [role for role in unanswered if role not in missing]
+    full = storage_full or any(
+        child.counters.get("storage_full") for child in others if child.role == "writer" and child.state == UP
+    )
     silent = [] if silent_ms is None else ["supervisor"]
     told = [*silent, *(child.name for child in down)]
     damaged = any(child.counters.get("damaged") for child in others if child.state == UP)
@@ -60,19 +76,24 @@ def readiness(children: Sequence[ChildState], *, draining: bool, silent_ms: int 
         )
     elif scrubbed:
         sentences.append("the last check of the database found damage (see `signet doctor --deep`)")
+    sentences += [unanswered[role] for role in mute]
+    if full:
+        sentences.append("the disk is full: writes are refused, reads go on; make room, and writes go on by themselves")
+    sentences += notes
     if draining:
         sentences.append("the daemon is shutting down")
-    if missing:
+    if missing or mute:
         status = UNHEALTHY
-    elif down or draining or silent or damaged or scrubbed:
+    elif down or draining or silent or damaged or scrubbed or full or notes:
         status = DEGRADED
     else:
         status = HEALTHY
     return Readiness(
         status=status,
-        ready=not missing and not draining and not silent and not damaged,
+        ready=not (missing or mute or draining or silent or damaged or full),
         not_up=(*told, *unknown),
-        missing=tuple(missing),
+        missing=(*missing, *mute),
+        storage_full=full,
         detail="; ".join(sentences),
     )
 

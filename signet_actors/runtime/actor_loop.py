@@ -50,6 +50,7 @@ from signet_actors.runtime.sockets import (
     connect_dealer,
     has_message,
     new_context,
+    socket_identity,
 )
 from signet_actors.runtime.sync_points import sync_point
 
@@ -109,11 +110,12 @@ class ActorLoop:
         self.tree = TreeChanged([])
         self._context = new_context()
         self._poller = zmq.Poller()
-        self._control = connect_dealer(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.name)
+        self._control = connect_dealer(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.name, boot.bus_key)
         self._poller.register(self._control, zmq.POLLIN)
         self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
         self._mailboxes: list[Mailbox[Any]] = []
         self._unbound: list[tuple[str, msgspec.msgpack.Decoder[Any], int, int, Linger | None]] = []
+        self._mailbox_files: dict[str, tuple[int, int] | None] = {}
         self._work: Mailbox[Any] | None = None
         self._announce = False
         self._watching_for_gateway = False
@@ -145,7 +147,7 @@ class ActorLoop:
 
     def connect_work(self, name: str, decoder: msgspec.msgpack.Decoder[M]) -> None:
         """The actor will offer itself at the gateway's search socket under ``name`` and get queries one by one."""
-        socket = connect_dealer(self._context, self.boot.socket_dir, SEARCH_SOCKET, name)
+        socket = connect_dealer(self._context, self.boot.socket_dir, SEARCH_SOCKET, name, self.boot.bus_key)
         self._work = Mailbox(
             socket,
             decoder,
@@ -160,8 +162,13 @@ class ActorLoop:
 
     def connect_ask(self, name: str, reply_decoder: msgspec.msgpack.Decoder[Any]) -> BlockingRef:
         """A ref to the mailbox ``name``."""
-        socket = connect_dealer(self._context, self.boot.socket_dir, name, self.boot.name)
-        return BlockingRef(self, socket, name, reply_decoder)
+        boot = self.boot
+        return BlockingRef(
+            self,
+            lambda: connect_dealer(self._context, boot.socket_dir, name, boot.name, boot.bus_key),
+            name,
+            reply_decoder,
+        )
 
     def starting(self, detail: str) -> None:
         """The supervisor knows that this actor is still working towards Ready, and on what."""
@@ -236,7 +243,7 @@ class ActorLoop:
             self._mailboxes.append(self._work)
             self._announce = True
         for name, decoder, max_items, max_bytes, linger in self._unbound:
-            socket = bind_router(self._context, self.boot.socket_dir, name)
+            socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
             box: Mailbox[Any] = Mailbox(
                 socket,
                 decoder,
@@ -250,6 +257,7 @@ class ActorLoop:
             )
             self._poller.register(socket, zmq.POLLIN)
             self._mailboxes.append(box)
+            self._mailbox_files[name] = socket_identity(self.boot.socket_dir, name)
         self._actor_counters = actor.counters()
         self._tell_supervisor(Ready())
         self.log.info("ready")
@@ -284,9 +292,17 @@ class ActorLoop:
                 self._actor_counters = actor.counters()
                 self._announce = self._work is not None
                 self.beat()
+                self._look_at_sockets()
                 self.rest.look(self.clock.monotonic_ns())
             if self._announce:
                 self._say_idle()
+
+    def _look_at_sockets(self) -> None:
+        """Raise ``ActorExit`` where something else has this process's path: the next life binds it anew, and gets
+        what this one left unanswered."""
+        for name, ours in self._mailbox_files.items():
+            if socket_identity(self.boot.socket_dir, name) != ours:
+                raise ActorExit(ExitCode.IO_ERROR, f"the socket {name}.sock was removed or replaced")
 
     def _work_off(self, actor: Actor[M]) -> bool:
         """What waited has been handled; True when there was something.

@@ -28,7 +28,6 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import encode_body, raise_failure
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.runtime.peer_asks import PeerAsks
-from signet_actors.runtime.sockets import bind_router
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -231,8 +230,7 @@ class AsyncActor(AsyncProcess):
         return ExitCode.OK
 
     def _mailbox_socket(self, name: str) -> zmq.Socket[bytes]:
-        assert self._context is not None
-        return bind_router(self._context, self.boot.socket_dir, name)
+        return self._bound(name)
 
     def _reloaded(self, role: AsyncRole, config: Config) -> None:
         self.spawn(role.reload(config))

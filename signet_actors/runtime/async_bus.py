@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
-import zmq
 
 from signet_actors.config.schema import Config
-from signet_actors.protocol.control import Idle, TreeChanged
+from signet_actors.errors import ErrorCode, OutcomeUnknown, Unavailable
+from signet_actors.protocol.control import UP, Idle, TreeChanged
 from signet_actors.protocol.decider import DeciderReply
 from signet_actors.protocol.extractor import ExtractorReply
 from signet_actors.protocol.message import Failure, Message, Request
@@ -29,8 +30,10 @@ from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import encode_body, is_tell, raise_failure
 from signet_actors.runtime.histogram import Histogram
+from signet_actors.runtime.outcomes import Outcomes
 from signet_actors.runtime.peer_asks import PeerAsks
-from signet_actors.runtime.sockets import SEARCH_SOCKET, bind_router
+from signet_actors.runtime.peer_link import UNCONNECTED_NS
+from signet_actors.runtime.sockets import SEARCH_SOCKET
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.runtime.work_pool import Query, WorkPool
 
@@ -39,9 +42,22 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_DID_NOTHING = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.INTERNAL})
+_FULL_NS = 2_000_000_000
+"""After a refusal for a full disk the heartbeat's word is waited for so long; the writer looks for room each second."""
 _RETENTION_ITEMS = 8
 _PIPELINE_ITEMS = 24
 """Eight summaries, eight waits for vectors, and what people ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """``writer`` and ``searcher`` say why writes or reads are not answered at all, ``notes`` what else went wrong."""
+
+    writer: str | None = None
+    searcher: str | None = None
+    storage_full: bool = False
+    notes: tuple[str, ...] = ()
 
 
 class AsyncBus(AsyncProcess):
@@ -61,12 +77,15 @@ class AsyncBus(AsyncProcess):
     ) -> None:
         super().__init__(boot, clock, log, rng)
         self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
+        self._outcomes = {"writer": Outcomes(clock, "writes"), "searcher": Outcomes(clock, "reads")}
+        self._storage_full_ns: int | None = None
+        self._unreached_since_ns: int | None = None
         self._in_flight = in_flight_per_searcher
         self._decode_search = msgspec.msgpack.Decoder(SearcherReply | Idle).decode
 
-    def _open_sockets(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+    def _open_sockets(self) -> None:
         config = self.config
-        self._search = self._opened(bind_router(context, self.boot.socket_dir, SEARCH_SOCKET), self._from_searcher)
+        self._search = self._opened(self._bound(SEARCH_SOCKET), self._from_searcher)
         self._pool = WorkPool(
             self._loop,
             self.clock,
@@ -75,12 +94,13 @@ class AsyncBus(AsyncProcess):
             queue_limit=config.searcher.queue_limit,
             in_flight=self._in_flight,
         )
-        self._writer, self._writer_socket = self._connect(
+        self._writer, self._writer_link = self._connect(
             "writer",
             msgspec.msgpack.Decoder(WriterReply).decode,
             max_items=config.writer.queue_limit,
             max_bytes=config.writer.queue_bytes,
             resend=True,
+            probe=True,
         )
         self._retention, _ = self._connect(
             "retention",
@@ -170,7 +190,7 @@ class AsyncBus(AsyncProcess):
         if 2 * len(self._writer) > self._writer.max_items:
             self.counters["shed"] += 1
             return False
-        if self._writer_socket.send(self._speaker.tell(message, trace_id)):
+        if self._writer_link.send(self._speaker.tell(message, trace_id)):
             self.counters["sent"] += 1
             return True
         self.counters["unroutable"] += 1
@@ -202,10 +222,49 @@ class AsyncBus(AsyncProcess):
 
     async def _timed(self, peer: str, asked: asyncio.Future[Any]) -> Any:
         begun = self.clock.monotonic_ns()
+        outcomes = self._outcomes.get(peer)
         try:
-            return await asked
+            reply = await asked
+        except (OutcomeUnknown, Unavailable) as error:
+            if outcomes is not None:
+                outcomes.failed(error.detail)
+            raise
+        else:
+            if outcomes is not None:
+                self._note(outcomes, reply[0] if peer == "searcher" else reply)
+            return reply
         finally:
             self.ask_took[peer].observe(self.clock.monotonic_ns() - begun)
+
+    def _note(self, outcomes: Outcomes, reply: Any) -> None:
+        if type(reply) is not Failure:
+            outcomes.succeeded()
+            if outcomes is self._outcomes["writer"]:
+                self._storage_full_ns = None
+        elif reply.code is ErrorCode.STORAGE_FULL:
+            self._storage_full_ns = self.clock.monotonic_ns()
+        elif reply.code in _DID_NOTHING:
+            outcomes.failed(reply.detail)
+
+    def answering(self) -> Answering:
+        """Return whether writes and reads are answered, by what came of them and by probes where nothing is asked."""
+        up = {child.role for child in self.tree.children if child.state == UP}
+        writer = self._writer_link.trouble() if "writer" in up else None
+        reached = self._pool.known > 0 or "searcher" not in up
+        now_ns = self.clock.monotonic_ns()
+        if reached:
+            self._unreached_since_ns = None
+        elif self._unreached_since_ns is None:
+            self._unreached_since_ns = now_ns
+        unreached = self._unreached_since_ns is not None and now_ns - self._unreached_since_ns > UNCONNECTED_NS
+        full = self._storage_full_ns is not None and now_ns - self._storage_full_ns < _FULL_NS
+        notes = [found for outcomes in self._outcomes.values() if (found := outcomes.trouble()) is not None]
+        return Answering(
+            writer=None if writer is None else f"the writer {writer}",
+            searcher="no searcher can be reached: none has offered itself" if unreached else None,
+            storage_full=full,
+            notes=tuple(notes),
+        )
 
     @property
     def searchers_known(self) -> int:

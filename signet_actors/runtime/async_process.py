@@ -8,6 +8,7 @@ Source: reliability.md section 2 rules 1-12; appendix A; R10, R19, R21.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import zmq
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode, Unavailable
 from signet_actors.protocol.control import (
+    UP,
     Drain,
     GetTree,
     Heartbeat,
@@ -34,14 +36,23 @@ from signet_actors.protocol.message import Failure
 from signet_actors.runtime.async_socket import AsyncSocket
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock, next_beat_ns
-from signet_actors.runtime.envelope import UNDECODABLE, Speaker, new_counters
+from signet_actors.runtime.envelope import PING, UNDECODABLE, Speaker, new_counters
 from signet_actors.runtime.heap import Rest
 from signet_actors.runtime.log_throttle import LogThrottle
 from signet_actors.runtime.logs import follow_level
 from signet_actors.runtime.parent import supervisor_lives
 from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.runtime.peer_link import PeerLink
 from signet_actors.runtime.process_figures import process_figures
-from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, close_all, connect_dealer, new_context
+from signet_actors.runtime.sockets import (
+    SUPERVISOR_SOCKET,
+    bind_again,
+    bind_router,
+    close_all,
+    connect_dealer,
+    new_context,
+    socket_identity,
+)
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -73,6 +84,8 @@ class AsyncProcess:
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._sockets: list[AsyncSocket] = []
         self._peers: dict[str, PeerAsks] = {}
+        self._links: dict[str, PeerLink] = {}
+        self._mailbox_files: dict[str, tuple[zmq.Socket[bytes], tuple[int, int] | None]] = {}
         self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
         self._beat_timer: asyncio.TimerHandle | None = None
         self._next_beat_ns = 0
@@ -86,9 +99,10 @@ class AsyncProcess:
         """The sockets are open, the supervisor knows that this process starts, and the heartbeat has begun."""
         self._loop = asyncio.get_running_loop()
         context = self._context = new_context()
-        self._open_sockets(context)
+        self._open_sockets()
         directory, name = self.boot.socket_dir, self.boot.name
-        self._control = self._opened(connect_dealer(context, directory, SUPERVISOR_SOCKET, name), self._from_supervisor)
+        control = connect_dealer(context, directory, SUPERVISOR_SOCKET, name, self.boot.bus_key)
+        self._control = self._opened(control, self._from_supervisor)
         self._tell_supervisor(Starting())
         self._next_beat_ns = self.clock.monotonic_ns()
         self._beat()
@@ -138,7 +152,7 @@ class AsyncProcess:
         """How old our knowledge of the tree is; a supervisor that turns tells it after each of our heartbeats."""
         return (self.clock.monotonic_ns() - self._supervisor_heard_ns) // 1_000_000
 
-    def _open_sockets(self, context: zmq.Context[zmq.Socket[bytes]]) -> None:
+    def _open_sockets(self) -> None:
         """The process's own sockets are open; those of this class come after them."""
 
     def _give_up_asks(self) -> None:
@@ -156,28 +170,64 @@ class AsyncProcess:
 
     def _opened(self, socket: zmq.Socket[bytes], receive: Callable[[list[bytes]], None]) -> AsyncSocket:
         wrapped = AsyncSocket(self._loop, socket, receive, self._receive_failed)
-        self._sockets.append(wrapped)
+        self._sockets = [*(known for known in self._sockets if known.is_open), wrapped]
         return wrapped
 
-    def _connect(
-        self, peer: str, decode: Callable[[bytes], Any], *, max_items: int, max_bytes: int, resend: bool
-    ) -> tuple[PeerAsks, AsyncSocket]:
-        """Asks to the mailbox of the child ``peer``, and the socket for what is only told."""
+    def _bound(self, name: str) -> zmq.Socket[bytes]:
+        """Bind the ROUTER ``name``; its path is watched from then on."""
         assert self._context is not None
-        socket = connect_dealer(self._context, self.boot.socket_dir, peer, self.boot.name)
+        socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
+        self._mailbox_files[name] = socket, socket_identity(self.boot.socket_dir, name)
+        return socket
+
+    def _look_at_sockets(self) -> None:
+        """Paths that something else has taken are taken back, and connections that are of no use made anew."""
+        directory = self.boot.socket_dir
+        for name, (socket, ours) in self._mailbox_files.items():
+            if ours is not None and socket_identity(directory, name) == ours:
+                continue
+            self.log.error("socket path lost", socket=name)
+            self._mailbox_files[name] = socket, None
+            with contextlib.suppress(zmq.ZMQError):  # no directory: the next heartbeat tries again
+                bind_again(socket, directory, name)
+                self._mailbox_files[name] = socket, socket_identity(directory, name)
+        for child in self.tree.children:
+            if child.name in self._links:
+                self._links[child.name].look(is_up=child.state == UP)
+
+    def _connect(
+        self,
+        peer: str,
+        decode: Callable[[bytes], Any],
+        *,
+        max_items: int,
+        max_bytes: int,
+        resend: bool,
+        probe: bool = False,
+    ) -> tuple[PeerAsks, PeerLink]:
+        """Asks to the mailbox of the child ``peer``, and the connection for what is only told."""
+
+        def connect() -> AsyncSocket:
+            assert self._context is not None
+            directory, key = self.boot.socket_dir, self.boot.bus_key
+            return self._opened(connect_dealer(self._context, directory, peer, self.boot.name, key), receive)
 
         def receive(parts: list[bytes]) -> None:
-            opened = self._open(parts, decode, peer)
+            opened = self._open(parts, lambda body: None if body == PING else decode(body), peer)
+            if opened is not None:
+                link.heard()
+                if opened[1] is None:
+                    return
             if opened is not None:
                 asks.answered(opened[0].message_id, opened[1], opened[0].attempt)
 
         def send(parts: list[bytes]) -> bool:
-            if wrapped.send(parts):
+            if link.send(parts):
                 self.counters["sent"] += 1
                 return True
             return False
 
-        wrapped = self._opened(socket, receive)
+        link = self._links[peer] = PeerLink(self.clock, self._speaker, connect, probe=probe)
         asks = self._peers[peer] = PeerAsks(
             self._loop,
             self.clock,
@@ -192,7 +242,7 @@ class AsyncProcess:
         for child in self.tree.children:
             if child.name == peer:
                 asks.peer_is(child.state, child.incarnation)
-        return asks, wrapped
+        return asks, link
 
     def _receive_failed(self, error: Exception) -> None:
         self.log.error("message failed", exc_info=error)
@@ -298,5 +348,6 @@ class AsyncProcess:
         if self.more_counters is not None:
             figures |= self.more_counters()
         self._tell_supervisor(Heartbeat(figures))
+        self._look_at_sockets()
         self._beat_timer = self._loop.call_later((self._next_beat_ns - self.clock.monotonic_ns()) / 1e9, self._beat)
         self.rest.look(self.clock.monotonic_ns())

@@ -44,6 +44,11 @@ class AsyncSocket:
         loop.add_reader(self._descriptor, self._drain)
         self._look_again()
 
+    @property
+    def is_open(self) -> bool:
+        """True until ``close``."""
+        return self._open
+
     def send(self, parts: Sequence[bytes]) -> bool:
         """True when the frames were taken; False when there is nobody, or the peer reads nothing."""
         if not self._open:
@@ -66,6 +71,11 @@ class AsyncSocket:
         if self._open:
             self._open = False
             self._loop.remove_reader(self._descriptor)
+
+    def discard(self) -> None:
+        """Close the socket itself; what it still held is lost."""
+        self.close()
+        self._socket.close(0)
 
     def _look_again(self) -> None:
         if not self._scheduled:

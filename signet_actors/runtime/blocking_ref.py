@@ -5,6 +5,7 @@ Source: reliability.md section 2 rules 5, 6, 8 and 9.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -31,12 +32,13 @@ class BlockingRef:
     def __init__(
         self,
         loop: ActorLoop,
-        socket: zmq.Socket[bytes],
+        connect: Callable[[], zmq.Socket[bytes]],
         peer: str,
         decoder: msgspec.msgpack.Decoder[Any],
     ) -> None:
         self._loop = loop
-        self._socket = socket
+        self._connect = connect
+        self._socket = connect()
         self._peer = peer
         self._decoder = decoder
 
@@ -78,6 +80,9 @@ class BlockingRef:
             if answer is not None:
                 return answer  # type: ignore[no-any-return]
             loop.beat()
+        # A connection that met a stranger is given up for good, and one without an answer is not worth keeping.
+        self._socket.close(0)
+        self._socket = self._connect()
         if attempt == 0:
             return Failure(ErrorCode.UNAVAILABLE, f"the {self._peer} is not there", retry_after_ms=1000)
         return Failure(ErrorCode.OUTCOME_UNKNOWN, f"the {self._peer} did not answer in time")

@@ -27,7 +27,8 @@ class Boot(msgspec.Struct, frozen=True):
 
     ``incarnation`` counts the lives of this name within one life of the supervisor, from 1 (0 = a rehearsal, no life);
     ``boot_id`` names that life of the supervisor; ``listen_fds`` are inherited listening TCP sockets; ``workspace`` and
-    ``socket_dir`` are absolute paths; ``started_at_ms`` is the wall time at which that life of the supervisor began.
+    ``socket_dir`` are absolute paths; ``started_at_ms`` is the wall time at which that life of the supervisor began;
+    ``bus_key`` is the secret of that life's bus, by which its processes know each other.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Boot(msgspec.Struct, frozen=True):
     listen_fds: tuple[int, ...] = ()
     console: bool = False
     started_at_ms: int = 0
+    bus_key: str = ""
 
 
 def encode_boot(boot: Boot) -> bytes:

@@ -8,20 +8,32 @@ Source: reliability.md R19; section 2 rules 8, 10, 15 and 20; house.md section 4
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 import zmq
 
+from signet_actors.errors import ConfigError
 from signet_actors.protocol.control import ChildSays
 from signet_actors.protocol.header import Header
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import UNDECODABLE, Speaker
 from signet_actors.runtime.log_throttle import LogThrottle
-from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, bind_router, close_all, has_message, new_context
+from signet_actors.runtime.sockets import (
+    SUPERVISOR_SOCKET,
+    bind_again,
+    bind_router,
+    close_all,
+    has_message,
+    make_private_directory,
+    new_context,
+    socket_identity,
+)
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -45,13 +57,26 @@ class ControlSocket:
         self._speaker = Speaker(boot)
         self._decoder: msgspec.msgpack.Decoder[ChildSays] = msgspec.msgpack.Decoder(ChildSays)
         self._context = new_context()
-        self._socket = bind_router(self._context, boot.socket_dir, SUPERVISOR_SOCKET)
+        self._socket = bind_router(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.bus_key)
+        self._directory = boot.socket_dir
+        self._file = socket_identity(self._directory, SUPERVISOR_SOCKET)
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
 
     def close(self) -> None:
         """The socket is closed, and what it still had to send is dropped."""
         close_all(self._context, farewell=False)
+
+    def keep_path(self) -> bool:
+        """Take the path back if something else has removed or replaced it, and say whether that was so."""
+        if self._file is not None and socket_identity(self._directory, SUPERVISOR_SOCKET) == self._file:
+            return False
+        self._file = None
+        with contextlib.suppress(ConfigError, OSError, zmq.ZMQError):  # the next look tries again
+            make_private_directory(Path(self._directory))
+            bind_again(self._socket, self._directory, SUPERVISOR_SOCKET)
+            self._file = socket_identity(self._directory, SUPERVISOR_SOCKET)
+        return True
 
     def wake_on(self, descriptor: int) -> None:
         """From now on ``wait`` also returns when ``descriptor`` can be read."""

@@ -30,7 +30,7 @@ from signet_actors.runtime.listener import open_listener, with_address
 from signet_actors.runtime.logs import configure_logging
 from signet_actors.runtime.sd_notify import Notifier
 from signet_actors.runtime.signals import signal_pipe
-from signet_actors.runtime.sockets import make_private_directory, remove_stale_sockets, socket_directory
+from signet_actors.runtime.sockets import make_private_directory, new_bus_key, remove_stale_sockets, socket_directory
 from signet_actors.runtime.supervision import RETRY_FAILED_MS, Supervisor
 from signet_actors.runtime.terminal import open_standard_streams, say
 from signet_actors.runtime.workspace_lock import WorkspaceLock
@@ -120,6 +120,7 @@ def _life(
         config=config,
         console=console,
         started_at_ms=clock.wall_ms(),
+        bus_key=new_bus_key(),
     )
     log = configure_logging(boot)
     edge = config.gateway

@@ -34,6 +34,9 @@ COUNTER_NAMES = (
 )
 """One counter for every place where a message can vanish without a trace. Source: reliability.md section 2 rule 20."""
 
+PING = b"\xa4ping"
+"""The body of a message that only asks whether its receiver reads and answers, and of the answer to it."""
+
 _TELL = "~"
 _encode = msgspec.msgpack.Encoder().encode
 _decode_header = msgspec.msgpack.Decoder(Header).decode

@@ -16,7 +16,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.envelope import UNDECODABLE, Speaker, is_tell
+from signet_actors.runtime.envelope import PING, UNDECODABLE, Speaker, is_tell
 from signet_actors.runtime.linger import Linger
 from signet_actors.runtime.log_throttle import LogThrottle
 
@@ -187,6 +187,9 @@ class Mailbox(Generic[M]):
                 detail = "this message is of another protocol version or another life of the daemon"
                 self._refuse(identity, header, ErrorCode.UNAVAILABLE, detail)
                 return None
+            if parts[1] == PING:
+                self._send(identity, [self._speaker.header(header.message_id, "", 0), PING])
+                return None
             body = self._decoder.decode(parts[1])
         except (*UNDECODABLE, IndexError) as error:
             self.counters["decode_error"] += 1
@@ -208,7 +211,9 @@ class Mailbox(Generic[M]):
 
     def answer(self, identity: bytes | None, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
         """The answer is handed to the socket without waiting; who has gone is counted."""
-        parts = self._speaker.answer(asked, body, frames)
+        self._send(identity, self._speaker.answer(asked, body, frames))
+
+    def _send(self, identity: bytes | None, parts: list[bytes]) -> None:
         if identity is not None:
             parts.insert(0, identity)
         try:

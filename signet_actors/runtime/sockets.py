@@ -1,6 +1,8 @@
 """Every socket of the bus is made here, with the same options, in a directory that is ours alone.
 
-Only ``ipc://`` endpoints exist: nothing on the bus can be reached from another machine or by another user.
+Only ``ipc://`` endpoints exist: nothing on the bus can be reached from another machine or by another user. With the key
+of the daemon's boot (CURVE, RFC 26/ZeroMQ), a connection stands only between processes of that boot: whatever else
+binds or connects to a socket's path gets no message from us, and none through to us.
 
 Source: reliability.md section 2 rules 2-7, 12-15 and 19.
 """
@@ -81,6 +83,20 @@ def remove_stale_sockets(directory: Path) -> None:
             entry.unlink(missing_ok=True)
 
 
+def new_bus_key() -> str:
+    """Return the secret of a boot's bus; empty where ZeroMQ was built without CURVE."""
+    return zmq.curve_keypair()[1].decode() if zmq.has("curve") else ""
+
+
+def socket_identity(directory: Path | str, name: str) -> tuple[int, int] | None:
+    """Return device and inode of the socket file ``name``, None where there is none."""
+    try:
+        found = os.lstat(f"{directory}/{name}.sock")
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def new_context() -> zmq.Context[zmq.Socket[bytes]]:
     """A context with one I/O thread; made after exec, never shared across a fork."""
     return zmq.Context(io_threads=1)
@@ -94,6 +110,18 @@ def _options(socket: zmq.Socket[bytes]) -> None:
     socket.set(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
 
 
+def _secure(socket: zmq.Socket[bytes], key: str, *, server: bool) -> None:
+    if not key:
+        return
+    secret, public = key.encode(), zmq.curve_public(key.encode())
+    socket.set(zmq.CURVE_SECRETKEY, secret)
+    socket.set(zmq.CURVE_PUBLICKEY, public)
+    if server:
+        socket.set(zmq.CURVE_SERVER, 1)
+    else:
+        socket.set(zmq.CURVE_SERVERKEY, public)
+
+
 def _endpoint(directory: Path | str, name: str) -> str:
     path = f"{directory}/{name}.sock"
     if len(os.fsencode(path)) > MAX_PATH_BYTES:
@@ -101,7 +129,9 @@ def _endpoint(directory: Path | str, name: str) -> str:
     return f"ipc://{path}"
 
 
-def bind_router(context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str) -> zmq.Socket[bytes]:
+def bind_router(
+    context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str, key: str
+) -> zmq.Socket[bytes]:
     """A ROUTER at ``<directory>/<name>.sock``; the file is private because the umask of every process is 077.
 
     Unroutable messages raise instead of vanishing, and a restarted peer takes over its own name at once.
@@ -109,26 +139,41 @@ def bind_router(context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, 
     endpoint = _endpoint(directory, name)
     socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
     _options(socket)
+    _secure(socket, key, server=True)
     socket.set(zmq.ROUTER_MANDATORY, 1)
     socket.set(zmq.ROUTER_HANDOVER, 1)
-    before = os.umask(0o077)
     try:
-        socket.bind(endpoint)
+        _bind(socket, endpoint)
     except zmq.ZMQError:
         socket.close()
         raise
-    finally:
-        os.umask(before)
     return socket
 
 
+def bind_again(socket: zmq.Socket[bytes], directory: Path | str, name: str) -> None:
+    """Take the path back that something else has replaced or removed; peers connect anew. Raises ``ZMQError``."""
+    endpoint = _endpoint(directory, name)
+    with contextlib.suppress(zmq.ZMQError):  # it was unbound before, and could not be bound
+        socket.unbind(endpoint)
+    _bind(socket, endpoint)
+
+
+def _bind(socket: zmq.Socket[bytes], endpoint: str) -> None:
+    before = os.umask(0o077)
+    try:
+        socket.bind(endpoint)
+    finally:
+        os.umask(before)
+
+
 def connect_dealer(
-    context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str, identity: str
+    context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str, identity: str, key: str
 ) -> zmq.Socket[bytes]:
     """A DEALER to ``<directory>/<name>.sock`` that queues nothing for a peer that is not there."""
     endpoint = _endpoint(directory, name)
     socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
     _options(socket)
+    _secure(socket, key, server=False)
     socket.set(zmq.IDENTITY, identity.encode())
     socket.set(zmq.IMMEDIATE, 1)
     socket.set(zmq.RECONNECT_IVL, _RECONNECT_MS)

@@ -116,6 +116,7 @@ class Supervisor:
         self._changed = False
         self._last_turn = 0
         self._next_rotation = 0
+        self._next_look = 0
         self._next_watchdog = 0
         self._next_extension = 0
         self._exit_code = int(ExitCode.OK)
@@ -190,6 +191,10 @@ class Supervisor:
 
     def _housekeeping(self) -> None:
         now = self._clock.monotonic_ns()
+        if now >= self._next_look:
+            self._next_look = now + self.config.supervision.heartbeat_ms * _MS
+            if self._control.keep_path():
+                self._log.error("socket path lost", socket="supervisor")
         if now >= self._next_rotation:
             self._next_rotation = now + _ROTATE_MS * _MS
             try:
@@ -278,6 +283,7 @@ class Supervisor:
             listen_fds=child.process.inherited,
             console=self._boot.console,
             started_at_ms=self._boot.started_at_ms,
+            bus_key=self._boot.bus_key,
         )
 
     # watching

@@ -335,6 +335,6 @@ def _say_idle(boot: Any) -> None:
     from signet_actors.runtime.sockets import SEARCH_SOCKET, connect_dealer, new_context
 
     context = new_context()
-    socket = connect_dealer(context, boot.socket_dir, SEARCH_SOCKET, boot.name)
+    socket = connect_dealer(context, boot.socket_dir, SEARCH_SOCKET, boot.name, boot.bus_key)
     socket.send_multipart(Speaker(boot).tell(Idle()))
     context.destroy(linger=500)

@@ -49,7 +49,7 @@ class Pair:
         speaker = Speaker.__new__(Speaker)
         speaker.boot_id, speaker.name, speaker.incarnation = BOOT_ID, "writer", 1
         self.box: Mailbox[Any] = Mailbox(
-            bind_router(self.context, directory, "writer"),
+            bind_router(self.context, directory, "writer", ""),
             msgspec.msgpack.Decoder(WriterCommand),
             speaker,
             SystemClock(),
@@ -58,7 +58,7 @@ class Pair:
             max_items=4,
             max_bytes=10_000,
         )
-        self.client = connect_dealer(self.context, directory, "writer", "gateway")
+        self.client = connect_dealer(self.context, directory, "writer", "gateway", "")
         assert self.client.poll(5000, zmq.POLLOUT)
 
     def say(self, text: str = "x", *frames: bytes, body: bytes | None = None, **header: Any) -> None:

@@ -76,7 +76,7 @@ def test_a_socket_file_is_private_whatever_the_umask(short: Path) -> None:
     context = new_context()
     before = os.umask(0o022)
     try:
-        bound = bind_router(context, short, "writer")
+        bound = bind_router(context, short, "writer", "")
         assert stat.S_IMODE((short / "writer.sock").stat().st_mode) & 0o077 == 0
         bound.close()
     finally:
@@ -96,7 +96,7 @@ def test_a_socket_path_beyond_the_kernels_limit_is_a_clear_error(short: Path) ->
     context = new_context()
     try:
         with pytest.raises(ConfigError, match="longer than"):
-            bind_router(context, short / ("x" * 120), "writer")
+            bind_router(context, short / ("x" * 120), "writer", "")
     finally:
         context.destroy(linger=0)
 
@@ -162,8 +162,8 @@ def test_the_bus_still_works_in_a_process_that_refused_the_network(short: Path) 
         "import sys; from signet_actors.runtime.network_refusal import refuse_network_sockets\n"
         "refuse_network_sockets()\n"
         "from signet_actors.runtime.sockets import bind_router, connect_dealer, new_context\n"
-        "context = new_context(); a = bind_router(context, sys.argv[1], 'writer')\n"
-        "b = connect_dealer(context, sys.argv[1], 'writer', 'x'); assert b.poll(5000, 2); b.send(b'hello')\n"
+        "context = new_context(); a = bind_router(context, sys.argv[1], 'writer', '')\n"
+        "b = connect_dealer(context, sys.argv[1], 'writer', 'x', ''); assert b.poll(5000, 2); b.send(b'hello')\n"
         "assert a.poll(5000); assert a.recv_multipart() == [b'x', b'hello']; context.destroy(linger=0)\n"
     )
     done = subprocess.run(

@@ -94,6 +94,10 @@ class SimControl(ControlSocket):
     def close(self) -> None:
         """Nothing is open."""
 
+    def keep_path(self) -> bool:
+        """There is no path that anything could take."""
+        return False
+
     def heard(self, life: Life, body: Any) -> None:
         said = Said(life.name, life.speaker.read_header(life.speaker.tell(body)[0]), body)
         self._daemon.world.call_later(self._on_the_way("from", life), self._arrived, said)

@@ -50,7 +50,7 @@ class BusRoom:
         self.socket_dir = directory / "s"
         self.socket_dir.mkdir(mode=0o700)
         self.context = new_context()
-        self.router = bind_router(self.context, self.socket_dir, SUPERVISOR_SOCKET)
+        self.router = bind_router(self.context, self.socket_dir, SUPERVISOR_SOCKET, "")
         self.speaker = Speaker(self.boot("supervisor", "supervisor"))
         self.decode = msgspec.msgpack.Decoder(ChildSays).decode
         self.processes: dict[str, subprocess.Popen[bytes]] = {}

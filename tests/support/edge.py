@@ -27,6 +27,7 @@ from signet_actors.gateway.server import InProcessServer
 from signet_actors.gateway.state import GatewayState
 from signet_actors.gateway.wire import Wire
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
+from signet_actors.runtime.async_bus import Answering
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import SystemClock, new_id
 from signet_actors.runtime.histogram import Histogram
@@ -75,6 +76,9 @@ class ScriptedBus:
 
     async def ask_searcher(self, request: Any, **_: Any) -> tuple[Any, list[bytes]]:
         return await self._answer(request), []
+
+    def answering(self) -> Answering:
+        return Answering()
 
     async def ask_tree(self) -> TreeChanged:
         return self.tree

@@ -95,12 +95,16 @@ def test_a_full_disk_refuses_writes_serves_the_rest_and_heals_without_a_restart(
         writes.until(507)
         assert daemon.api.recalled("words room disk"), "recall goes on"
         assert daemon.api.get("/health/live").status == 200
+        health = daemon.api.get("/health").ok()
+        assert (health["status"], "disk is full" in health["detail"]) == ("degraded", True)
+        daemon.api.get("/health/ready").refused(503, code="storage_full", ready=False)
     assert set(writes.statuses) == {200, 507}
 
     filler.unlink()
     begun = time.monotonic()
     eventually(lambda: writes.one() == 200, within_s=30, what="writes again")
     healed_s = time.monotonic() - begun
+    daemon.wait_ready()
     daemon.api.request("DELETE", f"/api/memory/{second}?reason=room").ok()
     del writes.kept[second]
     eventually(ballast.exists, what="the reserve is taken in again")

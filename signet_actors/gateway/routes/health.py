@@ -14,6 +14,7 @@ import signet_actors
 from signet_actors.domain.extraction.gates import extracts, flags_of, pipeline_mode
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.errors import ErrorCode
+from signet_actors.gateway.readiness import Readiness
 from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.http.health import (
@@ -114,11 +115,16 @@ async def ready(call: Call) -> Reply:
             not_up=list(found.not_up),
             detail=found.detail,
             error=UNSET if found.ready else f"Not ready: {found.detail}",
-            code=UNSET if found.ready else ErrorCode.UNAVAILABLE.value,
+            code=UNSET if found.ready else _code(found).value,
         ),
         status=200 if found.ready else 503,
         headers={} if found.ready else {"retry-after": "1"},
     )
+
+
+def _code(found: Readiness) -> ErrorCode:
+    only_full = found.storage_full and not found.missing
+    return ErrorCode.STORAGE_FULL if only_full else ErrorCode.UNAVAILABLE
 
 
 def _uptime(call: Call) -> float:

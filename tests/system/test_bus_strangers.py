@@ -1,0 +1,97 @@
+"""Something else at the sockets of the bus: it gets no work, writes are never left unknown, and the daemon recovers.
+
+Source: docs/reliability.md R22; signet_actors/runtime/DESIGN.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import zmq
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as daemon:
+        yield daemon
+
+
+@contextlib.contextmanager
+def zmq_router(path: Path) -> Iterator[zmq.Socket[bytes]]:
+    """A peer that speaks ZeroMQ and answers nothing."""
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        router.set(zmq.LINGER, 0)
+        router.bind(f"ipc://{path}")
+        yield router
+
+
+@contextlib.contextmanager
+def mute_listener(path: Path) -> Iterator[None]:
+    """A listener that accepts and says nothing."""
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(16)
+        yield
+
+
+def outcomes_until_healed(daemon: LiveDaemon, healed: Callable[[], bool]) -> set[int]:
+    """The statuses of writes that were asked one after the other until all is well."""
+    statuses: set[int] = set()
+
+    def write() -> bool:
+        answer = daemon.api.post("/api/memory/remember", {"content": f"note {len(statuses)} of a long day"})
+        statuses.add(answer.status)
+        return answer.status == 200 and healed() and daemon.is_ready()
+
+    eventually(write, within_s=60, what="writes answered again")
+    return statuses
+
+
+@pytest.mark.parametrize("mailbox", ["writer", "gateway-search", "retention", "supervisor"])
+def test_a_stranger_at_a_socket_gets_no_work_and_the_path_is_taken_back(daemon: LiveDaemon, mailbox: str) -> None:
+    path = daemon.workspace / ".daemon" / "run" / f"{mailbox}.sock"
+    with zmq_router(path) as stranger:
+        taken = path.stat().st_ino
+        statuses = outcomes_until_healed(daemon, lambda: path.exists() and path.stat().st_ino != taken)
+        assert statuses <= {200, 503}, "a write whose outcome nobody knows"
+        assert not stranger.poll(0), "the stranger was given work"
+    assert daemon.api.recalled("long day")
+    # And everything new finds its way: the searcher and the writer of the next life.
+    for name in ("writer", "searcher-1"):
+        daemon.kill(name)
+        daemon.wait_ready()
+    assert daemon.api.recalled("long day")
+    assert daemon.stop() == 0
+
+
+def test_a_mute_listener_at_the_writer_s_path_while_the_writer_is_replaced_delays_and_loses_nothing(
+    daemon: LiveDaemon,
+) -> None:
+    path = daemon.workspace / ".daemon" / "run" / "writer.sock"
+    with mute_listener(path):
+        taken = path.stat().st_ino
+        with contextlib.suppress(ProcessLookupError):
+            daemon.kill("writer")
+        statuses = outcomes_until_healed(daemon, lambda: path.exists() and path.stat().st_ino != taken)
+    assert statuses <= {200, 503}
+
+
+def test_sockets_that_were_removed_are_made_anew(daemon: LiveDaemon) -> None:
+    run = daemon.workspace / ".daemon" / "run"
+    shutil.rmtree(run)
+    names = {"writer.sock", "gateway-search.sock", "retention.sock", "supervisor.sock", "searcher-1.sock"}
+    statuses = outcomes_until_healed(daemon, lambda: run.is_dir() and names <= {path.name for path in run.iterdir()})
+    assert statuses <= {200, 503}
+    assert daemon.api.recalled("long day")
+    assert daemon.stop() == 0

@@ -1,0 +1,141 @@
+"""Health by outcomes: a peer that is up and does not answer, and asks that fail in a row."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from signet_actors.config.schema import Config
+from signet_actors.gateway.readiness import readiness
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.envelope import PING, Speaker
+from signet_actors.runtime.outcomes import Outcomes
+from signet_actors.runtime.peer_link import PeerLink
+
+S = 1_000_000_000
+BEAT = S // 2
+
+
+class Clock:
+    now_ns = 100 * S
+
+    def monotonic_ns(self) -> int:
+        return self.now_ns
+
+    def wall_ms(self) -> int:
+        return 0
+
+
+class Connection:
+    """A socket that takes messages, or nobody is there."""
+
+    def __init__(self, *, there: bool) -> None:
+        self.there = there
+        self.sent: list[list[bytes]] = []
+        self.discarded = False
+
+    def send(self, parts: list[bytes]) -> bool:
+        if self.there:
+            self.sent.append(parts)
+        return self.there
+
+    def discard(self) -> None:
+        self.discarded = True
+
+
+class Room:
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.there = True
+        self.connections: list[Connection] = []
+        speaker = Speaker(Boot("gateway", "gateway", 1, "b", 1, "/w", "/s", Config()))
+        self.link = PeerLink(self.clock, speaker, cast("Any", self.connect), probe=True)
+
+    def connect(self) -> Connection:
+        self.connections.append(Connection(there=self.there))
+        return self.connections[-1]
+
+    def beats(self, seconds: float, *, answers: bool = False, is_up: bool = True) -> None:
+        for _ in range(int(seconds * S / BEAT)):
+            self.clock.now_ns += BEAT
+            self.link.look(is_up=is_up)
+            if answers:
+                self.link.heard()
+
+
+def test_a_peer_that_answers_its_probes_is_well_also_when_nobody_asks() -> None:
+    room = Room()
+    room.beats(60, answers=True)
+    assert room.link.trouble() is None
+    (only,) = room.connections
+    assert [parts[1] for parts in only.sent] == [PING] * 120
+
+
+def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection() -> None:
+    room = Room()
+    room.beats(5)
+    assert room.link.trouble() is None, "a long batch is no news"
+    room.beats(3)
+    assert "has not answered" in str(room.link.trouble())
+    assert len(room.connections[0].sent) == 1, "one probe at a time"
+    room.beats(10)
+    assert room.connections[0].discarded
+    room.link.heard()
+    assert room.link.trouble() is None
+
+
+def test_a_peer_that_cannot_be_reached_is_told_within_seconds_and_tried_on_new_connections() -> None:
+    room = Room()
+    room.there = room.connections[0].there = False
+    room.beats(3)
+    assert "cannot be reached" in str(room.link.trouble())
+    assert room.connections[0].discarded
+    room.there = True
+    room.beats(3, answers=True)
+    assert room.link.trouble() is None
+
+
+def test_nothing_is_expected_of_a_peer_that_is_being_restarted() -> None:
+    room = Room()
+    room.beats(5)
+    room.beats(60, is_up=False)
+    assert room.link.trouble() is None
+
+
+def test_asks_that_fail_in_a_row_are_told_until_one_succeeds_or_time_has_passed() -> None:
+    clock = Clock()
+    reads = Outcomes(clock, "reads")
+    reads.failed("too late")
+    reads.failed("too late")
+    assert reads.trouble() is None
+    reads.failed("too late")
+    assert reads.trouble() == "the last 3 reads failed (too late)"
+    reads.succeeded()
+    assert reads.trouble() is None
+    for _ in range(3):
+        reads.failed("too late")
+    clock.now_ns += 11 * S
+    assert reads.trouble() is None
+
+
+CHILDREN = [ChildState(name, role, UP, 1, 0, 1) for name, role in (("writer", "writer"), ("searcher-1", "searcher"))]
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "ready"),
+    [
+        ({}, "healthy", True),
+        ({"unanswered": {"writer": "the writer cannot be reached"}}, "unhealthy", False),
+        ({"unanswered": {"searcher": "no searcher can be reached"}}, "unhealthy", False),
+        ({"storage_full": True}, "degraded", False),
+        ({"notes": ("the last 3 reads failed",)}, "degraded", True),
+    ],
+)
+def test_health_follows_what_is_answered_and_not_who_is_alive(
+    found: dict[str, Any], status: str, *, ready: bool
+) -> None:
+    state = readiness(CHILDREN, draining=False, **found)
+    assert (state.status, state.ready) == (status, ready)
+    assert bool(state.detail) == (status != "healthy")
