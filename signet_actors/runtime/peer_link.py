@@ -14,6 +14,8 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.envelope import PING, Speaker
 
 _S: Final = 1_000_000_000
+_PROBE_AFTER_NS: Final = _S * 9 // 10
+"""Every second heartbeat of the default distance: a probe wakes two processes that may be idle."""
 _REOPEN_UNCONNECTED_NS: Final = 1 * _S
 _REOPEN_SILENT_NS: Final = 12 * _S
 """Longer than the writer may work on a batch: what waits in a connection is lost with it."""
@@ -57,7 +59,7 @@ class PeerLink:
         if not is_up:
             self._unconnected_since_ns = self._waiting_since_ns = None
             return
-        if self._probe and self._waiting_since_ns is None:
+        if self._probe and self._waiting_since_ns is None and now_ns - self._heard_ns >= _PROBE_AFTER_NS:
             self.send([self._speaker.header(self._speaker.next_id(), "", 0), PING])
         unconnected = self._lasts(self._unconnected_since_ns, _REOPEN_UNCONNECTED_NS, now_ns)
         silent = self._lasts(self._waiting_since_ns, _REOPEN_SILENT_NS, now_ns)

@@ -70,7 +70,7 @@ def test_a_peer_that_answers_its_probes_is_well_also_when_nobody_asks() -> None:
     room.beats(60, answers=True)
     assert room.link.trouble() is None
     (only,) = room.connections
-    assert [parts[1] for parts in only.sent] == [PING] * 120
+    assert [parts[1] for parts in only.sent] == [PING] * 60
 
 
 def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection() -> None:
