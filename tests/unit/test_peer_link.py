@@ -60,8 +60,9 @@ class Room:
     def beats(self, seconds: float, *, answers: bool = False, is_up: bool = True) -> None:
         for _ in range(int(seconds * S / BEAT)):
             self.clock.now_ns += BEAT
+            asked = len(self.connections[-1].sent)
             self.link.look(is_up=is_up)
-            if answers:
+            if answers and len(self.connections[-1].sent) > asked:
                 self.link.heard()
 
 
@@ -89,7 +90,7 @@ def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection
 def test_a_peer_that_cannot_be_reached_is_told_within_seconds_and_tried_on_new_connections() -> None:
     room = Room()
     room.there = room.connections[0].there = False
-    room.beats(3)
+    room.beats(4)
     assert "cannot be reached" in str(room.link.trouble())
     assert room.connections[0].discarded
     room.there = True
