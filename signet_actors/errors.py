@@ -160,6 +160,10 @@ class ForeignDatabase(SignetError):
     """The database file was not made by this program."""
 
 
+class DatabaseMissing(SignetError):
+    """The database file is missing or empty, and may not be made anew."""
+
+
 class NewerSchema(SignetError):
     """The database was written by a newer release of this program."""
 
@@ -174,6 +178,10 @@ class WorkspaceLocked(SignetError):
 
 class StoreIOError(SignetError):
     """The disk failed under the database; the writer must be restarted on what the disk holds."""
+
+
+class DatabaseDisplaced(StoreIOError):
+    """The database's file is no longer at its path; what would be written to it, nobody would find again."""
 
 
 class DaemonNotRunning(SignetError):

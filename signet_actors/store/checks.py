@@ -26,6 +26,7 @@ import apsw
 
 from signet_actors.domain.jobs import LONGEST_DELAY_MS
 from signet_actors.domain.normalization import content_hash
+from signet_actors.store.schema import differences
 
 STRUCTURE: Final = "structure"
 INDEX: Final = "index"
@@ -280,11 +281,13 @@ TEXT_INDEXES: Final = (("memories_fts", 1), ("memory_hints_fts", 2))
 def scrub(connection: apsw.Connection, *, deep: bool = True, beat: Callable[[], None] = lambda: None) -> list[Finding]:
     """Everything that is wrong, at most ``MOST_FINDINGS``; empty when the database is whole.
 
-    Without ``deep``: structure, foreign keys, the text index, and each content's checksum.
+    Without ``deep``: the schema's objects, structure, foreign keys, the text index, and each content's checksum.
 
     ``connection`` may write: the text index compares itself with its rows by an INSERT that changes nothing.
     """
-    found: list[Finding] = []
+    found, foreign = schema_findings(connection)
+    if foreign:
+        return found  # no other check may run what the file brought along
     for check in (*_SHALLOW, *(_DEEP if deep else ())):
         found += _guarded(check(connection), "cannot be read")
         beat()
@@ -308,6 +311,19 @@ def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -
     except (apsw.Error, UnicodeDecodeError, OSError) as error:
         kind = missing if isinstance(error, apsw.SQLError) else STRUCTURE
         yield Finding(kind, f"{what}: {type(error).__name__}: {error}")
+
+
+def schema_findings(connection: apsw.Connection) -> tuple[list[Finding], bool]:
+    """Return what is wrong with the schema's objects, and whether one was added or changed: it may do anything."""
+    found: list[Finding] = []
+    foreign = False
+    try:
+        for difference in islice(differences(connection), MOST_FINDINGS):
+            found.append(Finding(INDEX if difference.derived else STRUCTURE, difference.text))
+            foreign = foreign or difference.foreign
+    except (apsw.Error, UnicodeDecodeError) as error:
+        found.append(Finding(STRUCTURE, f"the schema cannot be read: {type(error).__name__}: {error}"))
+    return found, foreign
 
 
 def _structure(connection: apsw.Connection) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ Source: reliability.md sections 0 (1-4) and 1 (R5, R14, R15); decisions.md 1, 2,
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import importlib.util
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import apsw
 
-from signet_actors.errors import ConfigError, ForeignDatabase
+from signet_actors.errors import ConfigError, DatabaseMissing, ForeignDatabase
 from signet_actors.runtime.file_sync import sync_to_disk
 
 APPLICATION_ID = 0x5369676E
@@ -82,6 +83,7 @@ def _create(path: Path, vfs: str | None) -> None:
     os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     connection = apsw.Connection(str(fresh), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs)
     try:
+        harden(connection)
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA page_size = 4096")
         connection.execute("BEGIN")
@@ -110,6 +112,15 @@ def _vec_extension() -> str:
     return str(Path(found.origin).with_name("vec0"))
 
 
+def harden(connection: apsw.Connection) -> None:
+    """Nothing that a database file brings along is run or trusted, and no statement writes a table behind an index.
+
+    Source: https://sqlite.org/security.html, "Untrusted SQLite Database Files".
+    """
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+
+
 def _load_vec(connection: apsw.Connection) -> None:
     connection.enable_load_extension(True)
     connection.load_extension(_vec_extension())
@@ -117,6 +128,7 @@ def _load_vec(connection: apsw.Connection) -> None:
 
 
 def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) -> None:
+    harden(connection)
     # Closing does no I/O: a writer that leaves a broken disk must not sync once more what failed to sync before.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.set_busy_handler(busy)
@@ -135,15 +147,20 @@ def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) 
     connection.wal_autocheckpoint(0)
 
 
-def open_writer(path: Path, *, busy: Callable[[int], bool], vfs: str | None = None) -> apsw.Connection:
+def open_writer(
+    path: Path, *, busy: Callable[[int], bool], vfs: str | None = None, create: bool = True
+) -> apsw.Connection:
     """A connection that may write: WAL, ``synchronous=FULL``, no automatic checkpoints, foreign keys on.
 
     ``busy(n)`` is called when another program holds the lock, n times so far; False gives up.
     A new file bears our application id before it has its name, so that the stamp is in the main file whatever happens
-    next. Raises ``ForeignDatabase``, ``ConfigError``, apsw errors.
+    next. Without ``create`` a file that is missing or empty is ``DatabaseMissing``.
+    Raises ``ForeignDatabase``, ``ConfigError``, apsw errors.
     """
     check_sqlite_version()
     if not check_ownership(path):
+        if not create:
+            raise DatabaseMissing(f"{path} is missing or empty")
         _create(path, vfs)
     connection = apsw.Connection(
         str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs, statementcachesize=256
@@ -166,6 +183,7 @@ def open_copy(path: Path) -> apsw.Connection:
         str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, statementcachesize=256
     )
     try:
+        harden(connection)
         _load_vec(connection)
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA cache_size = -16384")
@@ -173,6 +191,21 @@ def open_copy(path: Path) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+def open_memory() -> apsw.Connection:
+    """A connection to an empty database in memory, with vector tables."""
+    connection = apsw.Connection(":memory:")
+    harden(connection)
+    _load_vec(connection)
+    return connection
+
+
+def has_moved(connection: apsw.Connection) -> bool:
+    """Return whether the file that the connection has open is no longer the one at its path, as SQLite sees it."""
+    moved = ctypes.c_int(0)
+    connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
+    return bool(moved.value)
 
 
 def drop_cached_pages(connection: apsw.Connection) -> None:
@@ -184,6 +217,7 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
     """A connection that can only read and never checkpoints."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=256)
+    harden(connection)
     connection.set_busy_timeout(1000)
     _load_vec(connection)
     # FTS5 looks terms up with range queries of its own, which SQLite would otherwise compile anew for each value.

@@ -19,8 +19,6 @@ import hashlib
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,10 @@ from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.connect import beating
 from signet_actors.store.online_backup import backup, is_copy_of, sweep_partials
+from signet_actors.store.schema import BOOKKEEPING, Migration, load_migrations, schema_version
 from signet_actors.store.vectors import nearest
+
+__all__ = ["Migration", "load_migrations", "migrate", "schema_version"]
 
 LOG_FACTOR = 1.1
 """Free disk that an upgrade asks for, as a multiple of the database: pages rewritten in the log."""
@@ -42,36 +43,6 @@ BACKUPS_KEPT = 7
 
 _WHOLE_WORD = re.compile(r"(?:^|(?<=\s))[A-Za-z]{3,}(?=[\s.,;]|$)")
 """A word whose bounds every tokenizer sees alike."""
-
-
-@dataclass(frozen=True, slots=True)
-class Migration:
-    """One numbered step; ``checksum`` is the SHA-256 of its text."""
-
-    version: int
-    name: str
-    sql: str
-
-    @property
-    def checksum(self) -> str:
-        return hashlib.sha256(self.sql.encode()).hexdigest()
-
-
-def load_migrations() -> tuple[Migration, ...]:
-    """The migrations that ship with this release, in order, numbered 1, 2, … without a gap."""
-    found = []
-    for entry in resources.files("signet_actors.store.migrations").iterdir():
-        if entry.name.endswith(".sql"):
-            number, _, name = entry.name.removesuffix(".sql").partition("_")
-            found.append(Migration(int(number), name, entry.read_text("utf-8")))
-    found.sort(key=lambda migration: migration.version)
-    assert [migration.version for migration in found] == list(range(1, len(found) + 1)), "migrations have a gap"
-    return tuple(found)
-
-
-def schema_version(connection: apsw.Connection) -> int:
-    """``PRAGMA user_version``: the number of the last applied migration."""
-    return int(connection.pragma("user_version"))
 
 
 def migrate(
@@ -198,17 +169,7 @@ def _upgrade(
 
 def _apply(connection: apsw.Connection, migration: Migration, clock: Clock, beat: Callable[[], None]) -> None:
     started_ns = clock.monotonic_ns()
-    for statement in (
-        (
-            "CREATE TABLE IF NOT EXISTS schema_migrations ("
-            " version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT"
-        ),
-        (
-            "CREATE TABLE IF NOT EXISTS schema_migrations_audit ("
-            " id INTEGER PRIMARY KEY, version INTEGER NOT NULL, started_at TEXT NOT NULL, duration_ms REAL NOT NULL,"
-            " sqlite_version TEXT NOT NULL) STRICT"
-        ),
-    ):
+    for statement in BOOKKEEPING:
         connection.execute(statement)
     cursor = connection.cursor()
 

@@ -23,13 +23,13 @@ from typing import Final
 import apsw
 
 from signet_actors.domain.backups import parse_backup_name
-from signet_actors.errors import StoreIOError
+from signet_actors.errors import ConfigError, StoreIOError
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.file_sync import sync_to_disk
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.checkpoint import PAGE_BYTES, checkpoint
-from signet_actors.store.checks import STRUCTURE, Finding, scrub
-from signet_actors.store.connect import beating, open_copy
+from signet_actors.store.checks import STRUCTURE, Finding, is_structural, scrub
+from signet_actors.store.connect import beating, harden, open_copy
 
 PARTIAL: Final = ".partial"
 _PAGES_AT_ONCE: Final = 16
@@ -48,8 +48,9 @@ class OnlineBackup:
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         self.partial = partial
         self._copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
-        # Nobody reads the copy before it has been verified and synced: no journal, no sync here.
-        self._copy.execute("PRAGMA journal_mode = OFF")
+        harden(self._copy)
+        # Nobody reads the copy before it has been verified and synced: no journal on the disk, no sync here.
+        self._copy.execute("PRAGMA journal_mode = MEMORY")
         self._copy.execute("PRAGMA synchronous = OFF")
         self._backup = self._copy.backup("main", source, "main")
         self.pages = 0
@@ -122,6 +123,8 @@ def verify_copy(path: Path, *, beat: Callable[[], None] = lambda: None) -> tuple
         connection.execute("PRAGMA journal_mode = DELETE")
         with beating(connection, beat):
             findings = scrub(connection, beat=beat)
+            if is_structural(findings):
+                return findings, 0
             return findings, int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
     except apsw.Error as error:
         return [Finding(STRUCTURE, f"it cannot be read: {error}")], 0
@@ -182,6 +185,11 @@ def install(partial: Path, target: Path) -> None:
 
 
 def _make_private(directory: Path) -> None:
+    if directory.is_symlink():
+        raise ConfigError(
+            f"{directory} is a symbolic link; it must be a directory of its own"
+            " (`signet backup --to DIR` also copies a backup elsewhere)"
+        )
     directory.mkdir(mode=0o700, exist_ok=True)
     if directory.stat().st_mode & 0o077:
         directory.chmod(0o700)

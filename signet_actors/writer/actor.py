@@ -49,6 +49,7 @@ from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.mailbox import Incoming
 from signet_actors.store import checkpoint
 from signet_actors.store.checkpoint import Pressure
+from signet_actors.store.checks import STRUCTURE, schema_findings
 from signet_actors.store.connect import check_sqlite_version, drop_cached_pages, open_reader, open_writer
 from signet_actors.store.failures import (
     BROKEN_DISK,
@@ -79,6 +80,7 @@ _PROGRESS_STEPS = 20_000
 """Steps of SQLite's machine between two looks at the heartbeat: some milliseconds."""
 _LONGEST_BATCH_NS = 10 * _NS
 """A batch that takes longer than this is not at work, it hangs: its heartbeat ends, and so does this process."""
+_MOST_NAMED = 5
 _QUICK_CHECK_BYTES = 64 << 20
 """A larger file is not read whole at start; `signet doctor` checks it on demand."""
 
@@ -141,6 +143,7 @@ class Writer:
         connection.set_wal_hook(self._on_wal)
         applied = 0
         try:
+            self._check_schema(connection)
             self._quick_check(connection, path)
             ballast = Ballast(self.workspace.ballast_file, self.config.writer.ballast_bytes)
             applied = migrate(
@@ -157,7 +160,7 @@ class Writer:
             self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
             self._first_commit()
             ballast.take_in()
-        except (NewerSchema, UpgradeRefused) as error:
+        except (NewerSchema, UpgradeRefused, ConfigError) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
         except Damaged as error:
             self._stand_damaged(error.detail)
@@ -348,6 +351,13 @@ class Writer:
                 time.sleep(0.02)
             else:
                 return
+
+    def _check_schema(self, connection: Connection) -> None:
+        """Raises Damaged where an object is not of the schema: a trigger would be run by the next write."""
+        found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
+        if found:
+            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+            raise Damaged("; ".join(found[:_MOST_NAMED]) + more)
 
     def _quick_check(self, connection: Connection, path: Path) -> None:
         suspect = self.workspace.suspect_file.exists()

@@ -18,7 +18,7 @@ import msgspec
 
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_name
-from signet_actors.errors import ExitCode, ForeignDatabase, InvalidRequest
+from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, InvalidRequest
 from signet_actors.protocol.writer import BackupProgress
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.parent import tie_life_to_supervisor
@@ -103,7 +103,7 @@ class BackupWork:
                     name, "failed", 0, 0, f"it needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB"
                 )
             self._copy = OnlineBackup(self._connection, self._backup_dir / (name + PARTIAL))
-        except (OSError, StoreError) as error:
+        except (OSError, StoreError, ConfigError) as error:
             return BackupProgress(name, "failed", 0, 0, str(error))
         return BackupProgress(name, "copying", 0, 0)
 

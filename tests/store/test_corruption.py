@@ -141,9 +141,14 @@ def change(pristine: Path, directory: Path, sql: str) -> Checked:
     path = copy_of(pristine, directory)
     connection = open_copy(path)
     connection.execute("PRAGMA recursive_triggers = OFF")
-    for name in ("memories_au", "memories_changed"):
+    triggers = connection.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE name IN ('memories_au', 'memories_changed')"
+    ).fetchall()
+    for name, _ in triggers:
         connection.execute(f"DROP TRIGGER {name}")
     connection.execute(sql)
+    for _, trigger in triggers:
+        connection.execute(trigger)
     connection.close()
     checked = verdict(path)
     assert checked is not None

@@ -132,6 +132,34 @@ def test_a_damaged_database_is_read_but_not_written_until_it_is_restored(daemon:
     daemon.api.remember("and written again")
 
 
+def test_a_trigger_that_somebody_planted_is_named_and_never_run(daemon: LiveDaemon, tmp_path: Path) -> None:
+    kept = daemon.api.remember("as it was stored")["id"]
+    assert signet(daemon, "backup", "--to", str(tmp_path / "hostile.db"))[0] == 0
+    assert daemon.stop() == 0
+    planted = "CREATE TRIGGER planted AFTER INSERT ON memories BEGIN UPDATE memories SET content = 'rewritten'; END"
+    connection = open_copy(tmp_path / "hostile.db")
+    connection.execute(planted)
+    connection.close()
+    code, told, _ = signet(daemon, "restore", str(tmp_path / "hostile.db"), "--yes")
+    assert code == 74
+    assert any("trigger planted" in finding for finding in told["findings"])
+
+    daemon.edit(planted)
+    code, told, _ = signet(daemon, "doctor", "--deep")
+    assert code == 1
+    assert any("trigger planted" in finding["detail"] for finding in told["findings"])
+    daemon.launch()
+    eventually(lambda: health(daemon).get("status") == "degraded", within_s=60, what="degraded")
+    refused = daemon.api.post("/api/memory/remember", {"content": "not now"}).refused(503, code="not_applied")
+    assert "trigger planted" in refused["error"]
+    assert daemon.api.memory(kept)["content"] == "as it was stored"
+    assert daemon.stop() == 0
+    assert signet(daemon, "restore", "latest", "--yes")[0] == 0
+    daemon.start()
+    daemon.api.remember("written again")
+    assert daemon.api.memory(kept)["content"] == "as it was stored"
+
+
 def health(daemon: LiveDaemon) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError, http.client.HTTPException, KeyError):
         daemon.port = json.loads((daemon.workspace / ".daemon" / "address").read_bytes())["port"]

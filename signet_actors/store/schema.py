@@ -1,0 +1,145 @@
+"""What schema a database must have: the migrations of this release, and the objects that each of them leaves.
+
+A database file may hold triggers, views and virtual tables that its next user runs without knowing. So a file from
+outside, and the file at each start, is compared object by object with what the migrations up to its schema make.
+
+Source: docs/reliability.md R18; https://sqlite.org/security.html.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from signet_actors.store.connect import open_memory
+from signet_actors.store.vectors import create_vec_table
+
+BOOKKEEPING: Final = (
+    (
+        "CREATE TABLE IF NOT EXISTS schema_migrations ("
+        " version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL) STRICT"
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS schema_migrations_audit ("
+        " id INTEGER PRIMARY KEY, version INTEGER NOT NULL, started_at TEXT NOT NULL, duration_ms REAL NOT NULL,"
+        " sqlite_version TEXT NOT NULL) STRICT"
+    ),
+)
+"""The tables that say which migrations were applied; made before the first one."""
+
+_STATISTICS: Final = {
+    ("table", "sqlite_stat1"): ("sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
+    ("table", "sqlite_stat4"): ("sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
+}
+"""Made by an ANALYZE of whoever looks at the file; they change plans and nothing else."""
+
+_REGISTRY: Final = ("table", "embedding_models")
+
+Objects = dict[tuple[str, str], tuple[str, str | None]]
+"""By type and name: the table, and the SQL text (None of an index that SQLite makes by itself)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One numbered step; ``checksum`` is the SHA-256 of its text."""
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+class Difference(NamedTuple):
+    """``text`` is for a person; ``foreign``: an object was added or changed, so that it may do anything; ``derived``:
+    only an index over stored vectors is missing, which can be built anew.
+    """
+
+    text: str
+    foreign: bool = False
+    derived: bool = False
+
+
+def load_migrations() -> tuple[Migration, ...]:
+    """The migrations that ship with this release, in order, numbered 1, 2, … without a gap."""
+    found = []
+    for entry in resources.files("signet_actors.store.migrations").iterdir():
+        if entry.name.endswith(".sql"):
+            number, _, name = entry.name.removesuffix(".sql").partition("_")
+            found.append(Migration(int(number), name, entry.read_text("utf-8")))
+    found.sort(key=lambda migration: migration.version)
+    assert [migration.version for migration in found] == list(range(1, len(found) + 1)), "migrations have a gap"
+    return tuple(found)
+
+
+def schema_version(connection: apsw.Connection) -> int:
+    """``PRAGMA user_version``: the number of the last applied migration."""
+    return int(connection.pragma("user_version"))
+
+
+def objects(connection: apsw.Connection) -> Objects:
+    """Return every object of the database's schema. Raises apsw errors."""
+    rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_schema")
+    return {(kind, name): (table, sql) for kind, name, table, sql in rows}
+
+
+def differences(connection: apsw.Connection) -> Iterator[Difference]:
+    """Yield what the database's schema has beside, without or other than the migrations up to its version make it.
+
+    A schema that is newer than this release is not compared: nobody here knows it. Raises apsw errors.
+    """
+    version = schema_version(connection)
+    if version > len(load_migrations()):
+        return
+    present, expected = objects(connection), expected_objects(version, ())
+    vectors: frozenset[tuple[str, str]] = frozenset()
+    if present.get(_REGISTRY) == expected.get(_REGISTRY) is not None:
+        rows: list[tuple[Any, ...]] = connection.execute("SELECT id, dimensions FROM embedding_models").fetchall()
+        indexed = tuple(
+            (number, dimensions) for number, dimensions in rows if ("table", f"vec_embeddings_{number}") in present
+        )
+        for number, _ in set(rows) - set(indexed):
+            yield Difference(f"the search index of embedding model {number} is missing", derived=True)
+        try:
+            with_vectors = expected_objects(version, indexed)
+        except apsw.Error as error:
+            yield Difference(f"an embedding model cannot have a search index: {error}", foreign=True)
+        else:
+            vectors = frozenset(with_vectors.keys() - expected.keys())
+            expected = with_vectors
+    for key, found in present.items():
+        kind, name = key
+        if key not in expected:
+            if _STATISTICS.get(key) != found:
+                yield Difference(f"the {kind} {name} (on {found[0]}) does not belong to schema {version}", foreign=True)
+        elif expected[key] != found:
+            yield Difference(f"the {kind} {name} is not the one of schema {version}", foreign=True)
+    for key in expected.keys() - present.keys():
+        yield Difference(f"the {key[0]} {key[1]} is missing", derived=key in vectors)
+
+
+@functools.lru_cache(maxsize=16)
+def expected_objects(version: int, models: tuple[tuple[int, int], ...]) -> Objects:
+    """Return the objects of a schema, with the search index of each model (its number and its dimensions).
+
+    They are made in a database in memory by what makes them in a file. Raises apsw errors for a model that cannot be.
+    """
+    made = open_memory()
+    try:
+        for statement in BOOKKEEPING if version else ():
+            made.execute(statement)
+        for migration in load_migrations()[:version]:
+            made.execute(migration.sql)
+        for number, dimensions in models:
+            create_vec_table(made, number, dimensions)
+        return objects(made)
+    finally:
+        made.close()
