@@ -1,6 +1,6 @@
 """Whether a supervisor runs on a workspace, and which process it is.
 
-The lock file is the truth: the kernel releases it when its holder dies, however it dies. The pid file only says
+The locks are the truth: the kernel releases them when their holder dies, however it dies. The pid file only says
 whom to signal, and is believed only while the lock is held and the process looks like a supervisor.
 
 Source: reliability.md R10.
@@ -8,35 +8,37 @@ Source: reliability.md R10.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import subprocess
 from pathlib import Path
 from typing import Final
 
-from signet_actors.config.regular_file import open_regular, read_regular
+from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError
+from signet_actors.runtime.workspace_lock import is_locked
 
 _MAX_PID_BYTES: Final = 32
 
 
 def lock_held(workspace: Path) -> bool:
-    """Another process holds the workspace's lock. A shared lock is tried, so that two commands never meet in it.
+    """Return whether another process holds the workspace or its database.
 
-    Raises ConfigError where the lock is no regular file.
+    Raises ConfigError where the lock file is no regular file.
+    """
+    places = Workspace(workspace)
+    return is_locked(places.lock_file) or is_locked(places.memory_dir, directory=True)
+
+
+def holder_is(workspace: Path, pid: object) -> bool:
+    """Return whether the workspace is held, and its lock file names this pid: two files of the holder agree.
+
+    No process is looked at, because a daemon in a container has another pid outside of it.
     """
     try:
-        descriptor = open_regular(Workspace(workspace).lock_file, os.O_RDONLY)
-    except OSError:
+        named = read_regular(Workspace(workspace).lock_file, _MAX_PID_BYTES).decode().strip()
+    except (OSError, ConfigError, ValueError):
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return named == str(pid) and lock_held(workspace)
 
 
 def supervisor_pid(workspace: Path) -> int | None:

@@ -26,6 +26,7 @@ _SYSTEM_DIRECTORIES: Final = (
     "/bin",
     "/boot",
     "/dev",
+    "/dev/shm",  # noqa: S108 - named in order to be refused
     "/etc",
     "/home",
     "/lib",
@@ -42,6 +43,10 @@ _SYSTEM_DIRECTORIES: Final = (
     "/tmp",  # noqa: S108 - named in order to be refused
     "/usr",
     "/var",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/spool",
     "/var/tmp",  # noqa: S108 - named in order to be refused
     "/Applications",
     "/Library",
@@ -49,6 +54,20 @@ _SYSTEM_DIRECTORIES: Final = (
     "/Users",
 )
 """Directories of the machine itself: a workspace is a folder of its own, because its mode is made 0700."""
+
+_SYSTEM_TREES: Final = (
+    "/bin",
+    "/boot",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/System",
+)
+"""The same with everything below them: nothing of a user's own lies there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +137,11 @@ class Workspace:
         return self.daemon_dir / "pid"
 
     @property
+    def address_file(self) -> Path:
+        """Where the daemon listens, as JSON: host, port, pid."""
+        return self.daemon_dir / "address"
+
+    @property
     def lock_file(self) -> Path:
         """Locked for as long as a daemon, or a check or restore, holds the workspace."""
         return self.daemon_dir / "lock"
@@ -131,6 +155,11 @@ class Workspace:
     def owner_token_file(self) -> Path:
         """What ``gateway.requireOwner`` asks for: 64 hexadecimal digits, 0600, made once."""
         return self.daemon_dir / "owner-token"
+
+    @property
+    def database_note(self) -> Path:
+        """There as soon as the workspace has had a database: a missing one is not taken for a first start."""
+        return self.daemon_dir / "database"
 
     @property
     def ballast_file(self) -> Path:
@@ -165,19 +194,19 @@ class Workspace:
     def ensure(self) -> None:
         """The directories exist, belong to this user and are closed to others (0700).
 
-        The root may be a link to a directory of this user; nothing of ``.daemon`` may be a link, because whoever
-        made it could have the daemon write elsewhere. Raises ``ConfigError``.
+        The root may be a link to a directory of this user. Nothing below it may be one: whoever made it could have the
+        daemon write elsewhere, and SQLite opens no database by a link. Raises ``ConfigError``.
         """
         try:
+            if _is_of_the_system(self.root.resolve()):
+                raise ConfigError(
+                    f"the workspace {self.root} is a directory of the system; "
+                    f"set {WORKSPACE_VARIABLE} to a folder of its own"
+                )
             self.root.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
             real = self.root.resolve(strict=True)
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"the workspace {self.root} cannot be made: {_reason(error)}") from None
-        if str(real) in _SYSTEM_DIRECTORIES:
-            raise ConfigError(
-                f"the workspace {self.root} is a directory of the system; "
-                f"set {WORKSPACE_VARIABLE} to a folder of its own"
-            )
         _close_to_others(real, follow=True)
         for directory in (self.memory_dir, self.daemon_dir, self.log_dir, self.index_dir, self.run_dir):
             try:
@@ -186,7 +215,13 @@ class Workspace:
                 raise ConfigError(f"{directory} is in the way: a directory is needed there") from None
             except OSError as error:
                 raise ConfigError(f"{directory} cannot be made: {_reason(error)}") from None
-            _close_to_others(directory, follow=directory == self.memory_dir)
+            _close_to_others(directory, follow=False)
+
+
+def _is_of_the_system(directory: Path) -> bool:
+    if str(directory) in _SYSTEM_DIRECTORIES:
+        return True
+    return any(directory.is_relative_to(tree) for tree in _SYSTEM_TREES)
 
 
 def _close_to_others(directory: Path, *, follow: bool) -> None:

@@ -43,9 +43,13 @@ def readiness(
     unanswered: Mapping[str, str] = MappingProxyType({}),
     storage_full: bool = False,
     notes: Sequence[str] = (),
+    warning: str = "",
+    failure: str = "",
 ) -> Readiness:
     """What can be done now, and in words why not everything.
 
+    ``warning`` and ``failure`` are what the supervisor says of the daemon as a whole: with a failure nothing that is
+    stored or read now is to be trusted.
     ``silent_ms`` is how long the supervisor has been silent, None = not for too long: what it said last may be untrue
     by now, and nobody restarts what dies. ``unanswered`` says by role why the asks to it are not answered although it
     is up, ``storage_full`` that the last write was refused for that, ``notes`` what else went wrong with the latest
@@ -80,17 +84,18 @@ def readiness(
     if full:
         sentences.append("the disk is full: writes are refused, reads go on; make room, and writes go on by themselves")
     sentences += notes
+    sentences += [text for text in (failure, warning) if text]
     if draining:
         sentences.append("the daemon is shutting down")
-    if missing or mute:
+    if missing or mute or failure:
         status = UNHEALTHY
-    elif down or draining or silent or damaged or scrubbed or full or notes:
+    elif down or draining or silent or damaged or scrubbed or full or notes or warning:
         status = DEGRADED
     else:
         status = HEALTHY
     return Readiness(
         status=status,
-        ready=not (missing or mute or draining or silent or damaged or full),
+        ready=not (missing or mute or draining or silent or damaged or full or failure),
         not_up=(*told, *unknown),
         missing=(*missing, *mute),
         storage_full=full,

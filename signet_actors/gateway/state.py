@@ -115,6 +115,8 @@ class GatewayState:
             unanswered={role: why for role, why in unanswered.items() if why is not None},
             storage_full=answering.storage_full,
             notes=answering.notes,
+            warning=self.bus.tree.warning,
+            failure=self.bus.tree.failure,
         )
 
     def figures(self) -> dict[str, int]:

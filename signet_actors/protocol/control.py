@@ -61,6 +61,25 @@ class Leaving(Message, frozen=True, tag="control.leaving"):
     detail: str
 
 
+class FileIdentity(msgspec.Struct, frozen=True):
+    """The file that stood at ``path`` when it was opened, as the file system knows it."""
+
+    path: str
+    device: int
+    inode: int
+
+
+class FilesOpened(Message, frozen=True, tag="control.files_opened"):
+    """The files that the child has opened and that must stay at their paths.
+
+    ``lasting`` for as long as the daemon runs, ``temporary`` for as long as a process has the database open; each
+    message replaces the child's former one.
+    """
+
+    lasting: list[FileIdentity]
+    temporary: list[FileIdentity]
+
+
 class LogPressure(Message, frozen=True, tag="control.log_pressure"):
     """The writer cannot fold the write-ahead log back, because snapshots are in the way: readers must end theirs.
 
@@ -78,9 +97,14 @@ class SnapshotsEnded(Message, frozen=True, tag="control.snapshots_ended"):
 
 
 class TreeChanged(Message, frozen=True, tag="control.tree_changed"):
-    """Every child's state, in start order; sent at each change and to each child when it first speaks."""
+    """Every child's state, in start order; sent at each change and to each child when it first speaks.
+
+    ``warning`` tells what is wrong with the daemon as a whole while it goes on, ``failure`` why it cannot go on.
+    """
 
     children: list[ChildState]
+    warning: str = ""
+    failure: str = ""
 
 
 class GetTree(Request[TreeChanged], frozen=True, tag="control.get_tree"):
@@ -109,5 +133,5 @@ class Idle(Message, frozen=True, tag="searcher.idle"):
     """The searcher holds no query; said on every connection and repeated while it stays idle."""
 
 
-ChildSays = Starting | Ready | Heartbeat | Leaving | GetTree | LogPressure | SnapshotsEnded
+ChildSays = Starting | Ready | Heartbeat | Leaving | GetTree | LogPressure | SnapshotsEnded | FilesOpened
 SupervisorSays = TreeChanged | Drain | Reload | EndSnapshots

@@ -16,6 +16,7 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode
+from signet_actors.protocol.control import FileIdentity
 from signet_actors.runtime.parent import tie_life_to_supervisor
 from signet_actors.runtime.sync_points import begin_life
 
@@ -28,7 +29,8 @@ class Boot(msgspec.Struct, frozen=True):
     ``incarnation`` counts the lives of this name within one life of the supervisor, from 1 (0 = a rehearsal, no life);
     ``boot_id`` names that life of the supervisor; ``listen_fds`` are inherited listening TCP sockets; ``workspace`` and
     ``socket_dir`` are absolute paths; ``started_at_ms`` is the wall time at which that life of the supervisor began;
-    ``bus_key`` is the secret of that life's bus, by which its processes know each other.
+    ``bus_key`` is the secret of that life's bus, by which its processes know each other;
+    ``files`` are the lasting files that earlier processes of this daemon have opened: no other may take their place.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Boot(msgspec.Struct, frozen=True):
     console: bool = False
     started_at_ms: int = 0
     bus_key: str = ""
+    files: tuple[FileIdentity, ...] = ()
 
 
 def encode_boot(boot: Boot) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from signet_actors.config.schema import Config
-from signet_actors.protocol.control import STARTING, UP, ChildState, Leaving, TreeChanged
+from signet_actors.protocol.control import STARTING, UP, ChildState, FileIdentity, Leaving, TreeChanged
 from signet_actors.runtime.child_process import ChildProcess
 from signet_actors.runtime.restart_policy import Record
 
@@ -59,7 +59,8 @@ class Child:
     and that it has followed; ``on_probation`` one more early death of this optional child means waiting again;
     ``standby_due`` this life has not yet had an interpreter start to stand by for the next; ``wanted`` while the
     configuration in force has a use for it; ``leave_by_ns`` this life has been asked to leave because none had, and is
-    killed then; ``lives_before`` those that had ended when it was last wanted anew. Times are on the monotonic clock.
+    killed then; ``lives_before`` those that had ended when it was last wanted anew; ``files`` the temporary
+    files that it has opened in this life or the last one. Times are on the monotonic clock.
     """
 
     spec: ChildSpec
@@ -85,6 +86,7 @@ class Child:
     leave_by_ns: int | None = None
     lives_before: int = 0
     counters: dict[str, float] = field(default_factory=dict)
+    files: list[FileIdentity] = field(default_factory=list)
 
     def begin_life(self, now_ns: int, config: Config) -> None:
         """Nothing is known of this child's life but that it is a new one, born with ``config``."""
@@ -113,6 +115,10 @@ class Children:
         self._tree = tree
         self._process_of = process_of
         self._by_name: dict[str, Child] = {}
+        self.warning = ""
+        """What is wrong with the daemon as a whole while it goes on."""
+        self.failure = ""
+        """Why the daemon cannot go on."""
         for group, spec in enumerate(tree):
             for name in _names(spec, config):
                 self._by_name[name] = Child(spec, name, group, process_of(spec, name))
@@ -197,7 +203,9 @@ class Children:
                     counters=child.counters,
                 )
                 for child in self
-            ]
+            ],
+            self.warning,
+            self.failure,
         )
 
 

@@ -1,8 +1,8 @@
 """A life of the daemon around its supervisor: what is taken before it runs, and given back when it is over.
 
-In this order: configuration, workspace lock, stale sockets removed, port bound, pid and address files, control socket,
-children. Each step is safe because of the ones before it: nothing is bound or removed by anyone who does not hold the
-lock.
+In this order: configuration, directories, workspace lock, stale sockets removed, port bound, pid and address files,
+control socket, children. Each step is safe because of the ones before it: nothing is bound or removed by anyone who
+does not hold the lock.
 
 Source: reliability.md R10; section 2 rules 13 to 15; decisions.md 28.
 """
@@ -16,14 +16,14 @@ import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
-
 from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
 from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.children import ChildSpec
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.runtime.control_socket import ControlSocket
+from signet_actors.runtime.daemon_files import DaemonFiles
 from signet_actors.runtime.descriptors import raise_limit
 from signet_actors.runtime.envelope import new_counters
 from signet_actors.runtime.listener import open_listener, with_address
@@ -53,33 +53,27 @@ def run_supervisor(
     """
     os.umask(0o077)
     open_standard_streams()
+    places = Workspace(Path(os.path.realpath(workspace)))
+    lock = WorkspaceLock(places)
     try:
         raise_limit()
         config = load()
-        workspace = Path(os.path.realpath(workspace))
-        make_private_directory(workspace)
-        state = workspace / ".daemon"
-        make_private_directory(state)
-        make_private_directory(state / "logs")
+        places.ensure()
+        lock.acquire()
     except ConfigError as error:
         say(error.detail)
         return ExitCode.CONFIG
-    except OSError as error:
-        say(f"the workspace {workspace} cannot be used: {error}")
-        return ExitCode.CONFIG
-    lock = WorkspaceLock(state / "lock")
-    try:
-        lock.acquire()
     except WorkspaceLocked as error:
         say(error.detail)
         return ExitCode.IN_USE
-    except ConfigError as error:
-        say(error.detail)
+    except OSError as error:
+        say(f"the workspace {workspace} cannot be used: {error}")
         return ExitCode.CONFIG
+    files = DaemonFiles(places, lock)
     # From here to the last step a request to stop is obeyed in order: nothing that was begun is left behind by it.
     with signal_pipe() as signals:
         try:
-            return _life(tree, workspace, config, load, port, console, retry_failed_ms, say, signals)
+            return _life(tree, files, config, load, port, console, retry_failed_ms, say, signals)
         except ConfigError as error:
             say(error.detail)
             return ExitCode.CONFIG
@@ -87,15 +81,13 @@ def run_supervisor(
             say(f"the daemon cannot work on {workspace}: {error}")
             return ExitCode.IO_ERROR
         finally:
-            for name in ("pid", "address"):
-                with contextlib.suppress(IsADirectoryError):
-                    (state / name).unlink(missing_ok=True)
+            files.remove()
             lock.release()
 
 
 def _life(
     tree: Sequence[ChildSpec],
-    workspace: Path,
+    files: DaemonFiles,
     config: Config,
     load: Callable[[], Config],
     port: int | None,
@@ -105,6 +97,7 @@ def _life(
     signals: int,
 ) -> int:
     """The exit code of the supervisor; everything that was opened for it is closed again."""
+    workspace = files.workspace.root
     sockets = socket_directory(workspace)
     make_private_directory(sockets)
     remove_stale_sockets(sockets)
@@ -130,9 +123,7 @@ def _life(
         )
         bound = listener.getsockname()[1]
         running = with_address(config, edge.host, bound)
-        address = {"host": edge.host, "port": bound, "pid": os.getpid()}
-        _write_private(workspace / ".daemon" / "pid", f"{os.getpid()}\n".encode())
-        _write_private(workspace / ".daemon" / "address", msgspec.json.encode(address) + b"\n")
+        files.write(edge.host, bound)
         log.info("listening", host=edge.host, port=bound, pid=os.getpid())
         counters = new_counters()
         control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters, clock)))
@@ -149,6 +140,7 @@ def _life(
             load=load,
             notifier=Notifier(os.environ),
             retry_failed_ms=retry_failed_ms,
+            daemon_files=files,
         )
         shown = f"[{edge.host}]" if ":" in edge.host else edge.host
         supervisor.on_serving = lambda: say(f"Signet listens on http://{shown}:{bound} (workspace {workspace})")
@@ -157,16 +149,3 @@ def _life(
             say(supervisor.exit_reason)
         log.info("stopped", code=code)
         return code
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """``path`` holds ``content`` whole or not at all, readable by us alone."""
-    written = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    try:
-        written.replace(path)
-    except IsADirectoryError:
-        written.unlink()
-        raise ConfigError(f"{path} is a directory where a regular file is needed; remove it") from None

@@ -105,7 +105,8 @@ class DailyFile:
                     return
             except FileNotFoundError:
                 pass
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for directory in (self._directory.parent, self._directory):  # never the workspace: it may have been moved away
+            directory.mkdir(mode=0o700, exist_ok=True)
         opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
         if self._descriptor >= 0:
             os.close(self._descriptor)

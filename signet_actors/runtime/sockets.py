@@ -64,7 +64,7 @@ def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) 
 
 def make_private_directory(path: Path) -> None:
     """``path`` is a real directory of ours with mode 0700; raises ConfigError when it is somebody else's or a link."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, exist_ok=True)  # never the workspace: it may have been moved away
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()

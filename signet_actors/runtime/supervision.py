@@ -28,6 +28,7 @@ from signet_actors.protocol.control import (
     UP,
     Drain,
     EndSnapshots,
+    FilesOpened,
     GetTree,
     Heartbeat,
     Leaving,
@@ -43,7 +44,9 @@ from signet_actors.runtime.child_process import ChildProcess
 from signet_actors.runtime.children import Child, Children, ChildSpec
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.control_socket import ControlSocket, Said
+from signet_actors.runtime.daemon_files import DaemonFiles
 from signet_actors.runtime.drain import TreeDrain
+from signet_actors.runtime.file_watch import FileWatch
 from signet_actors.runtime.listener import with_address
 from signet_actors.runtime.log_rotation import rotate_logs
 from signet_actors.runtime.logs import follow_level
@@ -66,6 +69,8 @@ _FATAL_FOR_ALL = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.
 _ROTATE_MS = 10_000
 LATE_START_MS = 1000
 """So long the daemon serves before what it can serve without is started."""
+_TOLD_FAILURE_MS = 1000
+"""So long health tells why the daemon cannot go on before it stops."""
 _LAST_WORDS_MS = 30
 """The reason of an exit travels by another way than the exit itself, and may come a moment later."""
 
@@ -92,6 +97,7 @@ class Supervisor:
         notifier: Notifier,
         retry_failed_ms: int = RETRY_FAILED_MS,
         process_of: Callable[[ChildSpec, str], ChildProcess] | None = None,
+        daemon_files: DaemonFiles | None = None,
     ) -> None:
         self.config = config
         self.counters = counters
@@ -109,6 +115,7 @@ class Supervisor:
             return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log, spec.environ)
 
         self._children = Children(tree, config, process_of or real_process)
+        self._files = FileWatch(self._children, daemon_files, log)
         self._started_groups = 0
         self._last_core_group = max((child.group for child in self._children if child.spec.core), default=0)
         self._serving = False
@@ -122,6 +129,7 @@ class Supervisor:
         self._exit_code = int(ExitCode.OK)
         self._exit_reason = ""
         self._drain: TreeDrain | None = None
+        self._failed_ns: int | None = None
 
     @property
     def exit_reason(self) -> str:
@@ -155,6 +163,8 @@ class Supervisor:
         self._read_signals(signals)
         self._hear()
         self._reap()
+        if self._drain is None:
+            self._look_at_files(now)
         if self._drain is None:
             self._check_liveness(now)
             self._start_groups()
@@ -206,6 +216,25 @@ class Supervisor:
             self._next_watchdog = now + int(self._notifier.watchdog_s * 1e9)
             self._notifier.notify("WATCHDOG=1", wait_s=0)
 
+    def _look_at_files(self, now: int) -> None:
+        """Stop when a file that the daemon has opened is gone, a moment after health has begun to tell so."""
+        if self._failed_ns is not None:
+            if now - self._failed_ns >= _TOLD_FAILURE_MS * _MS:
+                self._stop(ExitCode.IO_ERROR, self._children.failure)
+            return
+        gone, changed = self._files.look(now)
+        self._changed = self._changed or changed
+        if gone is not None:
+            self._fail(gone)
+
+    def _fail(self, reason: str) -> None:
+        """The daemon cannot go on; nothing is started any more, and it stops in a moment. The first reason counts."""
+        if self._failed_ns is None:
+            self._failed_ns = self._clock.monotonic_ns()
+            self._children.failure = reason
+            self._changed = True
+            self._log.critical("daemon_failed", detail=reason)
+
     # starting
 
     def _start_groups(self) -> None:
@@ -222,6 +251,8 @@ class Supervisor:
                 return
             for child in self._children.group(self._started_groups):
                 self._launch(child)
+            if self._failed_ns is not None:
+                return
             self._started_groups += 1
             if self._started_groups == 1:
                 for child in self._children:
@@ -258,6 +289,8 @@ class Supervisor:
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
+        if self._drain is not None or self._failed_ns is not None or not self._may_launch():
+            return
         child.begin_life(self._clock.monotonic_ns(), self.config)
         self._changed = True
         try:
@@ -269,6 +302,13 @@ class Supervisor:
             return
         self._log.info("spawned", child=child.name, child_incarnation=child.incarnation, pid=child.process.pid)
         sync_point("supervisor.after_spawn_before_ready")
+
+    def _may_launch(self) -> bool:
+        """Return whether a new process would find the database that the others have; where not, stop."""
+        gone = self._files.gone()
+        if gone is not None:
+            self._fail(gone)
+        return gone is None
 
     def _boot_of(self, child: Child) -> Boot:
         return Boot(
@@ -284,6 +324,7 @@ class Supervisor:
             console=self._boot.console,
             started_at_ms=self._boot.started_at_ms,
             bus_key=self._boot.bus_key,
+            files=self._files.lasting,
         )
 
     # watching
@@ -357,6 +398,11 @@ class Supervisor:
             child.state = FAILED
             child.detail = cause
             self._stop(code, f"{child.name}: {words or how}")
+            return
+        if (gone := self._files.gone(exited=child)) is not None:
+            child.state = FAILED
+            child.detail = cause
+            self._fail(gone)
             return
         self._died(child, cause)
 
@@ -458,6 +504,8 @@ class Supervisor:
                 self._relieve_log(said.body)
             case SnapshotsEnded(asked):
                 child.snapshots_ended = asked
+            case FilesOpened():
+                self._files.opened(child, said.body)
             case _:
                 assert_never(said.body)
 
@@ -575,6 +623,8 @@ class Supervisor:
         self._exit_reason = reason
         if reason:
             self._log.critical("giving up", code=code, reason=reason)
+            self._children.failure = reason
+            self._broadcast(self._children.states())
         self._notifier.notify("STOPPING=1")
         self._drain = TreeDrain(self._children, self._control, self._clock, self.config.supervision.drain_ms)
         self._drain.begin()

@@ -1,46 +1,148 @@
-"""One daemon per workspace: an advisory lock that the kernel releases when its holder dies, however it dies.
+"""One daemon per database: advisory locks that the kernel releases when their holder dies, however it dies.
 
-Source: reliability.md section 0 point 5, section 2 rule 15, R10.
+The lock that counts is on the database's own directory: it moves with the database and cannot be removed without it.
+The lock file below ``.daemon`` names the holder, and stands for the workspace while the directory is missing.
+
+Source: docs/reliability.md R10.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from signet_actors.config.regular_file import open_regular
-from signet_actors.errors import WorkspaceLocked
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError, WorkspaceLocked
+
+_KERNEL_LOCKS = Path("/proc/locks")
+_ATTEMPTS = 5
+_RETRY_S = 0.01
 
 
-class WorkspaceLock:
-    """Held from ``acquire`` to ``release`` or to the death of this process; children do not inherit it."""
+class FileLock:
+    """An exclusive lock on a file, from ``acquire`` to ``release`` or to the death of this process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """The lock is held and its file names this process.
+        """Take the lock and write this process's pid into its file.
 
         Raises WorkspaceLocked naming the holder, ConfigError where the path is no regular file.
         """
         descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            os.close(descriptor)
-            raise WorkspaceLocked(
-                f"another daemon (pid {holder}) runs on the workspace {self.path.parent.parent}; "
-                "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
-            ) from error
+        _lock(descriptor, self.path.parent.parent)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """The lock is free. The file stays: removing it would let two processes lock two files of one name."""
+        """Free the lock. The file stays: removing it would let two processes lock two files of one name."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+class WorkspaceLock:
+    """The workspace and its database, held from ``acquire`` to ``release`` or to the death of this process.
+
+    Child processes do not inherit it. Both directories must exist.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._file = FileLock(workspace.lock_file)
+        self._directory = -1
+
+    def acquire(self) -> None:
+        """Take both locks; raises WorkspaceLocked naming the holder, ConfigError where a directory has no locks."""
+        directory = self._workspace.memory_dir
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        _lock(descriptor, self._workspace.root)
+        try:
+            self._file.acquire()
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._directory = descriptor
+
+    def renew_file(self) -> None:
+        """Take the lock file anew after it was removed; the lock on the directory was held meanwhile."""
+        renewed = FileLock(self._workspace.lock_file)
+        renewed.acquire()
+        self._file.release()
+        self._file = renewed
+
+    def release(self) -> None:
+        """Free both locks."""
+        self._file.release()
+        if self._directory >= 0:
+            os.close(self._directory)
+            self._directory = -1
+
+
+def _lock(descriptor: int, workspace: Path) -> None:
+    """Lock the open file, or close it and raise WorkspaceLocked or ConfigError.
+
+    Tried for some milliseconds, because `is_locked` holds a shared lock for an instant.
+    """
+    for attempt in range(_ATTEMPTS):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if attempt + 1 < _ATTEMPTS:
+                time.sleep(_RETRY_S)
+                continue
+            pid = holder(descriptor)
+            os.close(descriptor)
+            raise WorkspaceLocked(
+                f"another daemon (pid {pid or 'unknown'}) runs on the workspace {workspace} or its database; "
+                "stop it with `signet stop`, or choose another workspace with SIGNET_WORKSPACE"
+            ) from error
+        except OSError as error:
+            os.close(descriptor)
+            raise ConfigError(
+                f"{workspace} cannot be locked ({error.strerror}); a workspace must be on a local file system"
+            ) from error
+        return
+
+
+def is_locked(path: Path, *, directory: bool = False) -> bool:
+    """Return whether another process holds the lock on the file or ``directory``.
+
+    A shared lock is tried, so that two commands that ask at once do not take each other for a daemon.
+    Raises ConfigError where a file is no regular file.
+    """
+    try:
+        descriptor = (
+            os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if directory else open_regular(path, os.O_RDONLY)
+        )
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def holder(descriptor: int) -> int | None:
+    """Return the pid of the process that locks an open file: as the kernel lists it, else as the file says."""
+    inode = os.fstat(descriptor).st_ino
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in _KERNEL_LOCKS.read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "FLOCK" and fields[3] == "WRITE" and fields[5].rpartition(":")[2] == str(inode):
+                return int(fields[4])
+    with contextlib.suppress(OSError, ValueError):
+        return int(os.pread(descriptor, 32, 0))
+    return None

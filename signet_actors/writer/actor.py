@@ -11,7 +11,7 @@ import os
 import random
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.schema import Config
@@ -19,6 +19,8 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
     ActorExit,
     ConfigError,
+    DatabaseDisplaced,
+    DatabaseMissing,
     ExitCode,
     ForeignDatabase,
     NewerSchema,
@@ -69,6 +71,7 @@ from signet_actors.writer.commands import agents
 from signet_actors.writer.group_commit import GroupCommit, unapplied
 from signet_actors.writer.job_watches import JobWatches
 from signet_actors.writer.lock_wait import LockWait, patience_until_ns
+from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.restore import finish_restore
 from signet_actors.writer.session import KnownRows, QueueNews, Session
 
@@ -101,6 +104,7 @@ class Writer:
         self.config: Config = boot.config
         self.workspace = Workspace(Path(boot.workspace))
         self.waiting = LockWait(clock, loop, boot.config.supervision.start_timeout_ms)
+        self.files = OpenFiles(self.workspace, boot.files)
         self.connection: Connection | None = None
         self.group: GroupCommit | None = None
         self.backup: BackupWork | None = None
@@ -129,9 +133,13 @@ class Writer:
         """
         self._take_lock()
         path = self.workspace.database
+        if (gone := self.files.displaced()) is not None:
+            raise ActorExit(ExitCode.IO_ERROR, f"{gone} while the daemon ran")
         try:
             finish_restore(self.workspace)
-            connection = open_writer(path, busy=self.waiting)
+            connection = open_writer(path, busy=self.waiting, create=self.files.may_create)
+        except DatabaseMissing as error:
+            raise ActorExit(ExitCode.CONFIG, self.files.missing(error.detail)) from error
         except (ForeignDatabase, ConfigError) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
         except DAMAGED as error:
@@ -155,7 +163,14 @@ class Writer:
                 keep=self.config.backup.keep,
             )
             self.group = GroupCommit(
-                connection, self.clock, self.rng, self.config, self.boot.boot_id, self.log, ballast
+                connection,
+                self.clock,
+                self.rng,
+                self.config,
+                self.boot.boot_id,
+                self.log,
+                ballast,
+                displaced=self.files.displaced,
             )
             self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
             self._first_commit()
@@ -179,6 +194,7 @@ class Writer:
             raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
+        self.loop.tell_supervisor(self.files.note(connection))
         self.workspace.suspect_file.unlink(missing_ok=True)
         self.waiting.starting = False
         self.waiting.limit_ms = self.config.writer.busy_timeout_ms
@@ -230,6 +246,8 @@ class Writer:
         except StoreIOError as error:
             for incoming in effects[start + limit :]:
                 incoming.reply(unapplied(incoming, "the writer had to stop", retry_after_ms=1000))
+            if isinstance(error, DatabaseDisplaced):
+                self._leave_displaced(error.detail)
             self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         finally:
@@ -249,6 +267,8 @@ class Writer:
     def _keep_house(self) -> float | None:
         group = self._group
         now_ns = self.clock.monotonic_ns()
+        if (gone := self.files.displaced()) is not None:
+            self._leave_displaced(gone)
         self._sync_roster()
         flush_ns = self.config.writer.touch_flush_ms * 1_000_000
         more = False
@@ -264,6 +284,8 @@ class Writer:
                 if not done.more:
                     self._housekept_ns = now_ns
                 more = done.more
+        except DatabaseDisplaced as error:
+            self._leave_displaced(error.detail)
         except StoreIOError as error:
             self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
@@ -352,6 +374,18 @@ class Writer:
             else:
                 return
 
+    def _leave_displaced(self, gone: str) -> NoReturn:
+        """Fold the log into the open file, which may only have been moved away, and leave.
+
+        A log that stayed behind would be applied to whatever database is put at its path. It is not folded when another
+        program has put its own log there, and may be writing the same file.
+        """
+        self.log.critical("database_displaced", found=gone, remedy="put it back, or signet restore latest")
+        if self.files.log_is_ours() and self.connection is not None:
+            with contextlib.suppress(StoreError, OSError), self.waiting.at_most(0):
+                checkpoint.checkpoint(self.connection, "truncate")
+        raise ActorExit(ExitCode.IO_ERROR, f"{gone} while the daemon ran")
+
     def _check_schema(self, connection: Connection) -> None:
         """Raises Damaged where an object is not of the schema: a trigger would be run by the next write."""
         found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
@@ -391,6 +425,7 @@ class Writer:
                 reader.close()
         except (StoreError, UnicodeDecodeError) as error:
             raise ActorExit(ExitCode.CONFIG, f"{path} is damaged and cannot be read ({error}); {REMEDY}") from error
+        self.loop.tell_supervisor(self.files.note(None))
         self._note_damage(found)
 
     def _note_damage(self, found: str) -> None:
@@ -426,6 +461,7 @@ class Writer:
             self.backup = None
         if self.connection is not None:
             self.connection.close()
+            self.loop.tell_supervisor(self.files.closed())
         self.connection = self.group = None
 
     def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:

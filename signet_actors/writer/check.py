@@ -46,10 +46,11 @@ def check_command(*, deep: bool, repair: bool) -> int:
     from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser
 
     workspace = Workspace(workspace_from(os.environ))
-    if not workspace.daemon_dir.is_dir():
+    if not workspace.memory_dir.is_dir():
         return _say(Checked([Finding(STRUCTURE, f"{workspace.root} holds no workspace yet")], 0), ExitCode.OK)
-    lock = WorkspaceLock(workspace.lock_file)
+    lock = WorkspaceLock(workspace)
     try:
+        workspace.ensure()
         lock.acquire()
         finish_restore(workspace)
         checked = check_database(workspace.database, deep=deep)

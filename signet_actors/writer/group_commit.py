@@ -7,21 +7,22 @@ otherwise is equally certain:
 * the disk is full: nothing was applied (507), reads go on, the next probe may succeed;
 * the disk failed inside COMMIT: unknown (504), and this process leaves with exit code 74, because a handle that saw an
   I/O error may show pages that never reached the disk;
-* the disk failed before COMMIT: nothing was applied (503), and the process leaves all the same.
+* the disk failed before COMMIT: nothing was applied (503), and the process leaves all the same;
+* the file is no longer at its path: nothing was applied (503), and the process leaves.
 
-Source: reliability.md R1-R5 and appendix B.
+Source: reliability.md R1-R5, R26 and appendix B.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, cast
 
 from signet_actors.config.schema import Config
-from signet_actors.errors import ErrorCode, SignetError, StoreIOError
+from signet_actors.errors import DatabaseDisplaced, ErrorCode, SignetError, StoreIOError
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import WriterReply
@@ -98,6 +99,7 @@ class GroupCommit:
         boot_id: str,
         log: Any,
         ballast: Ballast = NO_BALLAST,
+        displaced: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.connection = connection
         self.clock = clock
@@ -106,6 +108,8 @@ class GroupCommit:
         self.boot_id = boot_id
         self.log = log
         self.ballast = ballast
+        self.displaced = displaced
+        """Asked before each COMMIT: which file of the database is no longer at its path, in words."""
         self.known = KnownRows()
         self.touches = PendingTouches()
         self.figures = CommitFigures()
@@ -144,6 +148,9 @@ class GroupCommit:
             self.enter_storage_full()
             self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
             return
+        except DatabaseDisplaced as error:
+            self._refuse_displaced(batch, error.detail)
+            raise
         except BROKEN_DISK as error:
             self._disk_failed(batch, committing=self._committing, error=error)
         self.figures.commits += 1
@@ -167,6 +174,7 @@ class GroupCommit:
                 session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
                 touched = self.touches.flush(session)
                 pruned = purge.prune_replies(session, replies_before_ms, PRUNED_AT_ONCE)
+                self._check_files()
                 tx.commit()
         except LockTimeout:
             return NOTHING_DONE
@@ -216,11 +224,18 @@ class GroupCommit:
             except _Undone:
                 self.figures.replayed = replayed
                 raise
+            self._check_files()
             self._committing = True
             tx.commit()
             self._committing = False
         self.queue_news.add(session.queue)
         return answers
+
+    def _check_files(self) -> None:
+        """Return while the open files are those at their paths; else raises DatabaseDisplaced."""
+        gone = self.displaced()
+        if gone is not None:
+            raise DatabaseDisplaced(gone)
 
     def _run(self, session: Session, waiting: Waiting, *, careful: bool) -> WriterReply:
         command = cast(dispatch.Effect, waiting.body)
@@ -306,6 +321,20 @@ class GroupCommit:
                     code=ErrorCode.OUTCOME_UNKNOWN, detail="whether an earlier attempt was applied is unknown"
                 )
             return failure
+
+    def _refuse_displaced(self, batch: Sequence[Waiting], detail: str) -> None:
+        """Nothing of the batch was applied; an earlier answer, of the file that is gone, is not given again."""
+        for waiting in batch:
+            key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(waiting.body))
+            try:
+                earlier = idempotency.earlier_reply(self.connection, key, digest)
+            except StoreError:
+                waiting.reply(unapplied(waiting, detail, retry_after_ms=1000))
+                continue
+            if earlier is None:
+                waiting.reply(Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=1000))
+            else:
+                waiting.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; it holds an earlier attempt"))
 
     def _disk_failed(self, batch: Sequence[Waiting], *, committing: bool, error: BaseException) -> None:
         """Everybody is told what is certain. What this connection would read now is not: it is not asked."""

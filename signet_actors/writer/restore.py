@@ -25,7 +25,7 @@ from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
 from signet_actors.runtime.clock import iso
 from signet_actors.runtime.file_sync import sync_to_disk
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.runtime.workspace_lock import WorkspaceLock
+from signet_actors.runtime.workspace_lock import FileLock, WorkspaceLock
 from signet_actors.store.connect import open_reader
 from signet_actors.store.failures import StoreError
 from signet_actors.store.migrate import load_migrations, schema_version
@@ -63,7 +63,7 @@ def restore_command(source: str) -> int:
         workspace.ensure()
     except ConfigError as error:
         return _tell(Told(False, [error.detail]), ExitCode.CONFIG)
-    lock, writer_lock = WorkspaceLock(workspace.lock_file), WorkspaceLock(workspace.daemon_dir / "writer.lock")
+    lock, writer_lock = WorkspaceLock(workspace), FileLock(workspace.daemon_dir / "writer.lock")
     try:
         lock.acquire()
         writer_lock.acquire()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, WorkspaceLocked
 from signet_actors.runtime.sockets import (
     MAX_PATH_BYTES,
@@ -102,9 +103,9 @@ def test_a_socket_path_beyond_the_kernels_limit_is_a_clear_error(short: Path) ->
 
 
 def test_the_lock_is_exclusive_names_its_holder_and_is_free_again_after_release(short: Path) -> None:
-    path = short / ".daemon" / "lock"
-    path.parent.mkdir()
-    first, second = WorkspaceLock(path), WorkspaceLock(path)
+    workspace = Workspace(short)
+    workspace.ensure()
+    first, second = WorkspaceLock(workspace), WorkspaceLock(workspace)
     first.acquire()
     with pytest.raises(WorkspaceLocked, match=f"pid {os.getpid()}"):
         second.acquire()

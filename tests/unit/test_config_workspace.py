@@ -82,7 +82,7 @@ def test_directories_that_were_open_to_others_are_closed(tmp_path: Path) -> None
     assert {mode(path) for path in (workspace.root, workspace.memory_dir, workspace.daemon_dir)} == {0o700}
 
 
-@pytest.mark.parametrize("name", [".daemon", ".daemon/logs", ".daemon/index", ".daemon/run"])
+@pytest.mark.parametrize("name", ["memory", ".daemon", ".daemon/logs", ".daemon/index", ".daemon/run"])
 def test_a_link_in_place_of_a_directory_of_the_daemon_is_refused(tmp_path: Path, name: str) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o755)

@@ -1,0 +1,41 @@
+"""Whether a path still leads to the file that was opened there.
+
+A file that is removed or renamed stays open for the processes that have it: they would go on writing to it, and no
+other process would ever find what they wrote. Two file systems may use one inode number, so the device is compared too.
+
+Source: docs/reliability.md R26.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from signet_actors.protocol.control import FileIdentity
+
+
+def identify(path: Path) -> FileIdentity | None:
+    """Return the file at ``path``, None where there is none. Raises OSError where that cannot be told."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return FileIdentity(str(path), found.st_dev, found.st_ino)
+
+
+def displaced(files: Iterable[FileIdentity]) -> str | None:
+    """Return in words which file is no longer at its path; None while all of them are.
+
+    Costs one system call a file, because this runs before every commit.
+    """
+    for file in files:
+        try:
+            found = os.stat(file.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return f"{file.path} was removed or renamed"
+        except OSError as error:
+            return f"{file.path} cannot be reached ({error.strerror})"
+        if found.st_ino != file.inode or found.st_dev != file.device:
+            return f"{file.path} was replaced by another file"
+    return None

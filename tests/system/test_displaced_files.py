@@ -1,0 +1,206 @@
+"""Files that vanish under a running daemon: no write is acknowledged that no later start would find.
+
+Source: docs/reliability.md R10 and R26; docs/operations.md "Exit codes" and "What an HTTP answer promises".
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import PATIENCE_S, LiveDaemon, live_daemon
+from tests.support.load import UNKNOWN, load_on
+
+pytestmark = pytest.mark.system
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "schema-3.sqlite"
+
+
+def remove_database(daemon: LiveDaemon) -> None:
+    daemon.database.unlink()
+
+
+def replace_database(daemon: LiveDaemon) -> None:
+    other = daemon.root / "other.db"
+    shutil.copy(GOLDEN, other)
+    other.rename(daemon.database)
+
+
+def remove_log(daemon: LiveDaemon) -> None:
+    daemon.database.with_name("memories.db-wal").unlink()
+
+
+def remove_log_index(daemon: LiveDaemon) -> None:
+    daemon.database.with_name("memories.db-shm").unlink()
+
+
+def move_workspace(daemon: LiveDaemon) -> None:
+    daemon.workspace.rename(daemon.root / "elsewhere")
+
+
+def replace_workspace(daemon: LiveDaemon) -> None:
+    move_workspace(daemon)
+    (daemon.workspace / "memory").mkdir(parents=True)
+    shutil.copy(GOLDEN, daemon.database)
+
+
+def ended(daemon: LiveDaemon) -> int:
+    """The exit code of a daemon that nobody asked to stop; none of its processes is left."""
+    assert daemon.process is not None
+    code = daemon.process.wait(PATIENCE_S)
+    daemon.gone()
+    return code
+
+
+DISPLACE = [remove_database, replace_database, remove_log, remove_log_index, move_workspace, replace_workspace]
+
+
+@pytest.mark.parametrize("displace", DISPLACE)
+def test_no_write_is_acknowledged_once_a_file_of_the_database_is_gone(displace: Callable[[LiveDaemon], None]) -> None:
+    with live_daemon() as daemon:
+        daemon.api.remember("Answered while everything was in its place")
+        displace(daemon)
+        refusal = daemon.api.post("/api/memory/remember", {"content": "Asked afterwards"})
+        assert refusal.status == 503, refusal.raw
+        assert ended(daemon) == 74
+        assert "memor" in daemon.terminal().splitlines()[-1]
+        assert "`signet restore latest`" in daemon.terminal().splitlines()[-1]
+
+
+def test_a_new_idempotency_key_is_told_for_certain_that_nothing_was_applied() -> None:
+    with live_daemon() as daemon:
+        remove_database(daemon)
+        answer = daemon.api.post("/api/memory/remember", {"content": "With a key"}, idempotency_key="a key")
+        answer.refused(503, code="not_applied")
+        assert ended(daemon) == 74
+
+
+def test_the_repetition_of_an_answered_write_is_not_acknowledged_out_of_a_removed_database() -> None:
+    with live_daemon() as daemon:
+        body = {"content": "Answered under a key"}
+        daemon.api.post("/api/memory/remember", body, idempotency_key="a key").ok()
+        remove_database(daemon)
+        assert daemon.api.post("/api/memory/remember", body, idempotency_key="a key").status in {503, 504}
+        assert ended(daemon) == 74
+
+
+def test_an_idle_daemon_notices_by_itself_and_its_health_names_the_file_before_it_ends() -> None:
+    with live_daemon() as daemon:
+        assert daemon.api.recall("anything")["results"] == []
+        seen: list[dict[str, Any]] = []
+
+        def unhealthy() -> bool:
+            health = daemon.api.get("/health").ok()
+            if health["status"] == "unhealthy":
+                seen.append({**health, "ready": daemon.api.get("/health/ready").status})
+            return bool(seen)
+
+        remove_database(daemon)
+        eventually(unhealthy, what="unhealthy")
+        assert str(daemon.database) in seen[0]["detail"]
+        assert seen[0]["ready"] == 503
+        assert ended(daemon) == 74
+
+
+def test_nothing_that_was_asked_after_the_removal_is_answered_200_under_load() -> None:
+    with live_daemon() as daemon, load_on(daemon) as load:
+        load.progress()
+        remove_database(daemon)
+        marked = daemon.api.post("/api/memory/remember", {"content": "Asked after the removal, under load"})
+        load.stop(settle=False)
+        # 504: it waited behind others in the writer's mailbox when that left, and nobody can say more.
+        assert marked.status in {503, 504}, marked.raw
+        assert set(load.statuses) <= {UNKNOWN, 200, 503, 504}, load.statuses
+        assert ended(daemon) == 74
+
+
+def test_a_later_start_takes_a_removed_database_for_lost_and_not_for_a_first_start() -> None:
+    with live_daemon() as daemon:
+        daemon.api.remember("The only memory")
+        shutil.copy(daemon.database, daemon.root / "kept.db")
+        remove_database(daemon)
+        assert ended(daemon) == 74
+        code, said = daemon.refused_start()
+        assert code == 78
+        assert str(daemon.database) in said
+        assert "`signet restore latest`" in said
+        assert not daemon.database.exists(), "an empty database was made in place of the lost one"
+
+        note = daemon.workspace / ".daemon" / "database"
+        assert str(note) in said
+        note.unlink()
+        daemon.start()
+        assert daemon.api.listed() == []
+
+
+def test_a_removed_log_is_folded_into_the_database_and_nothing_that_was_answered_is_lost() -> None:
+    with live_daemon() as daemon:
+        stored = [daemon.api.remember(f"Memory number {number}")["id"] for number in range(5)]
+        remove_log(daemon)
+        assert ended(daemon) == 74
+        daemon.start()
+        assert {row["id"] for row in daemon.api.listed()} == set(stored)
+
+
+def test_a_database_that_was_moved_away_holds_everything_that_was_answered() -> None:
+    with live_daemon() as daemon:
+        stored = daemon.api.remember("Answered before the move")["id"]
+        kept = daemon.root / "moved.db"
+        daemon.database.rename(kept)
+        assert ended(daemon) == 74
+        log = daemon.database.with_name("memories.db-wal")
+        assert not log.exists() or log.stat().st_size == 0, "a log would be applied to the next database at the path"
+        kept.rename(daemon.database)
+        daemon.start()
+        assert [row["id"] for row in daemon.api.listed()] == [stored]
+
+
+def test_a_moved_workspace_is_not_made_again_at_its_old_path_and_runs_at_the_new_one(tmp_path: Path) -> None:
+    with live_daemon() as daemon:
+        stored = daemon.api.remember("In the workspace that moves")["id"]
+        move_workspace(daemon)
+        assert ended(daemon) == 74
+        assert not daemon.workspace.exists()
+        (daemon.root / "elsewhere").rename(daemon.workspace)
+        daemon.start()
+        assert [row["id"] for row in daemon.api.listed()] == [stored]
+
+
+def test_a_writer_that_is_replaced_does_not_make_another_database() -> None:
+    with live_daemon() as daemon:
+        daemon.api.remember("Before")
+        writer = daemon.children()["writer"]
+        remove_database(daemon)
+        os.kill(writer, signal.SIGKILL)
+        assert ended(daemon) == 74
+        assert not daemon.database.exists()
+
+
+def test_without_its_daemon_directory_a_daemon_keeps_a_second_one_away_serves_on_and_puts_it_back() -> None:
+    with live_daemon() as daemon:
+        assert daemon.process is not None
+        shutil.rmtree(daemon.workspace / ".daemon")
+        second = LiveDaemon(daemon.root, environ={"SIGNET_WORKSPACE": str(daemon.workspace)}, name="unused")
+        code, said = second.refused_start()
+        assert code == 73
+        assert f"pid {daemon.process.pid}" in said
+        daemon.api.remember("Stored all the same")
+        assert daemon.api.recall("stored")["meta"]["totalReturned"] == 1
+
+        eventually((daemon.workspace / ".daemon" / "address").exists, what="the address is put back")
+        assert (daemon.workspace / ".daemon" / "pid").read_text().strip() == str(daemon.process.pid)
+        daemon.wait_ready()
+        code, said = second.refused_start()
+        assert (code, f"pid {daemon.process.pid}" in said) == (73, True)
+        daemon.kill("writer")
+        eventually(lambda: daemon.everybody()["writer"]["incarnation"] == 2, what="another writer")
+        daemon.wait_ready()
+        daemon.api.remember("Stored by the next writer")
+        assert len(daemon.api.listed()) == 2

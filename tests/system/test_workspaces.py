@@ -1,0 +1,137 @@
+"""Which directories become a workspace, however the daemon is started, and whose workspace a command writes to.
+
+Source: docs/operations.md "Files" and "As a service"; docs/cli.md.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import plistlib
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.live_daemon import live_daemon, private_root
+
+pytestmark = pytest.mark.system
+
+REPOSITORY = Path(__file__).parents[2]
+OPS = REPOSITORY / "ops"
+
+
+def unit(name: str) -> list[str]:
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.read(OPS / "systemd" / name)
+    return parser["Service"]["ExecStart"].split()[1:]
+
+
+def launch_agent() -> list[str]:
+    with (OPS / "launchd" / "org.signet.actors.plist").open("rb") as file:
+        return list(plistlib.load(file)["ProgramArguments"][1:])
+
+
+def container() -> list[str]:
+    command = (OPS / "container" / "Containerfile").read_text(encoding="utf-8").splitlines()[-1]
+    return list(json.loads(command.removeprefix("CMD "))[1:])
+
+
+WAYS = {
+    "signet start": ["-m", "signet_actors.cli", "start", "--timeout", "20"],
+    "signet up": ["-m", "signet_actors.cli", "up"],
+    "python -m supervisor": ["-m", "supervisor"],
+    "systemd, one user": unit("signet.service"),
+    "systemd, system": unit("signet-system.service"),
+    "launchd": launch_agent(),
+    "container": container(),
+}
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    root = private_root()
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def system_directory() -> Iterator[Path]:
+    """A directory of the machine that nothing depends on; as it was afterwards, also where the test fails."""
+    found = next(path for path in map(Path, ("/srv", "/media", "/mnt")) if path.is_dir())
+    before = found.stat().st_mode
+    present = set(found.iterdir())
+    yield found
+    if found.stat().st_mode != before:
+        found.chmod(stat.S_IMODE(before))
+    for path in set(found.iterdir()) - present:
+        shutil.rmtree(path)
+
+
+def started(way: str, workspace: Path, root: Path) -> tuple[int | None, str]:
+    """The exit code and what was said; None where it came up, which is ended again."""
+    environ = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "VIRTUAL_ENV") if name in os.environ}
+    environ |= {"PYTHONPATH": str(REPOSITORY), "SIGNET_WORKSPACE": str(workspace), "SIGNET_PORT": "0"}
+    process = subprocess.Popen(
+        [sys.executable, *WAYS[way]],
+        env=environ,
+        cwd=root,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+        return None, ""
+    return process.returncode, said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_directory_of_the_system_is_refused_and_left_as_it_is(way: str, system_directory: Path, root: Path) -> None:
+    before = system_directory.stat()
+    content = set(system_directory.iterdir())
+    code, said = started(way, system_directory, root)
+    after = system_directory.stat()
+    assert (code, after.st_mode, after.st_uid) == (78, before.st_mode, before.st_uid), said
+    assert set(system_directory.iterdir()) == content
+    assert "directory of the system" in said
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_link_in_place_of_a_directory_of_the_daemon_is_refused(way: str, root: Path) -> None:
+    elsewhere = root / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    (root / "w" / ".daemon").mkdir(parents=True)
+    (root / "w" / ".daemon" / "index").symlink_to(elsewhere)
+    code, said = started(way, root / "w", root)
+    assert code == 78, said
+    assert "is a link" in said
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o755
+
+
+def test_a_command_for_a_workspace_without_a_daemon_writes_nothing_to_the_daemon_that_holds_the_port() -> None:
+    with live_daemon() as daemon:
+        other = daemon.root / "other"
+        other.mkdir()
+        ran = subprocess.run(
+            [sys.executable, "-m", "signet_actors.cli", "--workspace", str(other), "remember", "Meant for another"],
+            env=daemon.environment(SIGNET_PORT=str(daemon.port)),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert ran.returncode == 3, ran.stderr
+        assert str(daemon.workspace) in ran.stderr
+        assert daemon.api.listed() == []
