@@ -78,7 +78,9 @@ MUTATING = ("POST", "PATCH", "PUT", "DELETE")
 
 @dataclass(frozen=True)
 class Address:
-    """Where the daemon listens. ``chosen`` is true when the caller named it and it is not to be doubted."""
+    """Where the daemon listens. ``chosen`` is true where it need not be compared: the caller named it with ``--url``,
+    or the daemon that holds the workspace wrote it down.
+    """
 
     host: str
     port: int
@@ -162,20 +164,23 @@ def address_from_url(url: str) -> Address:
 
 
 def noted_address(workspace: Path) -> Address | None:
-    """The address that the daemon of this workspace wrote down when it was ready; None without a usable note."""
+    """The address that a daemon of this workspace wrote down; None without a usable note.
+
+    It is ``chosen`` when the process that wrote it holds the workspace. The note of a daemon that was killed may name
+    a port that another workspace's daemon has taken since.
+    """
+    from signet_actors.cli.running import holder_is  # noqa: PLC0415 - not paid by --help and completion
+
     try:
         note = json.loads(read_regular(workspace / ".daemon" / ADDRESS_FILE_NAME, MAX_NOTE_BYTES))
-        host, port = str(note["host"]), int(note["port"])
-    except (ConfigError, OSError, ValueError, KeyError, TypeError, RecursionError):
+        host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
+    except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Address(ANY_ADDRESS.get(host, host), port, workspace=workspace)
+    return Address(ANY_ADDRESS.get(host, host), port, chosen=holder_is(workspace, pid), workspace=workspace)
 
 
 def configured_address(invocation: Invocation, workspace: Path) -> Address:
-    """The address where a daemon of this configuration would listen.
-
-    Unless the environment names it, another workspace's daemon may hold that port, so it is doubted.
-    """
+    """The address where a daemon of this configuration would listen; another workspace's daemon may hold that port."""
     from signet_actors.config.load import load_config  # noqa: PLC0415 - only without a running daemon's note
 
     if invocation.any_port:
@@ -191,7 +196,7 @@ def configured_address(invocation: Invocation, workspace: Path) -> Address:
     return Address(
         ANY_ADDRESS.get(gateway.host, gateway.host),
         gateway.port,
-        chosen=bool(environment.get("SIGNET_PORT") or environment.get("SIGNET_HOST")),
+        chosen=False,
         workspace=workspace,
     )
 
@@ -315,7 +320,7 @@ class DaemonClient:
         return response, response.read()
 
     def _doubt(self) -> None:
-        """The daemon at a merely configured address is the one of our workspace; raises DaemonNotRunning if not."""
+        """Compare the workspace of the daemon at an address that is not ``chosen``; raises DaemonNotRunning."""
         if self.address.chosen or self.address.workspace is None:
             return
         address, workspace = self.address, self.address.workspace

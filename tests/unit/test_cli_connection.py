@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import socket
 from typing import TYPE_CHECKING
 
@@ -70,11 +72,13 @@ def test_the_note_of_the_running_daemon_beats_the_configuration(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"host": "x"}', '{"host": "x", "port": "y"}'])
-def test_without_a_usable_note_the_environment_names_the_port(tmp_path: Path, note: str) -> None:
+def test_without_a_usable_note_the_environment_names_the_port_and_its_holder_is_asked(
+    tmp_path: Path, note: str
+) -> None:
     (tmp_path / ".daemon").mkdir()
     (tmp_path / ".daemon" / "address").write_text(note)
     found = find_address(Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}))
-    assert (found.host, found.port, found.chosen) == ("127.0.0.1", 41001, True)
+    assert (found.host, found.port, found.chosen) == ("127.0.0.1", 41001, False)
 
 
 def test_without_a_daemon_the_command_ends_with_3_and_says_what_to_do(tmp_path: Path) -> None:
@@ -95,6 +99,63 @@ def test_another_workspace_s_daemon_on_the_configured_port_is_never_written_to(
     assert result.exit_code == 3, result.output
     assert "/somebody/else" in result.stderr
     assert [asked.path for asked in daemon.asked] == ["/health"]
+
+
+def test_a_port_from_the_environment_that_another_workspace_s_daemon_holds_is_never_written_to(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    daemon.on("GET", "/health", {"status": "healthy", "agentsDir": "/somebody/else"})
+    daemon.on("POST", "/api/memory/remember", STORED)
+    result = CliRunner().invoke(
+        cli, ["--workspace", str(tmp_path), "remember", "x"], env={"SIGNET_PORT": str(daemon.port), "SIGNET_HOST": None}
+    )
+    assert result.exit_code == 3, result.output
+    assert "/somebody/else" in result.stderr
+    assert [asked.path for asked in daemon.asked] == ["/health"]
+
+
+def test_an_explicit_url_is_not_compared(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    daemon.on("POST", "/api/memory/remember", STORED)
+    result = CliRunner().invoke(
+        cli, ["--workspace", str(tmp_path), "--url", f"http://127.0.0.1:{daemon.port}", "remember", "x"]
+    )
+    assert result.exit_code == 0, result.output
+    assert [asked.path for asked in daemon.asked] == ["/api/memory/remember"]
+
+
+def test_the_note_of_a_daemon_that_was_killed_is_compared_because_another_may_have_its_port(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    note_of(tmp_path, daemon)
+    daemon.on("GET", "/health", {"status": "healthy", "agentsDir": "/somebody/else"})
+    daemon.on("POST", "/api/memory/remember", STORED)
+    result = CliRunner().invoke(cli, ["--workspace", str(tmp_path), "remember", "x"])
+    assert result.exit_code == 3, result.output
+    assert "/somebody/else" in result.stderr
+    assert [asked.path for asked in daemon.asked] == ["/health"]
+
+
+def test_the_note_of_the_daemon_that_holds_the_workspace_needs_no_further_request(
+    daemon: ScriptedDaemon, tmp_path: Path
+) -> None:
+    note_of(tmp_path, daemon)
+    daemon.on("POST", "/api/memory/remember", STORED)
+    descriptor = os.open(tmp_path / ".daemon" / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.write(descriptor, b"4711\n")
+    try:
+        result = CliRunner().invoke(cli, ["--workspace", str(tmp_path), "remember", "x"])
+    finally:
+        os.close(descriptor)
+    assert result.exit_code == 0, result.output
+    assert [asked.path for asked in daemon.asked] == ["/api/memory/remember"]
+
+
+def note_of(workspace: Path, daemon: ScriptedDaemon) -> None:
+    """The address that a daemon with the pid 4711 wrote down."""
+    (workspace / ".daemon").mkdir()
+    note = {"host": "127.0.0.1", "port": daemon.port, "pid": 4711}
+    (workspace / ".daemon" / "address").write_text(json.dumps(note))
 
 
 def test_an_answer_that_says_busy_is_awaited_as_long_as_it_asks_within_the_patience(

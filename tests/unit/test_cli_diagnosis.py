@@ -104,6 +104,7 @@ def test_doctor_asks_the_running_daemon(workspace: Path, daemon: ScriptedDaemon)
     daemon.on("GET", "/api/embeddings/status", unavailable)
     descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.write(descriptor, b"1\n")  # the holder, as the address names it
     try:
         result = signet(workspace, "doctor", "--json")
     finally:

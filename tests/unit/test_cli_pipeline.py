@@ -415,6 +415,7 @@ def model_finding(workspace: Path, daemon: ScriptedDaemon) -> dict[str, Any]:
     (home / "address").write_text(json.dumps({"host": "127.0.0.1", "port": daemon.port, "pid": 1}))
     descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.write(descriptor, b"1\n")  # the holder, as the address names it
     try:
         result = CliRunner().invoke(cli, ["--workspace", str(workspace), "doctor", "--json"], prog_name="signet")
     finally:
