@@ -359,8 +359,10 @@ def _contents(connection: apsw.Connection) -> Iterator[Finding]:
     for memory_id, content, checksum, digest in connection.execute(
         "SELECT CAST(id AS BLOB), CAST(content AS BLOB), content_sha256, CAST(content_hash AS BLOB) FROM memories"
     ):
-        name = memory_id.decode(errors="replace")
-        if hashlib.sha256(content).digest() != checksum:
+        name = "?" if memory_id is None else memory_id.decode(errors="replace")
+        if memory_id is None or content is None:  # of a torn page; both columns forbid it
+            yield Finding(STRUCTURE, f"memory {name}: it has no {'id' if memory_id is None else 'content'}")
+        elif hashlib.sha256(content).digest() != checksum:
             yield Finding(CONTENT, f"memory {name}: the content does not match its checksum")
         elif content_hash(content.decode()).encode() != digest:
             yield Finding(CONTENT, f"memory {name}: the content does not match its hash")

@@ -384,6 +384,8 @@ class Writer:
         if self.files.log_is_ours() and self.connection is not None:
             with contextlib.suppress(StoreError, OSError), self.waiting.at_most(0):
                 checkpoint.checkpoint(self.connection, "truncate")
+        if self.group is not None:
+            self.group.refuse_displaced(self.loop.take_waiting(), gone)
         raise ActorExit(ExitCode.IO_ERROR, f"{gone} while the daemon ran")
 
     def _check_schema(self, connection: Connection) -> None:

@@ -149,7 +149,7 @@ class GroupCommit:
             self._refuse(batch, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
             return
         except DatabaseDisplaced as error:
-            self._refuse_displaced(batch, error.detail)
+            self.refuse_displaced(batch, error.detail)
             raise
         except BROKEN_DISK as error:
             self._disk_failed(batch, committing=self._committing, error=error)
@@ -322,7 +322,7 @@ class GroupCommit:
                 )
             return failure
 
-    def _refuse_displaced(self, batch: Sequence[Waiting], detail: str) -> None:
+    def refuse_displaced(self, batch: Sequence[Waiting], detail: str) -> None:
         """Nothing of the batch was applied; an earlier answer, of the file that is gone, is not given again."""
         for waiting in batch:
             key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(waiting.body))

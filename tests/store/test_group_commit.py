@@ -7,7 +7,7 @@ import apsw
 import numpy as np
 import pytest
 
-from signet_actors.errors import ErrorCode, StoreIOError
+from signet_actors.errors import DatabaseDisplaced, ErrorCode, StoreIOError
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.searcher import Recall
@@ -96,6 +96,23 @@ def test_a_bug_in_one_command_is_that_commands_failure(room: StoreRoom, monkeypa
     monkeypatch.undo()
     room.remember("flawed", agent_id="new-agent")
     assert room.value("SELECT count(*) FROM agents WHERE id = 'new-agent'") == 1
+
+
+def test_a_file_that_is_gone_refuses_the_batch_as_not_applied_and_ends_the_writer(room: StoreRoom) -> None:
+    first = room.asked(*remembering("answered before"), message_id="first")
+    room.group.commit([first])
+    assert not isinstance(first.answer, Failure)
+    gone = "memories.db was removed or renamed"
+    room.group.displaced = lambda: gone
+    key = Idempotency("a key", "a digest")
+    new, keyed = room.asked(*remembering("new")), room.asked(*remembering("keyed", idempotency=key))
+    repeated = room.asked(*remembering("answered before"), message_id="first")
+    with pytest.raises(DatabaseDisplaced, match=gone):
+        room.group.commit([new, keyed, repeated])
+    assert [item.answer.code for item in (new, keyed)] == [ErrorCode.NOT_APPLIED] * 2
+    assert repeated.answer.code is ErrorCode.OUTCOME_UNKNOWN
+    assert all(gone in item.answer.detail for item in (new, keyed, repeated))
+    assert room.value("SELECT count(*) FROM memories") == 1
 
 
 def test_a_foreign_lock_refuses_the_batch_as_not_applied(room: StoreRoom) -> None:

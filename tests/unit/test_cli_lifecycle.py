@@ -30,6 +30,7 @@ if (home / "refuse").exists():
     sys.exit(78)
 lock = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+os.write(lock, f"{os.getpid()}\\n".encode())
 (home / "pid").write_text(f"{os.getpid()}\\n")
 
 class Handler(BaseHTTPRequestHandler):
