@@ -211,10 +211,6 @@ class ActorLoop:
             asked, self._snapshots_to_end = self._snapshots_to_end, None
             self._tell_supervisor(SnapshotsEnded(asked))
 
-    def take_waiting(self) -> list[Incoming[Any]]:
-        """Return what has arrived and was not handled, for an actor that leaves and has to refuse it."""
-        return [incoming for box in self._mailboxes for incoming in box.take()]
-
     def wait_for(self, socket: zmq.Socket[bytes], timeout_ms: int) -> None:
         """Something has come from ``socket`` or the supervisor, or the time is over; for ``BlockingRef``."""
         poller = zmq.Poller()

@@ -10,8 +10,9 @@ import fcntl
 import os
 import random
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.schema import Config
@@ -84,6 +85,8 @@ _PROGRESS_STEPS = 20_000
 _LONGEST_BATCH_NS = 10 * _NS
 """A batch that takes longer than this is not at work, it hangs: its heartbeat ends, and so does this process."""
 _MOST_NAMED = 5
+_STANDS_DISPLACED_NS = 5 * _NS
+"""The supervisor stops the daemon before; else the file was back when it looked, and a new process may open it."""
 _QUICK_CHECK_BYTES = 64 << 20
 """A larger file is not read whole at start; `signet doctor` checks it on demand."""
 
@@ -111,6 +114,9 @@ class Writer:
         self.watches = JobWatches(clock)
         self.damage: str | None = None
         """Why every write is refused: what was found wrong with the structure of the database."""
+        self.gone: str | None = None
+        """Why every command is refused: which file of the database is no longer at its path."""
+        self._gone_since_ns = 0
         self._erased = True
         """Whether the log may hold the text of what was erased; an earlier life may have been killed before it was
         emptied."""
@@ -211,6 +217,9 @@ class Writer:
         if self.damage is not None:
             self._refuse_damaged(batch)
             return
+        if self.gone is not None:
+            self._refuse_displaced(batch)
+            return
         group = self._group
         effects: list[Incoming[WriterCommand]] = []
         for incoming in batch:
@@ -243,11 +252,13 @@ class Writer:
                 until_ns = patience_until_ns(min(deadlines), self.config.writer) if deadlines else None
                 with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
                     group.commit(part)
+        except DatabaseDisplaced as error:
+            self._stand_displaced(error.detail)
+            self._refuse_displaced(effects[start + limit :])
+            return
         except StoreIOError as error:
             for incoming in effects[start + limit :]:
                 incoming.reply(unapplied(incoming, "the writer had to stop", retry_after_ms=1000))
-            if isinstance(error, DatabaseDisplaced):
-                self._leave_displaced(error.detail)
             self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         finally:
@@ -260,7 +271,13 @@ class Writer:
         watches the job queue hears what is due."""
         if self.damage is not None:
             return None
+        if self.gone is not None:
+            if self.clock.monotonic_ns() - self._gone_since_ns > _STANDS_DISPLACED_NS:  # it was put back, unseen
+                raise ActorExit(ExitCode.IO_ERROR, f"{self.gone} while the daemon ran")
+            return 1.0
         wish = self._keep_house()
+        if self.gone is not None:
+            return wish
         due_s = self._look_at_queue()
         return wish if due_s is None else due_s if wish is None else min(wish, due_s)
 
@@ -268,7 +285,8 @@ class Writer:
         group = self._group
         now_ns = self.clock.monotonic_ns()
         if (gone := self.files.displaced()) is not None:
-            self._leave_displaced(gone)
+            self._stand_displaced(gone)
+            return 1.0
         self._sync_roster()
         flush_ns = self.config.writer.touch_flush_ms * 1_000_000
         more = False
@@ -285,7 +303,8 @@ class Writer:
                     self._housekept_ns = now_ns
                 more = done.more
         except DatabaseDisplaced as error:
-            self._leave_displaced(error.detail)
+            self._stand_displaced(error.detail)
+            return 1.0
         except StoreIOError as error:
             self._suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
@@ -330,6 +349,9 @@ class Writer:
         if self.backup is not None:
             self.backup.abandon()
         try:
+            if (gone := self.files.displaced()) is not None:
+                self._stand_displaced(gone)
+                return
             if self.group is not None:
                 while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
                     self.loop.beat()
@@ -374,19 +396,30 @@ class Writer:
             else:
                 return
 
-    def _leave_displaced(self, gone: str) -> NoReturn:
-        """Fold the log into the open file, which may only have been moved away, and leave.
+    def _stand_displaced(self, gone: str) -> None:
+        """Refuse everything from now on, until the supervisor stops the daemon, which looks every second.
 
-        A log that stayed behind would be applied to whatever database is put at its path. It is not folded when another
-        program has put its own log there, and may be writing the same file.
+        The log is folded into the open file, which may only have been moved away: left behind, it would be applied to
+        whatever database is put at its path. Not where another program has put its own log there, because that one may
+        be writing the same file.
         """
+        if self.gone is not None:
+            return
+        self.gone = gone
+        self._gone_since_ns = self.clock.monotonic_ns()
         self.log.critical("database_displaced", found=gone, remedy="put it back, or signet restore latest")
+        self.watches.answer_all()
+        if self.backup is not None:
+            self.backup.abandon()
         if self.files.log_is_ours() and self.connection is not None:
             with contextlib.suppress(StoreError, OSError), self.waiting.at_most(0):
                 checkpoint.checkpoint(self.connection, "truncate")
-        if self.group is not None:
-            self.group.refuse_displaced(self.loop.take_waiting(), gone)
-        raise ActorExit(ExitCode.IO_ERROR, f"{gone} while the daemon ran")
+
+    def _refuse_displaced(self, batch: Sequence[Incoming[WriterCommand]]) -> None:
+        for incoming in batch:
+            if isinstance(incoming.body, GetWriterStatus):
+                incoming.reply(self._status())
+        self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.gone))
 
     def _check_schema(self, connection: Connection) -> None:
         """Raises Damaged where an object is not of the schema: a trigger would be run by the next write."""

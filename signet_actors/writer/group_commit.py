@@ -8,7 +8,7 @@ otherwise is equally certain:
 * the disk failed inside COMMIT: unknown (504), and this process leaves with exit code 74, because a handle that saw an
   I/O error may show pages that never reached the disk;
 * the disk failed before COMMIT: nothing was applied (503), and the process leaves all the same;
-* the file is no longer at its path: nothing was applied (503), and the process leaves.
+* the file is no longer at its path: nothing was applied (503), and nothing will be until the daemon is started again.
 
 Source: reliability.md R1-R5, R26 and appendix B.
 """

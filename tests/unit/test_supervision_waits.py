@@ -39,6 +39,9 @@ class Deaf:
     def tell(self, *_: object) -> bool:
         return False
 
+    def keep_path(self) -> bool:
+        return False
+
 
 class LateClock(SystemClock):
     late_ns = 0
