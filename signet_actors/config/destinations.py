@@ -13,6 +13,8 @@ _FIXED: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
 _KEYLESS_EMBEDDING: Final = ("auto", "embedded", "none")
 _KEYLESS_EXTRACTION: Final = ("auto", "none")
 """Providers that are given no key; any of them may take the place of another provider."""
+_NAMED_BY_MODEL: Final = "opencode"
+"""Its model has the form ``provider/model``, and so decides where a text is sent."""
 
 
 def changed_destinations(former: Config, new: Config) -> list[str]:
@@ -40,4 +42,6 @@ def _changed(
     changed = [f"{section}.{name}" for field, name in _FIXED if getattr(former, field) != getattr(new, field)]
     if new.provider != former.provider and new.provider not in keyless:
         changed.append(f"{section}.provider")
+    if new.provider == _NAMED_BY_MODEL and new.model != former.model:
+        changed.append(f"{section}.model")
     return changed

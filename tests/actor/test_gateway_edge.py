@@ -644,6 +644,37 @@ def test_everything_else_of_the_configuration_can_be_changed_over_http(tmp_path:
     assert (tmp_path / "agent.yaml").read_text() == content
 
 
+def opencode(model: str) -> str:
+    return f"memory: {{pipelineV2: {{extraction: {{provider: opencode, model: '{model}'}}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("former", "new"),
+    [
+        ("local/qwen3", "elsewhere/large"),
+        ("local/qwen3", ""),
+        ("", "elsewhere/large"),
+    ],
+)
+def test_the_model_of_opencode_which_names_the_provider_cannot_be_changed_over_http(
+    tmp_path: Path, former: str, new: str
+) -> None:
+    (tmp_path / "agent.yaml").write_text(opencode(former))
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": opencode(new)})
+        kept = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": opencode(former) + "# kept\n"})
+    assert (answer.status, answer.body["field"]) == (403, "memory.pipelineV2.extraction.model")
+    assert kept.status == 200
+
+
+def test_the_model_of_a_provider_with_an_endpoint_can_be_changed_over_http(tmp_path: Path) -> None:
+    (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
+    content = KEPT.replace("{provider: ollama,", "{provider: ollama, model: 'qwen3:8b',")
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
+    assert answer.status == 200, answer.raw
+
+
 def test_a_file_that_cannot_be_read_is_mended_over_http_only_with_the_endpoints_in_force(tmp_path: Path) -> None:
     (tmp_path / "agent.yaml").write_text("embedding: [")
     with RunningEdge(ROUTES, tmp_path) as edge:
