@@ -152,6 +152,20 @@ class _BoundedLoader(_Loader):
                 None, None, f"{shown} is not a valid number or date; quote it if it is text", node.start_mark
             ) from None
 
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """Return the number; base 60 is refused with an explicit tag, too."""
+        self._refuse_base_60(node)
+        return int(super().construct_yaml_int(node))
+
+    def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
+        """The same for a fraction."""
+        self._refuse_base_60(node)
+        return float(super().construct_yaml_float(node))
+
+    def _refuse_base_60(self, node: yaml.ScalarNode) -> None:
+        if ":" in self.construct_scalar(node):
+            raise ValueError
+
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         for key, _ in node.value:
             if key.tag == _MERGE_TAG:
@@ -171,3 +185,7 @@ class _BoundedLoader(_Loader):
             else:
                 seen[key] = line
         return mapping
+
+
+_BoundedLoader.add_constructor(_INT_TAG, _BoundedLoader.construct_yaml_int)
+_BoundedLoader.add_constructor(_FLOAT_TAG, _BoundedLoader.construct_yaml_float)
