@@ -20,6 +20,7 @@ from signet_actors.domain.extraction.echo import (
     without_junk,
 )
 from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.injected_text import without_injected
 from tests.support.model_answers import notes
 
 CLEAN = notes("clean_notes.txt")
@@ -47,6 +48,29 @@ def test_no_clean_note_is_an_echo_of_another() -> None:
 @pytest.mark.parametrize(("reason", "text"), JUNK, ids=[text[:40] for _, text in JUNK])
 def test_junk_is_turned_away_with_its_reason(reason: str, text: str) -> None:
     assert junk_reason(text) == reason
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        '[signet:recall | query="x" | results=2]',
+        "[memory active | /remember | /recall]",
+        "[since last session: 3 new memories]",
+        "[END OF SIGNET CONTEXT]",
+        "<memory-feedback>",
+        "</memory-feedback>",
+        "## Relevant Memories (auto-loaded | 2 results)",
+        "## Relevant Entity Context",
+        "## Signet Status",
+        "## Active Constraints",
+        "## Active Peer Sessions",
+        "## Session Recovery Context",
+        "# Current Date & Time",
+    ],
+)
+def test_what_is_cut_out_of_a_text_as_a_mark_of_recall_marks_a_fact_as_an_echo(mark: str) -> None:
+    assert without_injected(mark) == ("", 1)
+    assert junk_reason(f"The gateway was moved to port 3851.\n{mark}") is JunkReason.ECHO_MARKED
 
 
 def test_every_reason_of_the_quality_gate_has_examples() -> None:

@@ -93,6 +93,44 @@ def test_the_date_header_goes_with_its_date() -> None:
     assert without_injected(f"[memory active | /remember | /recall] {date} Move it.") == ("Move it.", 2)
 
 
+OWN_SECTIONS = """## Working Memory
+The team decided to use Postgres 17.
+Anna owns the rollout.
+
+## Identity
+Our brand colour is teal.
+"""
+
+
+@pytest.mark.parametrize(
+    ("lead", "left"),
+    [
+        ("The hooks print [memory active | 3 results].", "The hooks print ."),
+        ("The hooks print [memory active | 3 results]", "The hooks print"),
+        ("[memory active | 3 results] is what the hooks print.", "is what the hooks print."),
+        (f"{BLOCK}\nNow my own notes.", "Now my own notes."),
+        (f"{RECALL}\n{ITEMS}\n\n## My plan\nMove it.", "## My plan\nMove it."),
+    ],
+)
+def test_the_users_own_sections_stay_although_a_mark_stands_elsewhere(lead: str, left: str) -> None:
+    cut, _ = without_injected(f"{lead}\n\n{OWN_SECTIONS}")
+    assert cut.split() == f"{left}\n\n{OWN_SECTIONS}".split()
+
+
+def test_sections_directly_behind_a_mark_are_cut_out() -> None:
+    long = "Assistant: it is on the list of things to do.\n" * 3
+    for lead in ("[memory active | x]", f"{BEFORE}\n[memory active | x]", f"{long}User: [memory active | x]"):
+        cut, _ = without_injected(f"{lead}\n\n{OWN_SECTIONS}\n{AFTER}")
+        assert cut.split() == f"{lead.removesuffix('[memory active | x]')}\n{AFTER}".split()
+
+
+@pytest.mark.parametrize("heading", ["Plugin Context", "Available Secrets"])
+def test_a_list_of_the_users_own_under_a_heading_that_hooks_use_too_stays(heading: str) -> None:
+    note = f"## {heading}\n- Anna keeps the list in the vault"
+    assert without_injected(note) == (note, 0)
+    assert without_injected(f"[memory active | x]\n\n{note}\n\nMy note.")[0] == "My note."
+
+
 def test_layout_around_a_block_is_kept() -> None:
     code = "def port():\n    # which one\n    return 3850"
     assert without_injected(f"{code}\n\n{BLOCK}\n\n    indented\n\ttab")[0] == f"{code}\n    indented\n\ttab"

@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from signet_actors.domain.extraction.contradiction import syntactic_contradiction
 from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.injected_text import HEADINGS, OPENINGS
 from signet_actors.domain.extraction.proposals import Candidate
 from signet_actors.domain.extraction.telling_words import telling_words
 from signet_actors.domain.normalization import collapsed, content_hash
@@ -38,6 +39,10 @@ MIN_NEAR_WORDS: Final = 3
 NEAR_SHARE: Final = 0.75
 
 _READ_CHARS: Final = 4_096
+
+
+def _with_any_blank(words: str) -> str:
+    return r"\s".join(map(re.escape, words.split(" ")))
 
 
 class JunkReason(StrEnum):
@@ -75,12 +80,15 @@ PROMPT_EXAMPLES: Final = (
 )
 """The facts of the extraction prompt's examples, which small models copy. A test compares them with the prompt."""
 
-# What marks text that the daemon injected. Each is more than a word, so that notes about this program may name them.
+# Each mark is more than a word, so that notes about this program may name them; a model may cut a mark short.
 _MARK = re.compile(
-    r"""\[signet:recall\s\| | \[memory\sactive\s\| | \[since\slast\ssession:\s | </?memory-feedback>
-      | ^\#\#\sRelevant\sMemories\s\(auto-loaded | ^\#\#\sRelevant\sEntity\sContext\s*$ | ^\#\#\sSignet\sStatus\s*$
-      | ^\#\#\sSession\sRecovery\sContext\s*$ | ^\#\#\sActive\sConstraints\s*$ | ^\#\#\sActive\sPeer\sSessions\s*$""",
-    re.VERBOSE | re.MULTILINE,
+    "|".join(
+        (
+            *(("^" if opening.startswith("#") else "") + _with_any_blank(opening) for opening in OPENINGS),
+            *(rf"^{_with_any_blank(heading)}\s*$" for heading in HEADINGS),
+        )
+    ),
+    re.MULTILINE,
 )
 
 _SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+")

@@ -11,41 +11,47 @@ Source: docs/pipeline.md "Echoes"; the marks are those of the reference daemon's
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Final
 
 _MOST_ITEMS: Final = 100
 _MAX_ITEM_CHARS: Final = 2_000
 _MAX_FEEDBACK_CHARS: Final = 20_000
 
-_MARK = re.compile(
-    r"""\[signet:recall[ ]\|[^\]\n"]{0,100}+(?:"[^"\n]{0,1000}+")?+[^\]\n]{0,200}+\]
-      | \[memory[ ]active[ ]\|[^\]\n]{0,200}\]
-      | \[since[ ]last[ ]session:[^\]\n]{0,300}\]
-      | \[END[ ]OF[ ]SIGNET[^\]\n]{0,200}\]
-      | </?memory-feedback>
-      | \#\#[ ]Relevant[ ]Memories[ ]\(auto-loaded[^)\n]{0,200}\)
-      | \#\#[ ](?:Relevant[ ]Entity[ ]Context|Signet[ ]Status|Active[ ]Constraints|Active[ ]Peer[ ]Sessions
-          |Session[ ]Recovery[ ]Context|Plugin[ ]Context|Available[ ]Secrets|Agent[ ]Instructions|Soul|Identity
-          |About[ ]Your[ ]User|Working[ ]Memory)(?=\s|\Z)
-      | \#[ ]Current[ ]Date[ ]&[ ]Time(?=\s|\Z)""",
-    re.VERBOSE,
-)
-"""Where a block may begin."""
-_ALONE: Final = frozenset(
-    {
-        "## Relevant Entity Context",
-        "## Signet Status",
-        "## Active Constraints",
-        "## Active Peer Sessions",
-        "## Session Recovery Context",
-        "# Current Date & Time",
-    }
+OPENINGS: Final = {
+    "[signet:recall |": r'[^\]\n"]{0,100}+(?:"[^"\n]{0,1000}+")?+[^\]\n]{0,200}+\]',
+    "[memory active |": r"[^\]\n]{0,200}\]",
+    "[since last session:": r"[^\]\n]{0,300}\]",
+    "[END OF SIGNET": r"[^\]\n]{0,200}\]",
+    "<memory-feedback>": "",
+    "</memory-feedback>": "",
+    "## Relevant Memories (auto-loaded": r"[^)\n]{0,200}\)",
+}
+"""What begins each mark that nobody else writes, and a pattern for the rest of it."""
+HEADINGS: Final = (
+    "## Relevant Entity Context",
+    "## Signet Status",
+    "## Active Constraints",
+    "## Active Peer Sessions",
+    "## Session Recovery Context",
+    "# Current Date & Time",
 )
 """Headings that are marks on a line of their own, whatever else the text holds."""
-_PROSE: Final = frozenset(
-    {"## Agent Instructions", "## Soul", "## Identity", "## About Your User", "## Working Memory"}
-)
+_PROSE: Final = ("## Agent Instructions", "## Soul", "## Identity", "## About Your User", "## Working Memory")
 """Headings over free text, in which a list is no sign of an end."""
+_ORDINARY: Final = (*_PROSE, "## Plugin Context", "## Available Secrets")
+"""Headings that a user may write, too: they are marks only directly behind another one."""
+_MARK = re.compile(
+    "|".join(
+        (
+            *(re.escape(opening) + rest for opening, rest in OPENINGS.items()),
+            rf"(?:{'|'.join(map(re.escape, (*HEADINGS, *_ORDINARY)))})(?=\s|\Z)",
+        )
+    )
+)
+"""Where a block may begin."""
+_MAX_GAP_CHARS: Final = 200
+_MAX_ROLE_CHARS: Final = 40
 _RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
 _FEEDBACK: Final = "<memory-feedback>"
 _FEEDBACK_END: Final = "</memory-feedback>"
@@ -58,18 +64,34 @@ _BULLET = re.compile(r"[-*\u2022] |\d{1,3}[.)] ")
 _ITEM_END = re.compile(r"\((?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} \d{1,2}, \d{4}\)")
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)")
 _NEXT_ITEM = re.compile(r" [-\u2022] ")
+_OPENINGS: Final = tuple(OPENINGS)
 _ROLE = re.compile(r"(?:User|Human|Assistant|System|Tool)\s?:")
 _HEADING = re.compile(r"#{1,3} ")
 
 
+class _Begun(Enum):
+    """Where a row of adjoining blocks begins: with a mark on its line, within a line, or with no mark of ours."""
+
+    NOWHERE = 0
+    LINE = 1
+    WITHIN_LINE = 2
+
+
 def without_injected(text: str) -> tuple[str, int]:
     """``text`` without the blocks that recall put into it, and how many there were; untouched where there are none."""
-    strong = any(match.group() not in _ALONE | _PROSE for match in _MARK.finditer(text))
     kept: list[str] = []
     at = count = 0
+    begun = _Begun.NOWHERE
     for mark in _MARK.finditer(text):
-        if mark.start() < at or not (strong or _stands_alone(text, mark)):
+        if mark.start() < at:
             continue
+        follows = count > 0 and _follows(text, at, mark.start(), begun)
+        if mark.group().startswith(_OPENINGS):
+            begun = begun if follows else _place(text, mark.start())
+        elif not follows:
+            if not _stands_alone(text, mark):
+                continue
+            begun = _Begun.NOWHERE
         kept.append(text[at : mark.start()])
         at = _end(text, mark)
         count += 1
@@ -79,11 +101,30 @@ def without_injected(text: str) -> tuple[str, int]:
     return _joined(kept), count
 
 
+def _place(text: str, start: int) -> _Begun:
+    """Return where the mark at ``start`` stands: a turn of a conversation may begin with it, too."""
+    before = text[max(0, start - _MAX_ROLE_CHARS) : start]
+    line = before.rpartition("\n")[2].strip()
+    whole = "\n" in before or start <= _MAX_ROLE_CHARS
+    return _Begun.LINE if not line or (whole and _ROLE.fullmatch(line)) else _Begun.WITHIN_LINE
+
+
+def _follows(text: str, at: int, start: int, begun: _Begun) -> bool:
+    """Return whether nothing but blanks parts the heading at ``start`` from a row of blocks that ends at ``at``.
+
+    A mark within a sentence begins no row of sections: who writes about marks may have sections of his own.
+    """
+    if begun is _Begun.NOWHERE or start - at > _MAX_GAP_CHARS:
+        return False
+    gap = text[at:start]
+    return not gap.strip() and (begun is _Begun.LINE or "\n" not in gap)
+
+
 def _stands_alone(text: str, mark: re.Match[str]) -> bool:
-    """Whether a heading that a user may have written, too, is a mark: ours are lines of their own."""
+    """Return whether a heading that a user may have written, too, is a mark: ours are lines of their own."""
     starts = mark.start() == 0 or text[mark.start() - 1] == "\n"
     rest = text[mark.end() : mark.end() + 200].partition("\n")[0]
-    return mark.group() in _ALONE and starts and not rest.strip()
+    return mark.group() in HEADINGS and starts and not rest.strip()
 
 
 def _end(text: str, mark: re.Match[str]) -> int:
