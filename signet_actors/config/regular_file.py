@@ -13,13 +13,14 @@ from pathlib import Path
 from signet_actors.errors import ConfigError
 
 
-def open_regular(path: Path, flags: int, mode: int = 0o600) -> int:
-    """Return a descriptor of the regular file at ``path``.
+def open_regular(path: Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
+    """Return a descriptor of the regular file at ``path``, or with ``follow`` of the one that a link there leads to.
 
     Raises ``ConfigError`` where something else is there, ``OSError`` for any other reason.
     """
     try:
-        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+        no_link = 0 if follow else os.O_NOFOLLOW
+        descriptor = os.open(path, flags | no_link | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as error:
         if error.errno == errno.ENXIO or _is_something_else(path):  # ENXIO: a socket, or a FIFO that is written to
             raise _refusal(path) from None
@@ -30,12 +31,12 @@ def open_regular(path: Path, flags: int, mode: int = 0o600) -> int:
     return descriptor
 
 
-def read_regular(path: Path, limit: int) -> bytes:
-    """Return the content of the regular file at ``path``, at most ``limit`` bytes.
+def read_regular(path: Path, limit: int, *, follow: bool = False) -> bytes:
+    """Return the content of the regular file at ``path``, at most ``limit`` bytes; ``follow`` as in ``open_regular``.
 
     Raises ``ConfigError`` where something else or a longer file is there, ``OSError`` for any other reason.
     """
-    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+    with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise ConfigError(f"{path} is larger than {limit} bytes; remove it")

@@ -6,7 +6,9 @@ Source: wire.md 1.0, 1.1, 1.5, 1.8; memory-api.txt "mutationsFrozen"; reliabilit
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,10 +93,31 @@ def test_the_identity_comes_from_the_files_that_a_person_writes(own: LiveDaemon)
         "source": ["IDENTITY.md", "agent.yaml"],
     }
     (own.workspace / "IDENTITY.md").unlink()
-    (own.workspace / "IDENTITY.md").symlink_to("/etc/hostname")
-    assert own.api.get("/api/identity").ok()["name"] == "Eve", "a link is not followed"
-    (own.workspace / "IDENTITY.md").unlink()
     (own.workspace / "agent.yaml").write_text(before)
+
+
+def test_the_identity_comes_from_linked_files_and_never_waits_for_what_is_no_file(
+    own: LiveDaemon, tmp_path: Path
+) -> None:
+    config, document = own.workspace / "agent.yaml", own.workspace / "IDENTITY.md"
+    before = config.read_text()
+    (tmp_path / "agent.yaml").write_text(f"{before}agent:\n  name: Eve\n")
+    (tmp_path / "IDENTITY.md").write_text("- **Name:** Ada\n")
+    try:
+        config.unlink()
+        config.symlink_to(tmp_path / "agent.yaml")
+        assert own.api.get("/api/identity").ok()["name"] == "Eve", "the daemon starts with a linked file, too"
+        document.symlink_to(tmp_path / "IDENTITY.md")
+        assert own.api.get("/api/identity").ok()["name"] == "Ada"
+        os.mkfifo(tmp_path / "pipe")
+        for other in (tmp_path / "pipe", Path("/dev/zero"), tmp_path, tmp_path / "missing"):
+            document.unlink()
+            document.symlink_to(other)
+            assert own.api.get("/api/identity").ok()["name"] == "Eve"
+    finally:
+        document.unlink(missing_ok=True)
+        config.unlink()
+        config.write_text(before)
 
 
 def test_status_tells_everything_at_a_glance(daemon: LiveDaemon) -> None:

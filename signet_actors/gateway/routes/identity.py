@@ -61,8 +61,9 @@ def _from_yaml(path: Path) -> dict[str, str]:
 
 
 def _content(path: Path) -> bytes | None:
+    """Return the file's content; a link is followed, as the daemon's start follows it for ``agent.yaml``."""
     try:
-        return read_regular(path, MAX_FILE_BYTES)
+        return read_regular(path, MAX_FILE_BYTES, follow=True)
     except (ConfigError, OSError):
         return None
 
