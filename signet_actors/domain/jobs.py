@@ -29,6 +29,9 @@ JOB_KINDS: Final = (
 )
 """Every kind that is ever enqueued. A new kind is a line here and a file in ``extractor/jobs/``."""
 
+STALE_LEASE_MS: Final = 600_000
+"""A lease that is older is an anomaly: no configuration lets one last longer without being renewed."""
+
 
 class JobState(StrEnum):
     """Where a job rests. ``failed`` is recorded with the job but is no state (decisions.md 13)."""

@@ -28,8 +28,8 @@ from signet_actors.protocol.http.pipeline import (
 from signet_actors.protocol.searcher import StoreStats
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
 
-_REMEMBER: Final = ("/api/memory/remember",)
-_RECALL: Final = ("/api/memory/recall",)
+_REMEMBER: Final = ("/api/memory/remember", "/api/memory/save", "/api/hook/remember")
+_RECALL: Final = ("/api/memory/recall", "/api/memory/search")
 _MUTATE: Final = ("/api/memory/modify", "/api/memory/forget", "/api/memory/{id}/recover")
 """Routes that only change; a PATCH and a DELETE share their route with a GET, and are not told apart."""
 

@@ -16,7 +16,8 @@ from signet_actors.protocol.message import Message, Request
 
 class KindQueue(msgspec.Struct, frozen=True):
     """The jobs of one kind by state. ``delayed`` of the pending ones wait for their time, the first until
-    ``next_due_at``; ``oldest_pending_at`` is when the oldest of them was made. ``completed``: those that are kept."""
+    ``next_due_at``; ``oldest_pending_at`` is when the oldest of them was made. ``completed``: those that are kept.
+    ``stale_leases`` of the leased ones are anomalies."""
 
     kind: str
     pending: int = 0
@@ -27,6 +28,7 @@ class KindQueue(msgspec.Struct, frozen=True):
     oldest_pending_at: str | None = None
     next_due_at: str | None = None
     oldest_lease_at: str | None = None
+    stale_leases: int = 0
 
 
 class DeadCause(msgspec.Struct, frozen=True):

@@ -18,7 +18,9 @@ from signet_actors.domain.providers import (
     Selection,
 )
 from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
-from signet_actors.gateway.routes import ROUTES
+from signet_actors.gateway.pipeline_health import latency
+from signet_actors.gateway.request_figures import RequestFigures
+from signet_actors.gateway.routes import ROUTES, changes, forget, modify, recall, remember
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
@@ -245,6 +247,31 @@ def test_the_latency_is_that_of_the_requests_that_were_answered(api: MemoryApi) 
     assert (recall["count"], recall["mean"]) == (100, 50.5)
     assert recall["p50"] == pytest.approx(50, abs=1)
     assert recall["p95"] == pytest.approx(95, abs=1)
+
+
+def test_the_latency_counts_requests_by_every_path_of_a_route() -> None:
+    figures = RequestFigures()
+    paths = {
+        handler: {route.path for route in ROUTES if route.handler in handlers}
+        for handler, handlers in {
+            "remember": (remember.remember,),
+            "recall": (recall.recall, recall.search),
+            "mutate": (modify.modify, forget.forget, changes.recover_memory),
+        }.items()
+    }
+    assert {"/api/memory/save", "/api/hook/remember"} < paths["remember"]
+    assert "/api/memory/search" in paths["recall"]
+    for path in set().union(*paths.values()):
+        figures.observe(path, "POST", 200, 1_000_000, None)
+    told = latency(figures)
+    assert {name: getattr(told, name).count for name in paths} == {name: len(found) for name, found in paths.items()}
+
+
+def test_each_lease_that_is_ten_minutes_old_is_an_anomaly(api: MemoryApi) -> None:
+    stale = [KindQueue("extract", leased=41, stale_leases=40), KindQueue("embed", leased=2, stale_leases=2)]
+    api.bus.script[GetPipelineStatus] = msgspec.structs.replace(STORE, queues=stale)
+    queue = status(api)["diagnostics"]["queue"]
+    assert (queue["leaseAnomalies"], queue["score"]) == (42, 0.8)
 
 
 def test_the_status_tells_every_kind_of_job_with_its_states_ages_and_causes_of_death(api: MemoryApi) -> None:

@@ -29,6 +29,7 @@ from signet_actors.protocol.pipeline import (
     StoreVector,
     WatchJobs,
 )
+from signet_actors.protocol.pipeline_queries import GetPipelineStatus
 from signet_actors.protocol.searcher import Recall
 from signet_actors.protocol.writer import (
     CompleteJob,
@@ -43,6 +44,7 @@ from signet_actors.protocol.writer import (
     Remember,
 )
 from signet_actors.runtime.clock import iso
+from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
 from signet_actors.writer.job_watches import MOST_PARKED, JobWatches
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
@@ -290,6 +292,19 @@ def test_a_lease_that_was_lost_is_not_given_back(room: PipelineRoom) -> None:
     answer = room.ask(ReleaseJobs(both, "away"))
     assert (answer.released, answer.lost) == (1, 1)
     assert room.value("SELECT attempts FROM memory_jobs WHERE id = ?", late.id) == 2
+
+
+def test_the_status_counts_the_leases_that_are_older_than_ten_minutes(room: PipelineRoom) -> None:
+    for number in range(3):
+        stored(room, f"Given out {number}")
+    assert len(room.take_all(limit=2)) == 2
+    room.clock.advance(600_000)
+    assert len(room.take_all(limit=1)) == 1
+    for late_ms, stale in ((0, 0), (1, 2), (600_001, 3)):
+        with room.reader.view() as view:
+            told = status(view, GetPipelineStatus(iso(room.clock.wall + late_ms)))
+        extract = next(queue for queue in told.queues if queue.kind == "extract")
+        assert (extract.leased, extract.stale_leases) == (3, stale)
 
 
 def test_what_kills_its_worker_is_dead_after_its_last_attempt(room: PipelineRoom) -> None:

@@ -67,7 +67,6 @@ from signet_actors.protocol.pipeline_queries import (
 from signet_actors.runtime.clock import iso
 
 _SUMMARY: Final = "summary"
-_STALE_LEASE_S: Final = 600.0
 _MODES: Final = {
     PipelineMode.OFF: "disabled",
     PipelineMode.FROZEN: "frozen",
@@ -133,7 +132,7 @@ async def pipeline_status(call: Call) -> Reply:
             diagnostics=diagnostics(
                 queues.memory,
                 _oldest_s([queue.oldest_pending_at for queue in jobs or []], now_ms),
-                sum((age_s(queue.oldest_lease_at, now_ms) or 0) > _STALE_LEASE_S for queue in jobs or []),
+                sum(queue.stale_leases for queue in jobs or []),
                 stats,
                 models.values(),
                 iso(now_ms),

@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from signet_actors.domain.jobs import STALE_LEASE_MS
+from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import (
@@ -29,6 +31,7 @@ from signet_actors.protocol.pipeline_queries import (
     RunRow,
     RunsListed,
 )
+from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import both, readable, readable_in_any_scope
 from signet_actors.store.snapshot import Snapshot
 
@@ -70,6 +73,7 @@ _QUEUES = (
     ("completed", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'completed' GROUP BY 1"),
     ("dead", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'dead' GROUP BY 1"),
 )
+_STALE_LEASES = "SELECT job_type, count(*) FROM memory_jobs WHERE status = 'leased' AND leased_at < ? GROUP BY 1"
 _OLDEST_PENDING = """
     SELECT j.job_type, j.created_at FROM memory_jobs j JOIN
         (SELECT min(seq) AS seq FROM memory_jobs WHERE status = 'pending' GROUP BY job_type) o ON o.seq = j.seq
@@ -84,7 +88,7 @@ def status(view: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
         (today,),
     )
     return PipelineStatus(
-        queues=_queues(view),
+        queues=_queues(view, query.now),
         dead_causes=[
             DeadCause(*row)
             for row in view.rows(
@@ -175,7 +179,7 @@ def list_runs(view: Snapshot, query: ListRuns) -> RunsListed:
     return RunsListed([_run(row) for row in rows])
 
 
-def _queues(view: Snapshot) -> list[KindQueue]:
+def _queues(view: Snapshot, now: str) -> list[KindQueue]:
     figures: dict[str, dict[str, Any]] = {}
     times = {"delayed": "next_due_at", "leased": "oldest_lease_at"}
     for state, sql in _QUEUES:
@@ -183,6 +187,9 @@ def _queues(view: Snapshot) -> list[KindQueue]:
             figures.setdefault(kind, {})[state] = number
             if state in times:
                 figures[kind][times[state]] = time
+    stale_before = iso((epoch_ms(now) or 0) - STALE_LEASE_MS)
+    for kind, number in view.rows(_STALE_LEASES, (stale_before,)):
+        figures[kind]["stale_leases"] = number
     for kind, created_at in view.rows(_OLDEST_PENDING):
         figures[kind]["oldest_pending_at"] = created_at
     return [KindQueue(kind, **found) for kind, found in sorted(figures.items())]
