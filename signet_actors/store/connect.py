@@ -154,13 +154,15 @@ def open_writer(
 
     ``busy(n)`` is called when another program holds the lock, n times so far; False gives up.
     A new file bears our application id before it has its name, so that the stamp is in the main file whatever happens
-    next. Without ``create`` a file that is missing or empty is ``DatabaseMissing``.
+    next. A file of 0 bytes is ``DatabaseMissing``, as nothing here makes one; so is a missing one without ``create``.
     Raises ``ForeignDatabase``, ``ConfigError``, apsw errors.
     """
     check_sqlite_version()
     if not check_ownership(path):
+        if path.exists():
+            raise DatabaseMissing(f"{path} is empty")
         if not create:
-            raise DatabaseMissing(f"{path} is missing or empty")
+            raise DatabaseMissing(f"{path} is missing")
         _create(path, vfs)
     connection = apsw.Connection(
         str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs, statementcachesize=256

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.config.workspace import Workspace
-from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
+from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.workspace_lock import WorkspaceLock
 from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub
 from signet_actors.store.connect import open_writer
@@ -73,6 +73,8 @@ def check_database(path: Path, *, deep: bool = False) -> Checked:
         return Checked([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
         connection = open_writer(path, busy=_wait_for_lock)
+    except DatabaseMissing as error:
+        return Checked([Finding(STRUCTURE, error.detail)], 0)
     except DAMAGED as error:
         return Checked([Finding(STRUCTURE, f"it cannot be opened: {error}")], 0)
     try:

@@ -36,10 +36,11 @@ class OpenFiles:
         return str(database) not in self._known and not self._workspace.database_note.exists()
 
     def missing(self, found: str) -> str:
-        """Return what to tell the user about a database that is missing and may not be created."""
+        """Return what to tell the user about a database that is missing or empty and may not be created."""
+        present = [path for path in (self._workspace.database, self._workspace.database_note) if path.exists()]
         return (
             f"{found}, and this workspace has had a database: put the file back, or `signet restore latest`; "
-            f"to begin with an empty one, remove {self._workspace.database_note}"
+            f"to begin with an empty one, remove {' and '.join(map(str, present))}"
         )
 
     def note(self, connection: Connection | None) -> FilesOpened:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
@@ -103,6 +104,39 @@ def test_a_damaged_database_ends_the_start_or_is_served_as_degraded_with_the_rem
     assert {child["restarts"] for child in daemon.api.get("/health").ok()["actors"]} == {0}
     assert daemon.stop() == 0
     assert "child died" not in daemon.terminal()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known workspace", "workspace without notes"])
+def test_a_database_cut_to_no_bytes_is_refused_with_the_remedy_and_not_taken_for_a_first_start(
+    daemon: LiveDaemon, known: bool
+) -> None:
+    daemon.database.parent.mkdir(mode=0o700)
+    daemon.database.touch(0o600)
+    log = daemon.database.with_name("memories.db-wal")
+    log.write_bytes(b"what the log held")
+    note = daemon.workspace / ".daemon" / "database"
+    if known:
+        note.parent.mkdir(mode=0o700)
+        note.touch(0o600)
+    code, said = daemon.refused_start()
+    assert code == ExitCode.CONFIG
+    assert f"{daemon.database} is empty" in said
+    assert "`signet restore latest`" in said
+    assert f"remove {daemon.database}" in said
+    assert (str(note) in said) is known
+    assert (daemon.database.read_bytes(), log.read_bytes()) == (b"", b"what the log held")
+
+    checked = subprocess.run(
+        [*daemon.command[:-1], "doctor"], env=daemon.environment(), capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 1, checked
+    assert f"{daemon.database} is empty" in checked.stdout
+    assert daemon.database.read_bytes() == b"", "a check made a database"
+
+    daemon.database.unlink()
+    note.unlink(missing_ok=True)
+    daemon.start()
+    assert daemon.api.listed() == []
 
 
 def status(daemon: LiveDaemon) -> str:
