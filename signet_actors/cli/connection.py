@@ -35,6 +35,7 @@ from signet_actors.errors import (
     OutcomeUnknown,
     RequestRefused,
 )
+from signet_actors.protocol.http.headers import NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 ACTOR = "cli"
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
-NEXT_CURSOR_HEADER = "x-signet-next-cursor"
-OWNER_TOKEN_HEADER = "x-signet-owner-token"  # noqa: S105 - the name of a header
 ADDRESS_FILE_NAME = "address"
 MAX_NOTE_BYTES = 4096
 PATIENCE_S = 5.0

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
 from signet_actors.domain.normalization import BYTE_ORDER_MARK, collapsed, without_blank_ends
 from signet_actors.errors import InvalidRequest
 
+TimeFacet = Literal["session", "source", "captured", "observed", "occurred", "valid"]
+"""What a time of a memory says. Source: memory-api.txt "POST /api/memory/recall" (time.facets)."""
+TIME_FACETS: Final[tuple[TimeFacet, ...]] = get_args(TimeFacet)
 DEFAULT_IMPORTANCE = 0.8
 T = TypeVar("T")
 

@@ -18,11 +18,13 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode, MutationsFrozen, SignetError
+from signet_actors.gateway.request_warnings import AND_MORE
 from signet_actors.gateway.route import Reply
 from signet_actors.protocol.http.problem import Problem
 
 JSON = "application/json"
 WARNINGS_HEADER: Final = "x-signet-warnings"
+MAX_WARNINGS_HEADER_CHARS: Final = 4096
 SHORT_WAIT_MS: Final = 1000
 
 
@@ -47,12 +49,22 @@ def answer_from_reply(reply: Reply, warnings: Sequence[str] = ()) -> Answer:
     if reply.status == 503 and "retry-after" not in headers:
         headers = {**headers, "retry-after": _seconds(_usual_wait_ms(getattr(body, "code", None)))}
     if warnings and not isinstance(body, msgspec.Struct):
-        headers, warnings = {**headers, WARNINGS_HEADER: json.dumps(warnings)}, ()
+        headers, warnings = {**headers, WARNINGS_HEADER: _header_value(warnings)}, ()
     if isinstance(body, bytes):
         return Answer(reply.status, headers, body, reply.media_type)
     if warnings and "warnings" in getattr(body, "__struct_fields__", ()):
         body, warnings = msgspec.structs.replace(body, warnings=[*body.warnings, *warnings]), ()
     return with_warnings(Answer(reply.status, headers, encode_json(body), reply.media_type), warnings)
+
+
+def _header_value(warnings: Sequence[str]) -> str:
+    """Return the first of ``warnings`` as an array in ASCII JSON that clients and proxies accept as a header."""
+    value = json.dumps(warnings)
+    told = len(warnings)
+    while len(value) > MAX_WARNINGS_HEADER_CHARS and told:
+        told -= 1
+        value = json.dumps([*warnings[:told], AND_MORE])
+    return value
 
 
 def with_warnings(answer: Answer, warnings: Sequence[str]) -> Answer:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from signet_actors.domain.memories import memory_type, parse_tags
+from signet_actors.domain.memories import TIME_FACETS, memory_type, parse_tags
 from signet_actors.domain.normalization import safe_text
 from signet_actors.domain.timestamps import normalize_timestamp
 from signet_actors.errors import ErrorCode, InvalidRequest
@@ -38,7 +38,6 @@ _FALSE = frozenset({"false", "0"})
 _LEADING_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,3})?")
 _WHOLE_INTEGER = re.compile(r"\s*\+?([0-9]{1,16})\s*")
-_TIME_FACETS = ("session", "source", "captured", "observed", "occurred", "valid")
 _MOMENTS = (
     ("occurred", ("occurredAt", "occurred_at")),
     ("observed", ("observedAt", "observed_at")),
@@ -335,9 +334,9 @@ class Fields:
         if facets is not None:
             if not isinstance(facets, list):
                 raise InvalidRequest("time.facets must be an array", field="time.facets")
-            if not all(isinstance(facet, str) and facet in _TIME_FACETS for facet in facets):
+            if not all(isinstance(facet, str) and facet in TIME_FACETS for facet in facets):
                 raise InvalidRequest(
-                    f"time.facets entries must be one of: {', '.join(_TIME_FACETS)}", field="time.facets"
+                    f"time.facets entries must be one of: {', '.join(TIME_FACETS)}", field="time.facets"
                 )
         mode = value.get("mode")
         if mode is not None and (not isinstance(mode, str) or mode not in _TIME_MODES):

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from signet_actors.errors import ErrorCode
+from signet_actors.protocol.http.headers import OWNER_TOKEN_HEADER
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -29,7 +30,7 @@ SINGLE_HEADERS = frozenset(
         b"content-encoding",
         b"authorization",
         b"idempotency-key",
-        b"x-signet-owner-token",
+        OWNER_TOKEN_HEADER.encode(),
         b"x-signet-actor",
         b"x-signet-actor-type",
         b"x-signet-agent-id",

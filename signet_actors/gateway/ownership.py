@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.peer_uid import GONE, End, peer_uid
+from signet_actors.protocol.http.headers import OWNER_TOKEN_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from signet_actors.gateway.state import GatewayState
 
-OWNER_TOKEN_HEADER: Final = "x-signet-owner-token"  # noqa: S105 - the name of a header
 _HEADER: Final = OWNER_TOKEN_HEADER.encode()
 
 

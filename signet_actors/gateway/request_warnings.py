@@ -1,4 +1,4 @@
-"""What a request says and nobody reads, named in the ``warnings`` of its answer.
+"""Fields and parameters without effect, named in the ``warnings`` of an answer.
 
 Which names are known follows from the Struct that a route declares for its body, and from its query parameters; each
 name counts in both its spellings. A warning never changes what a request does.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MAX_WARNINGS: Final = 20
 MAX_SHOWN_CHARS: Final = 80
+AND_MORE: Final = "and more"
 _MAX_GUESSED_CHARS: Final = 40
 _MAX_GUESSES: Final = 5
 _NO: Final = frozenset({"", "0", "false"})
@@ -88,13 +89,13 @@ def object_warnings(known: KnownFields, value: Mapping[str, Any], prefix: str = 
     """Return a warning for each field of ``value`` that has no effect; ``prefix`` stands before each."""
     if known.covers(value):
         return []
-    return _bounded(_idle_fields(known, value, ""), prefix)
+    return _bounded(_fields_without_effect(known, value, ""), prefix)
 
 
 def query_warnings(route: Route, query: Mapping[str, str]) -> list[str]:
     """Return a warning for each query parameter that has no effect."""
     known = _of_query(route)
-    return [] if known.covers(query) else _bounded(_idle_parameters(known, query), "")
+    return [] if known.covers(query) else _bounded(_parameters_without_effect(known, query), "")
 
 
 def integer_warning(name: str, default: int) -> str:
@@ -109,23 +110,27 @@ def _of_body(route: Route) -> KnownFields:
 
 @cache
 def _of_query(route: Route) -> KnownFields:
+    """Return what the query may hold; an object, such as a window of time, can stand in a body only."""
     known = known_fields(CallerFields) if route.forwards is None else known_fields(route.forwards, CallerFields)
     declared = tuple(parameter.name for parameter in route.query)
     spelled = (spelling for name in declared for spelling in (name, _camel(name), _snake(name)))
-    return known._replace(names=known.names | frozenset(spelled), shown=(*declared, *known.shown))
+    return known._replace(
+        names=known.names - known.nested.keys() | frozenset(spelled),
+        shown=(*declared, *(name for name in known.shown if name not in known.nested)),
+    )
 
 
-def _idle_parameters(known: KnownFields, query: Mapping[str, str]) -> Iterator[_Unknown | str]:
-    """Yield each query parameter that has no effect; a window of time is an object, and can stand in a body only."""
+def _parameters_without_effect(known: KnownFields, query: Mapping[str, str]) -> Iterator[_Unknown | str]:
+    """Yield each query parameter that has no effect."""
     for name, value in query.items():
         pending = known.pending.get(name)
-        if name not in known.names or name in known.nested:
+        if name not in known.names:
             yield _Unknown("query parameter", name, known.shown)
         elif pending is not None and value.strip().lower() not in _NO:
             yield f"{name} {pending.what}"
 
 
-def _idle_fields(known: KnownFields, value: Mapping[str, Any], path: str) -> Iterator[_Unknown | str]:
+def _fields_without_effect(known: KnownFields, value: Mapping[str, Any], path: str) -> Iterator[_Unknown | str]:
     """Yield each field of the object at ``path`` that has no effect."""
     for name, given in value.items():
         if name not in known.names:
@@ -139,7 +144,7 @@ def _idle_fields(known: KnownFields, value: Mapping[str, Any], path: str) -> Ite
             continue
         for index, item in enumerate(given if isinstance(given, list) else [given]):
             if isinstance(item, dict) and not inner.covers(item):
-                yield from _idle_fields(
+                yield from _fields_without_effect(
                     inner, item, f"{path}{name}[{index}]." if given is not item else f"{path}{name}."
                 )
 
@@ -150,7 +155,7 @@ def _bounded(found: Iterator[_Unknown | str], prefix: str) -> list[str]:
     guesses = _MAX_GUESSES
     for one in found:
         if len(told) == MAX_WARNINGS:
-            told.append("and more")
+            told.append(AND_MORE)
             break
         if isinstance(one, str):
             told.append(prefix + one)

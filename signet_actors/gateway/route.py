@@ -173,11 +173,10 @@ class Call:
         named = _first_text(_AGENT_FIELDS, body, self.query)
         if named is not None:
             return named
-        header = self.headers.get("x-signet-agent-id")
-        if header:
-            return "x-signet-agent-id", header
-        header = self.headers.get("x-signet-session-key")
-        key = ("x-signet-session-key", header) if header else _first_text(_SESSION_FIELDS, self.query, body)
+        named = _first_text(("x-signet-agent-id",), self.headers)
+        if named is not None:
+            return named
+        key = _first_text(("x-signet-session-key",), self.headers) or _first_text(_SESSION_FIELDS, self.query, body)
         agent = None if key is None else agent_from_session_key(key[1])
         return ("agentId", "default") if key is None or agent is None else (key[0], agent)
 
@@ -213,7 +212,7 @@ def _first_text(names: tuple[str, ...], *sources: Mapping[str, Any] | None) -> t
         if source:
             for name in names:
                 value = _text(source, name)
-                if value:
+                if value and value.strip():
                     return name, value
     return None
 

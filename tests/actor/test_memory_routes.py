@@ -223,6 +223,24 @@ def test_the_agent_comes_from_the_session_key_when_nothing_else_names_it(api: Me
     assert api.bus.only(Remember).body.memory.agent_id == "bob"
 
 
+@pytest.mark.parametrize(
+    ("fields", "headers", "agent"),
+    [
+        ({"agentId": "  "}, {}, "default"),
+        ({"agentId": "\t", "agent_id": "alice"}, {}, "alice"),
+        ({"agentId": " "}, {"x-signet-agent-id": "bob"}, "bob"),
+        ({}, {"x-signet-agent-id": " ", "x-signet-session-key": "agent:carol:main"}, "carol"),
+        ({"sessionKey": " ", "session_key": "agent:dora:main"}, {"x-signet-session-key": "  "}, "dora"),
+    ],
+)
+def test_a_blank_agent_counts_as_not_given(
+    api: MemoryApi, fields: dict[str, str], headers: dict[str, str], agent: str
+) -> None:
+    answer = api.request("POST", "/api/memory/remember", {"content": "x y", **fields}, headers)
+    assert answer.status == 200
+    assert api.bus.only(Remember).body.memory.agent_id == agent
+
+
 def test_the_principal_is_who_the_headers_say(api: MemoryApi) -> None:
     api.request(
         "POST",

@@ -88,6 +88,22 @@ def test_an_answer_that_is_no_json_object_has_its_warnings_in_a_header(room: Cli
     assert room.get("/api/features", colour=1).ok()["memory"] is True
 
 
+def test_the_header_with_warnings_stays_short_whatever_a_request_asks(room: Client) -> None:
+    name = "colour" * 6
+    repeated = "&".join(f"{name}={number}" for number in range(60))
+    answer = room.get(f"/api/memory/export?{repeated}")
+    assert answer.status == 200
+    assert len(answer.headers["x-signet-warnings"]) <= 4096
+    told = json.loads(answer.headers["x-signet-warnings"])
+    assert told[0] == f"the query parameter {name} is given more than once; the first one counts"
+    assert (len(told) > 10, told[-1]) == (True, "and more")
+
+
+def test_an_object_as_a_query_parameter_is_unknown_and_no_guess_names_it_again(room: Client) -> None:
+    (warning,) = room.get("/api/memory/search?q=x&time=2026-05-13").ok()["warnings"]
+    assert warning == "unknown query parameter: time"
+
+
 @pytest.mark.parametrize(
     ("body", "warning"),
     [

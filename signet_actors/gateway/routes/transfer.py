@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from signet_actors.domain.memories import DEFAULT_IMPORTANCE, chosen_importance, infer_type
+from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, chosen_importance, infer_type
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
@@ -30,13 +30,13 @@ from signet_actors.gateway.request_warnings import MAX_WARNINGS, known_fields, o
 from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.gateway.stored_text import LONG_TEXTS, ShortTexts, chunks_of
+from signet_actors.protocol.http.headers import NEXT_CURSOR_HEADER
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.request_fields import CallerFields
 from signet_actors.protocol.http.transfer import (
     FORMAT,
     FORMAT_VERSION,
     MEDIA_TYPE,
-    NEXT_CURSOR_HEADER,
     ExportHeader,
     ImportReply,
     MemoryLine,
@@ -57,7 +57,6 @@ MAX_BYTES: Final = 3_670_016
 MAX_TIMES: Final = 20
 MAX_COUNT: Final = 2**53
 MAX_CURSOR: Final = 2**62
-FACETS: Final = ("session", "source", "captured", "observed", "occurred", "valid")
 
 _LINE: Final = known_fields(MemoryLine, CallerFields)
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -262,8 +261,8 @@ def _times(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
     for time in times:
         fields = Fields(time)
         facet = fields.text("facet")
-        if facet not in FACETS:
-            raise InvalidRequest(f"times.facet must be one of: {', '.join(FACETS)}", field="times")
+        if facet not in TIME_FACETS:
+            raise InvalidRequest(f"times.facet must be one of: {', '.join(TIME_FACETS)}", field="times")
         edges.append(TemporalEdge(facet=facet, start=fields.timestamp("start"), end=fields.timestamp("end")))
     return tuple(edges)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from signet_actors.domain.memories import TIME_FACETS, TimeFacet
 from signet_actors.protocol.http.memories import Importance, TagsInput
 from signet_actors.protocol.http.request_fields import not_yet
 
@@ -20,14 +21,10 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
     start: str
     end: str | None = None
     facets: Annotated[
-        list[Literal["session", "source", "captured", "observed", "occurred", "valid"]] | None,
+        list[TimeFacet] | None,
         not_yet(
             "other than captured are not available yet: the time window filters by when a memory was captured",
-            "session",
-            "source",
-            "observed",
-            "occurred",
-            "valid",
+            *(facet for facet in TIME_FACETS if facet != "captured"),
         ),
     ] = None
     mode: Annotated[

@@ -11,7 +11,6 @@ from msgspec import UNSET, UnsetType
 FORMAT = "signet-memories"
 FORMAT_VERSION = 1
 MEDIA_TYPE = "application/x-ndjson"
-NEXT_CURSOR_HEADER = "x-signet-next-cursor"
 
 
 class ExportHeader(msgspec.Struct, frozen=True):
