@@ -204,23 +204,33 @@ class TestReadPolicies:
         return room
 
     @pytest.mark.parametrize(
-        ("read", "expected"),
+        ("read", "expected", "scoped"),
         [
             (
                 ReadScope(),
                 {"alice global", "bob global", "carol global", "dave global", "in particular"},
+                {"a scope"},
             ),
             (
                 ReadScope("alice"),
                 {"alice global", "alice private", "bob global", "carol global", "dave global", "in particular"},
+                {"a scope"},
             ),
-            (ReadScope("bob"), {"bob global", "bob private"}),
-            (ReadScope("carol"), {"carol global", "carol private", "dave global"}),
-            (ReadScope("stranger"), set()),
-            (ReadScope(scope="room-1"), {"a scope"}),
+            (ReadScope("bob"), {"bob global", "bob private"}, set()),
+            (ReadScope("carol"), {"carol global", "carol private", "dave global"}, set()),
+            (ReadScope("stranger"), set(), set()),
+            (
+                ReadScope(scope="room-1"),
+                {"a scope"},
+                {"alice global", "bob global", "carol global", "dave global", "in particular"},
+            ),
         ],
     )
-    def test_every_surface_shows_the_same_rows(self, shared: StoreRoom, read: ReadScope, expected: set[str]) -> None:
+    def test_searches_show_a_scope_and_access_by_id_what_the_policy_admits(
+        self, shared: StoreRoom, read: ReadScope, expected: set[str], scoped: set[str]
+    ) -> None:
+        """``scoped``: what the policy admits and only the scope keeps out of searches and lists."""
+
         def short(contents: Any) -> set[str]:
             return {" ".join(content.split()[-2:]) for content in contents}
 
@@ -236,8 +246,8 @@ class TestReadPolicies:
             assert short(memory.content for memory, _ in legacy.rows) == expected
             assert short(row.memory.content for row in exported.rows) == expected
             assert {candidate.id for candidate in candidates.candidates} == set(everything)
-            for (memory_id,) in view.rows("SELECT id FROM memories"):
-                seen = memory_id in everything
+            for memory_id, content in view.rows("SELECT id, content FROM memories"):
+                seen = bool(short([content]) & (expected | scoped))
                 assert (memories.get_memory(view, GetMemory(memory_id, read)).memory is not None) == seen
                 assert (memories.get_history(view, GetHistory(memory_id, read)).events is not None) == seen
                 job = view.value("SELECT id FROM memory_jobs WHERE memory_id = ?", (memory_id,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -114,7 +115,7 @@ def test_what_operators_may_always_ask_is_served_and_changes_nothing() -> None:
 
 
 def test_whether_a_request_asks_for_a_change_is_told_by_the_route_table() -> None:
-    edge = Edge(cast("Any", None), ROUTES)
+    edge = Edge(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
     for route in ROUTES:
         path = route.path.replace("{id}", "x").replace("{file}", "x").encode()
         assert edge.has_effect(route.method.encode(), path) == route.has_effect, route
@@ -126,7 +127,7 @@ def test_whether_a_request_asks_for_a_change_is_told_by_the_route_table() -> Non
 def test_every_change_waits_for_the_writer_or_a_file_and_recall_does_not() -> None:
     table = RouteTable(ROUTES)
     assert table.find("/api/memory/recall") is not None
-    edge = Edge(cast("Any", None), ROUTES)
+    edge = Edge(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
     assert not edge.has_effect(b"POST", b"/api/memory/recall")
     assert edge.has_effect(b"POST", b"/api/memory/remember")
 
