@@ -11,7 +11,8 @@ from typing import Final, Literal, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from signet_actors.domain.normalization import collapsed, safe_text, storage_content
-from signet_actors.domain.redaction.scan import Found, cut_out, kinds_of, redact, secrets_in
+from signet_actors.domain.redaction.scan import cut_out, kinds_of, redact, secrets_in
+from signet_actors.domain.redaction.values import Found
 
 KNOWN_CHARS: Final = 64
 KNOWN_TEXTS: Final = 4096
@@ -36,7 +37,7 @@ class Redactor:
     def cleaned(self, text: str) -> tuple[str, Kinds]:
         """``text`` without secrets, and their kinds, even if its white space is collapsed afterwards.
 
-        It is read as it came, because a key block is known by its lines and a password by the end of its line, and
+        It is read as it came, because a key block is known by its lines, a command by the end of its line, and
         then on one line, because blanks and line breaks hide a secret from patterns that the next reader of the
         collapsed text sees. What only the second look finds is cut out where it stands: the layout stays.
         """
@@ -50,7 +51,7 @@ class Redactor:
                     self._known_clean = set()
                 self._known_clean.add(text)
             return clean, kinds
-        hidden = secrets_in(line)
+        hidden = secrets_in(line, joined=True)
         if not hidden:
             return clean, kinds
         clean = safe_text(clean)  # as the collapsed form is

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 INLINE_CHARS: Final = 2048
 """Up to here, an embedding takes some two milliseconds."""
 INLINE_TEXT_CHARS: Final = 4096
-"""Up to here, everything but the embedding takes a millisecond or two, however dense with suspicious words."""
+"""Up to here, everything but the embedding takes one to three milliseconds, however dense with suspicious words."""
 ADMITTED_CHARS: Final = 16_384
 """Above this, a text is refused where too many wait; below, it costs a thread no more than twenty milliseconds."""
 LONG_TEXT_THREADS: Final = 1

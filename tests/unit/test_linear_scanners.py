@@ -14,7 +14,7 @@ import pytest
 
 from signet_actors.domain import chunking, memories, normalization, query_words, timestamps
 from signet_actors.domain.extraction import contradiction, echo, injected_text, instructions, llm_output, prompts
-from signet_actors.domain.redaction import scan
+from signet_actors.domain.redaction import scan, values
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway import plain_request
 from signet_actors.gateway.redaction import Redactor
@@ -64,11 +64,13 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
         **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
-        **dict.fromkeys(("_PGPASS_PORTS", "_USER_AND_PASSWORD"), MATCHED),
+        **dict.fromkeys(("_GOES_ON", "_USER_AND_PASSWORD"), MATCHED),
+        **dict.fromkeys(("_BEFORE_COMMAND", "_PORTS", "_WORD"), WHOLE),
+        "_OPTION_BEFORE": SEARCHED,
     },
     "domain.redaction.named_values": {
         **dict.fromkeys(("_NAME", "_CLOSING_TAG", "_BARE_STOP", "_ENTITY_STOP", "_STOPS", "_ESCAPED_STOPS"), SEARCHED),
-        **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE"), MATCHED),
+        **dict.fromkeys(("_END_OF_LINE", "_OPEN_QUOTE", "_PASSPHRASES"), MATCHED),
         **dict.fromkeys(("_OPTION_BEFORE", "_PARAMETER_BEFORE"), SEARCHED),
     },
     "domain.redaction.token_formats": {
@@ -78,9 +80,10 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.redaction.values": {
         **dict.fromkeys(("_DIGIT", "_LOWER", "_UPPER", "_SPECIAL", "_LETTER_OR_DIGIT", "_WORD_MARK"), SEARCHED),
-        **dict.fromkeys(("_PLACEHOLDER_PART", "_SAME_CHARACTER"), SEARCHED),
+        **dict.fromkeys(("_YOUR", "_SAME_CHARACTER"), SEARCHED),
         **dict.fromkeys(("_TOKEN_LIKE", "_PLACEHOLDER", "_BASE64", "_ALGORITHM", "_WORDS_AND_NUMBER"), WHOLE),
-        **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE"), WHOLE),
+        **dict.fromkeys(("_WORDS_AND_INDEX", "_NAME_IN_CODE", "_REFERENCE"), WHOLE),
+        **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS"), WHOLE),
         "_PORT": MATCHED,
     },
     "domain.text_windows": {"_BLANK": SEARCHED},
@@ -244,6 +247,13 @@ UNITS: Final = (
         "a:5432:",
         "*:*:",
         "login a ",
+        "a_token=",
+        "?token=",
+        "password:",
+        'token="',
+        'password="a ',
+        "mysql \\\n",
+        "machine a login a ",
     ),
     *("bearer a", "authorization: ", "connect.sid=", "AccountKey=", "S" + "G.", "-us1", "hooks.slack.com/services/a/"),
     *("0123456789abcdef0123456789abcdef-us1 twilio ", "discord M", "123456789:", "ldap -w ", "-p a -pa "),
@@ -398,12 +408,35 @@ HANG_S: Final = 30
 
 
 @pytest.mark.parametrize(
-    "unit", ["key=", "pwd=", "PWD=", "token: ", "eyJ", "api_key=", '"', "Passwort: ", "1", "://a:"]
+    "unit",
+    [
+        *("key=", "pwd=", "PWD=", "token: ", "eyJ", "api_key=", '"', "Passwort: ", "1", "://a:"),
+        *("a_token=", "?token=", "password:", "apikey=", 'token="', "mysql -p"),
+    ],
 )
 def test_a_megabyte_of_the_worst_text_is_searched_for_secrets_in_seconds(unit: str) -> None:
     began = time.process_time()
     redacted(unit * (1_000_000 // len(unit)))
     assert time.process_time() - began < HANG_S
+
+
+@pytest.mark.parametrize("length", [4_096, 16_384, 1_000_000])
+@pytest.mark.parametrize("unit", ["a_token=", "?token=", "password:", "apikey=", "password=**1", "?token=${1"])
+def test_of_an_unbroken_run_with_many_names_no_part_is_judged_often(
+    unit: str, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each name would have a value that is none: the rest of the run, with a digit at its end."""
+    judged = []
+
+    def counted(value: str) -> bool:
+        judged.append(len(value))
+        return placeholder(value)
+
+    placeholder = values.has_placeholder
+    monkeypatch.setattr(values, "has_placeholder", counted)
+    redacted((unit * (length // len(unit) + 1))[: length - 1] + "1")
+    assert sum(judged) <= 2 * length
+    assert len(judged) <= length // values.MAX_JUDGED_CHARS + 2
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,16 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.domain.redaction.named_values import trimmed_end
-from signet_actors.domain.redaction.values import has_digit, is_given, is_option_value, is_url_password, is_value
+from signet_actors.domain.redaction.named_values import secret_end, trimmed_end
+from signet_actors.domain.redaction.values import (
+    Found,
+    has_digit,
+    is_given,
+    is_option_value,
+    is_url_password,
+    is_value,
+)
 from signet_actors.domain.text_windows import windowed_matches
-
-Found = tuple[str, int, int]
-"""Kind, start and end."""
 
 COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlsh", "mysqlpump"), "p", "glued"),
@@ -64,23 +68,39 @@ COMMAND_MARKS: Final = (
 _COMMAND_NAMES: Final = "|".join(
     re.escape(command).replace(r"\ ", r"\s{1,3}+") for command in sorted(_OPTIONS, key=len, reverse=True)
 )
+_GAP: Final = r"(?:[ \t]|\\\r?\n){1,40}+"  # a backslash joins lines
 _EVENT = re.compile(
-    r"(?P<end>[\n;|]|&&)"
-    rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?=\s|\.exe\s)"
-    r"|(?<=\s)-(?P<option>storepass|keypass|pw|-user|[pPaUuw])(?P<between>=|\s{1,3}+|(?=[^\s=]))"
-    r"[\"']?+(?P<value>[^\s\"'`]{1,256}+)"
+    r"(?P<end>(?<!\\)(?<!\\\r)\n|[;|]|&&)"
+    rf"|(?<![\w.-])(?P<command>{_COMMAND_NAMES})(?:\.exe)?(?=(?P<arguments>{_GAP}(?:-|https?://))|\s)"
+    rf"|(?<=\s)-(?P<option>storepass|keypass|pw|-user|[pPaUuw])(?P<between>=|{_GAP}|(?=[^\s=]))"
+    r"(?P<quote>[\"']?+)(?P<value>[^\s\"'`]{1,256}+)"
 )
+_BEFORE_CHARS: Final = 160
+_BEFORE_COMMAND = re.compile(
+    r"(?:.{0,160}[`\"'(:$#%>])?\s*+(?:[-*+]\s|\d{1,3}[.)]\s|sudo\s|[A-Za-z_]\w{0,40}=\S{0,99}\s){0,5}\s*+(?:[\w./~-]{0,99}/)?",
+    re.DOTALL,
+)
+"""What stands between the begin of a line and a command: a prompt, a quote, a bullet, ``sudo``, variables, a folder."""
+_OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]{0,40}[\s=]+$")
+_PORTS = re.compile(r"[\d.:\-]{0,64}:\d{1,5}(?:-\d{1,5})?(?:/\w{3,4})?")
+_WORD = re.compile(r"[a-z]{1,256}+")
+_GOES_ON = re.compile(rf"{_GAP}(?:-|(?:ssh|scp|sftp|rsync|ping)\b|[\w-]{{0,64}}+[.@:/])")
+"""After the option the command goes on, which a sentence about the option does not: ``sshpass -p leaks the …``."""
 _REACH: Final = 1024
 _MAX_OPTION_CHARS: Final = 256
 _OPTION_END = re.compile(r"[^\s\"'`]*+")
 _USER_AND_PASSWORD = re.compile(r"[^\s:%]{1,128}+[:%]")
 
 _OPENSSL = re.compile(r"(?<=\s)-pass(?:in|out)?\s{1,3}+[\"']?pass:([^\s\"']{1,256}+)")
-_NETRC = re.compile(r"\blogin\s{1,9}+\S{1,128}+\s{1,9}+password\s{1,9}+(\S{1,256}+)")
-_PGPASS = re.compile(
-    r"(?<!\S)(?P<host>[^\s:\\]{1,253}+):(?P<port>[0-9]{2,5}|\*):(?P<base>[^\s:]{1,63}+):(?P<user>[^\s:]{1,63}+):(?P<password>[^\s]{1,256}+)"
+_NETRC = re.compile(
+    r"\b(?:machine\s{1,9}+\S{1,253}+|default)\s{1,9}+login\s{1,9}+\S{1,128}+\s{1,9}+password\s{1,9}+(\S{1,256}+)"
 )
-_PGPASS_PORTS = re.compile(r"54\d\d|6432|\*")
+_PGPASS = re.compile(
+    r"(?:^[ \t]{0,40}+|(?<=[\"'`]))(?!arn:)[^\s:\\\"'`]{1,253}+:(?:54\d\d|6432|6543|\*):(?P<base>[^\s:\"'`]{1,63}+)"
+    r":[^\s:\"'`]{1,63}+:(?P<password>[^\s:\"'`]{1,256}+)(?:[ \t\r]{0,40}+$|[\"'`])",
+    re.MULTILINE,
+)
+"""A whole line, or all between quotes: exactly five fields, the second a port of PostgreSQL."""
 
 _BEARER = re.compile(
     r"(?:\bbearer\s{1,40}+|\bauthorization(?:\\{0,8}+[\"'])?+\s{0,40}+[:=]\s{0,40}+(?:\\{0,8}+[\"'])?+"
@@ -130,51 +150,65 @@ def command_options(plain: str, folded: str) -> Iterator[Found]:
     """Yield passwords that a command takes as an option; an option belongs to the command before it in its line."""
     if any(mark in folded for mark in COMMAND_MARKS):
         options: dict[str, str] = {}
+        begin = 0  # where the command's line begins
+        sure = False
         for event in windowed_matches(_EVENT, plain, _REACH):
             if event["command"]:
-                options = _OPTIONS[" ".join(event["command"].split())]
+                arguments = event["arguments"] is not None
+                if _is_command(plain, begin, event.start(), arguments=arguments):
+                    options, sure = _OPTIONS[" ".join(event["command"].split())], arguments
             elif event["end"]:
-                options = {}
+                options, begin = {}, event.end()
             elif how := options.get(event["option"]):
-                yield from _option_value(how, event, plain)
-    if "pass:" in folded:
-        yield from _groups("password", _OPENSSL, plain)
-    if "login" in folded:
-        for kind, start, end in _groups("password", _NETRC, folded):
-            if is_given(plain[start:end]):
-                yield kind, start, end
+                yield from _option_value(how, event, plain, sure=sure)
+    for mark, pattern in (("pass:", _OPENSSL), ("login", _NETRC)):
+        if mark in folded:
+            for start, end in [match.span(1) for match in windowed_matches(pattern, folded, _REACH)]:
+                if is_given(plain[start:end]):
+                    yield "password", start, end
 
 
-def _option_value(how: str, event: re.Match[str], plain: str) -> Iterator[Found]:
+def _is_command(plain: str, begin: int, start: int, *, arguments: bool) -> bool:
+    """Return whether the name of a command is one, and no word of a sentence or argument of another command."""
+    if arguments and _OPTION_BEFORE.search(plain[max(begin, start - 48) : start]) is None:
+        return True
+    return start - begin <= _BEFORE_CHARS and _BEFORE_COMMAND.fullmatch(plain, begin, start) is not None
+
+
+def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> Iterator[Found]:
+    """Yield the password behind an option; unless it is ``sure`` whose option it is, it must look like one."""
     start, end = event.span("value")
+    if _PORTS.fullmatch(plain, start, end):
+        return
     if how == "user":
         user = _USER_AND_PASSWORD.match(plain, start, end)
-        if user and end - user.end() >= 4 and is_url_password(plain[user.end() : end]):
+        accept = is_url_password if sure else is_value
+        if user and end - user.end() >= 4 and accept(plain[user.end() : end]):
             if end - start >= _MAX_OPTION_CHARS:
                 end = _end_of(_OPTION_END, plain, end)
             yield "password", user.end(), end
     elif how != ("glued" if event["between"] else "apart"):
-        end = trimmed_end(plain, start, end)
-        if is_option_value(plain[start:end]):
-            yield "password", start, end
+        value = plain[start : trimmed_end(plain, start, end)]
+        if event["between"] and not event["quote"] and _WORD.fullmatch(value):
+            sure = sure and len(value) >= 8 and _GOES_ON.match(plain, end) is not None
+        if (is_option_value if sure else is_value)(value):
+            yield "password", start, secret_end(plain, start, end)
 
 
-def password_file_lines(plain: str, folded: str) -> Iterator[Found]:
+def password_file_lines(plain: str) -> Iterator[Found]:
     """Yield the passwords of ``.pgpass`` lines: host, port, database, user and password between colons."""
-    known = "pgpass" in folded or "postgres" in folded
     for line in windowed_matches(_PGPASS, plain, _REACH):
         start, end = line.span("password")
-        if (known or _PGPASS_PORTS.fullmatch(line["port"])) and not line["base"].isdigit():
-            end = trimmed_end(plain, start, end)
-            if is_given(plain[start:end]):
-                yield "password", start, end
+        if not line["base"].isdigit() and is_given(plain[start:end]):
+            yield "password", start, end
 
 
 def header_tokens(plain: str, folded: str) -> Iterator[Found]:
     """Yield what follows ``Authorization:`` or ``Bearer``."""
     for match in windowed_matches(_BEARER, folded, _REACH):
         start, end = match.span(1)
-        if has_digit(match[1]) and is_given(plain[start : min(end, start + 256)]):
+        value = plain[start : min(trimmed_end(plain, start, end), start + 256)]
+        if has_digit(value) and is_given(value):
             if end - start >= 512:
                 end = _end_of(_BEARER_END, plain, end)
             yield "bearer-token", start, trimmed_end(plain, start, end)
@@ -203,11 +237,6 @@ def address_passwords(plain: str) -> Iterator[Found]:
         start, end = match.span(1)
         if is_url_password(plain[start : min(end, start + 256)]):
             yield "url-password", start, end
-
-
-def _groups(kind: str, pattern: re.Pattern[str], text: str) -> Iterator[Found]:
-    for match in windowed_matches(pattern, text, _REACH):
-        yield kind, *match.span(1)
 
 
 def _end_of(run: re.Pattern[str], text: str, at: int) -> int:

@@ -11,9 +11,12 @@ from typing import Final
 
 from signet_actors.domain.redaction.values import (
     MAX_JUDGED_CHARS,
+    Found,
     is_given,
     is_option_value,
+    is_passphrase,
     is_strong_value,
+    is_symbol_password,
     is_value,
     may_be_value,
 )
@@ -62,19 +65,27 @@ _OWNERS: Final = (
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
 _COMPARISONS: Final = ("==", "===", "!=", "!==")
 _OPTION_BEFORE = re.compile(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
+_WORDS_OF_PROSE: Final = ("pass",)
+"""Alone, a name only before ``=`` or a quote: ``PASS: TestLogin2`` is the result of a test."""
+_MAX_PARAMETER_CHARS: Final = 4096
+_PASSPHRASES: Final = {mark: re.compile(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
 _PARAMETER_BEFORE = re.compile(r"[?&][\w.-]{0,40}$")
-_TRAILING: Final = ".,:!?\\"
+_TRAILING: Final = ".,:\\"
+_TRAILING_MARKS: Final = _TRAILING + "!?"
+"""Behind a value, ``!`` and ``?`` may end the sentence or be part of a password: not judged, but replaced with it."""
 _MAX_TRAILING: Final = 8
 _BEFORE: Final = 48
+_LEAST_DIGITS: Final = 16
+"""A credential of digits alone has so many at least; a shorter number is a limit or a size."""
 
 _CLOSING_TAG = re.compile(
-    r"<\\?/(?:[\w.-]{1,32}+:)?(?P<name>[\w.-]{0,64}?(?P<password>pass(?:w(?:or[dt]|d)|phrase|code)|pwd|kennwort|passwort)"
+    r"<\\?/(?:[\w.-]{1,32}+:)?(?P<name>[\w.-]{0,64}?(?P<password>pass(?:w(?:or[dt]|d)|phrase|code)|pwd|kennwort)"
     r"|[\w.-]{0,64}?(?:secret|token|api[_-]?key|accesskey|privatekey|secretkey|credential))>"
 )
 _CDATA: Final = "<![cdata["
 
 
-def named_values(plain: str, folded: str) -> Iterator[tuple[str, int, int]]:
+def named_values(plain: str, folded: str) -> Iterator[Found]:
     """Yield kind, start and end of each value beside a name in ``plain``; ``folded`` is it in lower case.
 
     ``name = value`` and quoted values must look like a value; after ``:`` or ``is``, which prose uses too, a bare value
@@ -101,36 +112,65 @@ def named_values(plain: str, folded: str) -> Iterator[tuple[str, int, int]]:
         if not (sign or said or option or statement) or _is_other_name(plain, begin, before, name[0]):
             continue
         kind = "password" if name["password"] else "credential"
+        assigned = sign not in {None, ":"}
+        word = name["password"] in _WORDS_OF_PROSE and not before[-1:].isalnum() and before[-1:] not in {"_", "-", "."}
         if opening is not None:
             start = opening.end()
             quoted_end = _quoted_end(plain, start, opening)
             if quoted_end is None:
+                if name["password"] and sign not in _COMPARISONS and (end := _passphrase_end(plain, start, opening)):
+                    judged_until = end
+                    yield kind, start, end
                 continue
             end = quoted_end
             while end - start > 1 and quoted_end - end < _MAX_TRAILING and plain[end - 1] == "\\":
                 end -= 1
+            until = end
             accept = is_option_value if option or statement else is_value
-            if said and not name["password"]:
+            if sign in _COMPARISONS:
+                accept = _is_compared_value
+            elif said and not name["password"]:
                 accept = is_strong_value
-        elif statement or sign in _COMPARISONS:
+        elif statement or sign in _COMPARISONS or (word and not assigned and not option):
             continue
         else:
             end = run_end
-            if sign and _PARAMETER_BEFORE.search(before) and (at := plain.find("&", start, end)) >= 0:
-                end = at
-            end = trimmed_end(plain, start, end)
+            if sign and _PARAMETER_BEFORE.search(before):
+                at = plain.find("&", start, min(end, start + _MAX_PARAMETER_CHARS))
+                end = at if at >= 0 else end
+            until = trimmed_end(plain, start, end)
+            ends_line = name["password"] and _ends_line(plain, end)
+            end = secret_end(plain, start, end)
             if option:
-                accept = is_option_value
-            elif sign not in {None, ":"} or (sign and name["password"] and _ends_line(plain, end)):
+                accept = is_option_value if assigned else is_value
+            elif assigned or (sign and ends_line):
                 accept = is_value
             else:
                 accept = is_strong_value
-        if start < end and accept(plain[start : min(end, start + MAX_JUDGED_CHARS)]):
+                if ends_line:
+                    until = end
+        value = plain[start : min(until, start + MAX_JUDGED_CHARS)]
+        if (
+            value
+            and not (_is_number(value) and (word or (kind == "credential" and len(value) < _LEAST_DIGITS)))
+            and (
+                accept(value)
+                or (
+                    name["password"]
+                    and (assigned or opening)
+                    and sign not in _COMPARISONS
+                    and is_symbol_password(value)
+                )
+            )
+        ):
             judged_until = end
             yield kind, start, end
+        elif opening is None:
+            # In one run the values of further names are parts of this one: not each of them is judged.
+            judged_until = min(end, start + MAX_JUDGED_CHARS)
 
 
-def tagged_values(plain: str, folded: str) -> Iterator[tuple[str, int, int]]:
+def tagged_values(plain: str, folded: str) -> Iterator[Found]:
     """Yield the text of each XML element whose name is that of a secret."""
     for tag in windowed_matches(_CLOSING_TAG, folded, _REACH):
         end = tag.start()
@@ -146,16 +186,24 @@ def tagged_values(plain: str, folded: str) -> Iterator[tuple[str, int, int]]:
         while start < end and plain[end - 1].isspace():
             end -= 1
         value = plain[start : min(end, start + MAX_JUDGED_CHARS)]
-        if start and value and "<" not in value and (is_given if tag["password"] else is_value)(value):
+        accept = is_given if tag["password"] else is_value
+        if " " in value:
+            accept = is_passphrase
+        if start and value and "<" not in value and accept(value):
             yield "password" if tag["password"] else "credential", start, end
 
 
-def trimmed_end(text: str, start: int, end: int) -> int:
+def trimmed_end(text: str, start: int, end: int, punctuation: str = _TRAILING_MARKS) -> int:
     """Return ``end`` without the punctuation of the sentence behind the value."""
     least = max(start + 1, end - _MAX_TRAILING)
-    while end > least and text[end - 1] in _TRAILING:
+    while end > least and text[end - 1] in punctuation:
         end -= 1
     return end
+
+
+def secret_end(text: str, start: int, end: int) -> int:
+    """Return where the secret ends of which ``trimmed_end`` is judged: with the ``!`` that may be part of it."""
+    return trimmed_end(text, start, end, _TRAILING)
 
 
 def _is_other_name(plain: str, begin: int, before: str, name: str) -> bool:
@@ -181,6 +229,21 @@ def _quoted_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
         end = stop.start() if stop else len(plain)
         return end if end - start >= MAX_JUDGED_CHARS else None
     return stop.start()
+
+
+def _passphrase_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
+    """Return where the passphrase of several words ends that begins at ``start``; None where there is none."""
+    words = _PASSPHRASES[opening["mark"]].match(plain, start) if opening["mark"] else None
+    return words.end() if words is not None and is_passphrase(words[0]) else None
+
+
+def _is_compared_value(value: str) -> bool:
+    """Return whether a literal that is compared with a token is one; the name of a kind of token is none."""
+    return is_strong_value(value) and (len(value) >= 20 or not value.isidentifier())
+
+
+def _is_number(value: str) -> bool:
+    return value.replace("_", "").isdecimal()
 
 
 def _ends_line(plain: str, end: int) -> bool:

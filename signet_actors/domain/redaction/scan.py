@@ -20,9 +20,11 @@ from signet_actors.domain.redaction.token_formats import (
     AWS_SECRET_CHARS,
     CONTEXT_CHARS,
     FORMATS,
+    WORD_CHARS,
     TokenFormat,
     is_aws_secret,
 )
+from signet_actors.domain.redaction.values import Found
 from signet_actors.errors import ErrorCode, InvalidRequest
 
 MAX_FINDS: Final = 10_000
@@ -30,11 +32,6 @@ MAX_FINDS: Final = 10_000
 
 _SCANNERS: Final = 4
 """How often one secret may be found: by its form, by its name, by the command and by the header around it."""
-
-Found = tuple[str, int, int]
-"""Kind, start and end."""
-
-_WORD_CHARS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 class Redacted(NamedTuple):
@@ -54,11 +51,15 @@ def redact(text: str) -> Redacted:
     return Redacted(cut_out(text, found), len(found), kinds_of(found))
 
 
-def secrets_in(text: str) -> list[Found]:
-    """Return the secrets of ``text`` in order, none overlapping another; raise as ``redact``."""
+def secrets_in(text: str, *, joined: bool = False) -> list[Found]:
+    """Return the secrets of ``text`` in order, none overlapping another; raise as ``redact``.
+
+    In a text whose lines were ``joined`` to one, commands and password files are not looked for: where one of them
+    ends cannot be seen there.
+    """
     plain = plain_letters(text)
     found: list[Found] = []
-    for kind, start, end in _secrets(plain.text):
+    for kind, start, end in _secrets(plain.text, joined=joined):
         found.append((kind, *plain.span(start, end)))
         if len(found) > _SCANNERS * MAX_FINDS:
             raise _too_many()
@@ -115,7 +116,7 @@ def lower_case(plain: str) -> str:
     return folded
 
 
-def _secrets(plain: str) -> Iterator[Found]:
+def _secrets(plain: str, *, joined: bool) -> Iterator[Found]:
     folded = lower_case(plain)
     if "-----BEGIN" in plain or "Private-Lines:" in plain:
         yield from commands.key_blocks(plain)
@@ -131,10 +132,12 @@ def _secrets(plain: str) -> Iterator[Found]:
         yield from commands.header_tokens(plain, folded)
     if "cookie" in folded or "sess" in folded or "connect.sid" in folded or ".aspx" in folded:
         yield from commands.cookies(plain, folded)
+    if joined:
+        return
     if " -" in plain or "\t-" in plain or "login" in folded:
         yield from commands.command_options(plain, folded)
     if ":" in plain and plain.count(":") >= 4:
-        yield from commands.password_file_lines(plain, folded)
+        yield from commands.password_file_lines(plain)
 
 
 def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[Found]:
@@ -161,7 +164,7 @@ def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[Fo
 
 def _is_inside(form: TokenFormat, plain: str, start: int) -> bool:
     """Return whether a longer run goes on at ``start``: no token begins there, and no run is read twice."""
-    return start > 0 and plain[start - 1] in form.glue and plain[start] in _WORD_CHARS
+    return start > 0 and plain[start - 1] in form.glue and plain[start] in WORD_CHARS
 
 
 def _in_context(form: TokenFormat, folded: str, start: int, end: int) -> bool:

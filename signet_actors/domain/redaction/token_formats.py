@@ -21,7 +21,7 @@ _ALNUM: Final = "[A-Za-z0-9]"
 _WORD: Final = "[A-Za-z0-9_-]"
 _HEX: Final = "[a-f0-9]"
 _ALNUM_CHARS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_WORD_CHARS: Final = _ALNUM_CHARS + "_-"
+WORD_CHARS: Final = _ALNUM_CHARS + "_-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TokenFormat:
     back: str = ""
     back_chars: int = 0
     ends: re.Pattern[str] | None = None
-    glue: str = _WORD_CHARS
+    glue: str = WORD_CHARS
 
 
 CONTEXT_CHARS: Final = 100
@@ -64,7 +64,7 @@ def _form(
     back: str = "",
     back_chars: int = 0,
     ends: re.Pattern[str] | None = _TOKEN_END,
-    glue: str = _WORD_CHARS,
+    glue: str = WORD_CHARS,
 ) -> TokenFormat:
     return TokenFormat(kind, document, marks, re.compile(pattern), accept, context, back, back_chars, ends, glue)
 
@@ -79,7 +79,8 @@ def is_jwt(token: str) -> bool:
     return isinstance(header, dict) and ("alg" in header or "typ" in header or "kid" in header)
 
 
-def _is_aws_secret(token: str) -> bool:
+def is_aws_secret(token: str) -> bool:
+    """Return whether ``token`` has the letters of a secret access key; a digest has no capitals."""
     kinds = (str.islower, str.isupper, str.isdigit)
     return all(any(map(kind, token)) for kind in kinds) and is_issued(token)
 
@@ -87,7 +88,6 @@ def _is_aws_secret(token: str) -> bool:
 AWS_SECRET: Final = re.compile(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}+(?![A-Za-z0-9/+=_-])")
 """The secret that belongs to an access key id; only looked for beside one, because a digest has the same form."""
 AWS_SECRET_CHARS: Final = 200
-is_aws_secret: Final = _is_aws_secret
 
 _GITHUB = "GitHub Docs: About authentication to GitHub, token formats"
 _GITLAB = "GitLab Docs: Token overview, token prefixes"
@@ -200,7 +200,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         "Microsoft Entra documentation: client secrets",
         r"(?<=[A-Za-z0-9_~.-]{3}[0-9])Q~[A-Za-z0-9_~.-]{31,34}+",
         "Q~",
-        back=_WORD_CHARS + "~.",
+        back=WORD_CHARS + "~.",
         back_chars=4,
         ends=None,
     ),
@@ -209,7 +209,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         "Azure DevOps Docs: Personal access tokens",
         r"(?<=[A-Za-z0-9]{76})AZDO[A-Za-z0-9]{4}",
         "AZDO",
-        back=_WORD_CHARS,
+        back=WORD_CHARS,
         back_chars=76,
     ),
     _form("sendgrid-key", "SendGrid Docs: API keys", rf"SG\.{_WORD}{{16,32}}+\.{_WORD}{{32,64}}+", "SG."),
@@ -255,7 +255,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         rf"(?<=[A-Za-z0-9_-]{{23}})\.{_WORD}{{6}}\.{_WORD}{{27,60}}+",
         ".",
         context=("discord", "bot token", "bot_token", "bottoken"),
-        back=_WORD_CHARS,
+        back=WORD_CHARS,
         back_chars=28,
     ),
     _form(
@@ -299,7 +299,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         "HCP Terraform Docs: API tokens",
         rf"(?<={_ALNUM}{{14}})\.atlasv1\.{_WORD}{{60,70}}+",
         ".atlasv1.",
-        back=_WORD_CHARS,
+        back=WORD_CHARS,
         back_chars=14,
     ),
     _form(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+Found = tuple[str, int, int]
+"""A secret in a text: kind, start and end."""
+
 MAX_JUDGED_CHARS: Final = 256
 """Characters of a value that are judged."""
 
@@ -17,16 +20,48 @@ _WORD_MARK = re.compile(r"[-_/]")
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9+/=_\-]{20,256}+")
 
 _PLACEHOLDER = re.compile(
-    r"(?:x{3,256}+|\*{3,256}+|\.{3,256}+|-{3,256}+|pass(?:word|wort|wd|phrase|code)?|passwort|kennwort|pwd|secret|token"
+    r"(?:x{3,256}+|\*{3,256}+|\.{3,256}+|-{3,256}+|pass(?:word|wort|wd|phrase|code)?|kennwort|pwd|secret|token"
     r"|changeme|change[-_]me|example|sample|redacted|hidden|masked|encrypted|required|optional|string|value|text|empty"
     r"|none|null|nil|true|false|undefined|todo|tbd|here|test|user|username|root|admin|foo|bar|baz|file|env|prompt|stdin"
+    r"|flag|option|argument|parameter"
     r"|your(?:[-_ ]|$).{0,256}|my[-_ ].{0,256})[.,;:!?)\]}]{0,4}",
     re.IGNORECASE,
 )
-_PLACEHOLDER_PART = re.compile(
-    r"example|placeholder|redacted|dummy|changeme|(?-i:x{5}|X{5})|\*\*\*|\.\.\.\.|(?<![a-z])your[-_]|[<\u2026]|\$\{|\{\{|%\(",
+_PLACEHOLDER_PARTS: Final = (
+    *("example", "placeholder", "redacted", "dummy", "changeme", "***", "....", "<", "\u2026", "${", "{{", "%("),
+)
+"""Lower case. Looked for one by one, because one pattern of them all takes twenty times as long."""
+_YOUR = re.compile(r"(?<![a-z])your[-_]")
+_REFERENCE = re.compile(
+    r"(?:arn|urn):.{0,256}"
+    r"|\d{4}-\d\d-\d\d(?:[T_].{0,40})?"
+    r"|(?:[\w.@-]{1,99}+/){1,20}+[\w@-]{0,99}(?:\.[\w@-]{1,99}){0,9}\.[a-z]\w{0,4}"
+    r"|[\w.-]{1,99}\.(?:pem|key|crt|cer|p12|pfx|jks|asc|gpg|pub|json|ya?ml|toml|ini|env|txt|md|py|[jt]sx?|go|rs|sh)"
+    r"|[a-z_.-]{1,99}="
+    r"|(?:ctrl|control|alt|option|shift|cmd|command|meta|super|win|fn)[+].{0,40}",
     re.IGNORECASE,
 )
+"""A resource name, a date, a file, the next name of a list, or a combination of keys."""
+_AFTER_SYMBOL = re.compile(
+    r"\$[A-Z_][A-Z0-9_]{0,256}|\$[A-Za-z_]{0,256}+\d?[A-Za-z_]{0,256}+|\$\w{1,256}+[-:/.\[>(].{0,256}"  # $NAME, $a->b
+    r"|@[^A-Z]{0,256}|@.{0,256}/.{0,256}|#[0-9A-Fa-f]{1,256}+|[@#$]\d{1,256}+"  # @file, @scope/Name, #1234, $1
+)
+"""A reference that begins with a symbol."""
+_PHRASE = re.compile(r"[A-Za-z0-9]{1,40}+(?: [A-Za-z0-9]{1,40}+){2,9}+")
+_WORD_WITH_DIGITS = re.compile(r"[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{1,20}+\d{1,9}+[A-Za-z]{0,20}+")  # Tr0ub4dor
+_TEXT_ABOUT_PASSWORDS: Final = """
+    a admin again always an and any are argon as at bcrypt be been before but by can cannot change changed char
+    character characters check config confirm confirmation current default digit digits do does email empty
+    encrypted enter env exactly expired expires failed fails field file flow for forgot form from generated has hash
+    hashed hashes have if in incorrect input into invalid is it its key label least length letter letters link
+    logged login long mail match max maximum may min minimum mismatch missing most must my never new no not number
+    numbers of off old on only optional or our page passphrase password passwords pick plain plaintext policy prompt
+    provide random read repeat required reset rotate rotated rules salt salted secret see sent set short should so
+    special store stored string strong symbol symbols text than that the then this to token too type update updated
+    use used user users value variable vault was weak were when will with without word words wrong you your
+"""
+_WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
+"""Words of messages about passwords; in a passphrase of small letters none of them stands."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
 _ALGORITHM = re.compile(
@@ -40,7 +75,7 @@ _NAME_IN_CODE = re.compile(
     r"[A-Z][A-Z0-9]{0,99}+(?:_[A-Z0-9]{1,99}+){1,20}+"  # GITHUB_TOKEN_2
     r"|[A-Za-z][a-z]{0,99}+\d?(?:_[a-z]{1,99}+\d?){1,20}+"  # openai_api_key2
     r"|[A-Za-z_]\w{0,99}+(?:(?:\.|::|->|\?\.)[A-Za-z_]\w{0,99}+){1,20}+"  # settings.api_key, process.env.KEY2
-    r"|[A-Za-z_][\w.]{0,99}+[(\[].{0,256}"  # os.environ["KEY2"], token_hex(32)
+    r"|[A-Za-z_][\w.:]{0,99}+[(\[].{0,256}"  # os.environ["KEY2"], token_hex(32)
 )
 
 
@@ -54,16 +89,22 @@ def is_issued(token: str) -> bool:
 
     A documented example, a mask, or a run of one character is not; nor is a name without a digit.
     """
-    return (
-        _DIGIT.search(token) is not None
-        and _PLACEHOLDER_PART.search(token) is None
-        and _SAME_CHARACTER.search(token) is None
-    )
+    return _DIGIT.search(token) is not None and not has_placeholder(token) and _SAME_CHARACTER.search(token) is None
+
+
+def has_placeholder(value: str) -> bool:
+    """Return whether a part of ``value`` says that it only stands for a secret."""
+    folded = value.lower()
+    for part in _PLACEHOLDER_PARTS:
+        if part in folded:
+            return True
+    return "xxxxx" in value or "XXXXX" in value or ("your" in folded and _YOUR.search(folded) is not None)
 
 
 def is_value(value: str) -> bool:
     """Return whether what stands after ``password=`` is a value: no placeholder, reference, path or plain word."""
-    return is_given(value) and len(value) >= 6 and (_DIGIT.search(value) is not None or _kinds(value) >= 3)
+    # The cheap questions first: a text may hold very many names whose values are none.
+    return len(value) >= 6 and (_DIGIT.search(value) is not None or _kinds(value) >= 3) and is_given(value)
 
 
 def is_given(value: str) -> bool:
@@ -72,8 +113,9 @@ def is_given(value: str) -> bool:
         len(value) >= 4
         and (value[0] not in "/~.$<{%([@&*#" or _is_base64_key(value))
         and "://" not in value
+        and not has_placeholder(value)
         and _PLACEHOLDER.fullmatch(value) is None
-        and _PLACEHOLDER_PART.search(value) is None
+        and _REFERENCE.fullmatch(value) is None
         and _NAME_IN_CODE.fullmatch(value) is None
         and not (len(value) < 20 and _ALGORITHM.fullmatch(value))
         and not (len(value) < 8 and value.isdecimal())
@@ -100,6 +142,25 @@ def is_strong_value(value: str) -> bool:
     return len(value) >= 8 and _kinds(value) >= 3 and _WORDS_AND_NUMBER.fullmatch(value) is None
 
 
+def is_symbol_password(value: str) -> bool:
+    """Return whether a password that begins with a symbol is one: no variable, file, number or color."""
+    return value[0] in "@#$" and is_value(value[1:]) and _AFTER_SYMBOL.fullmatch(value) is None
+
+
+def is_passphrase(value: str) -> bool:
+    """Return whether words between quotes are a passphrase; a message about passwords is none."""
+    if _PHRASE.fullmatch(value) is None:
+        return False
+    words = value.split(" ")
+    if any(_WORD_WITH_DIGITS.fullmatch(word) and not word.islower() for word in words):
+        return True
+    return (
+        value.islower()
+        and _WORDS_ABOUT_PASSWORDS.isdisjoint(words)
+        and (words[-1].isdecimal() or (len(words) >= 4 and not has_digit(value)))
+    )
+
+
 def may_be_value(text: str, start: int, end: int) -> bool:
     """Return whether ``text[start:end]``, or any part of it, has the characters of a value."""
     if _DIGIT.search(text, start, end):
@@ -114,7 +175,7 @@ def is_url_password(value: str) -> bool:
     return (
         not value.startswith(("[", "<", "$", "{", "%", "*"))
         and _PLACEHOLDER.fullmatch(value) is None
-        and _PLACEHOLDER_PART.search(value) is None
+        and not has_placeholder(value)
         and _PORT.match(value) is None
     )
 
