@@ -27,6 +27,7 @@ from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
+from signet_actors.runtime.async_bus import Answering
 from signet_actors.runtime.boot import Boot
 
 DIMENSIONS = 4
@@ -104,6 +105,9 @@ class RecordingBus:
     told: list[Any] = field(default_factory=list)
     tree: TreeChanged = field(default_factory=lambda: TreeChanged(list(EVERYBODY_UP)))
     counters: dict[str, int] = field(default_factory=dict)
+
+    def answering(self) -> Answering:
+        return Answering()
 
     async def ask_tree(self) -> TreeChanged:
         return self.tree
