@@ -421,7 +421,7 @@ def test_a_megabyte_of_the_worst_text_is_searched_for_secrets_in_seconds(unit: s
 
 
 @pytest.mark.parametrize("length", [4_096, 16_384, 1_000_000])
-@pytest.mark.parametrize("unit", ["a_token=", "?token=", "password:", "apikey=", "password=**1", "?token=${1"])
+@pytest.mark.parametrize("unit", ["a_token=", "?token=", "password:", "apikey=", "_token=example1", "?token=1example"])
 def test_of_an_unbroken_run_with_many_names_no_part_is_judged_often(
     unit: str, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
