@@ -258,8 +258,7 @@ class DaemonClient:
             payload = _utf8(json.dumps(body, ensure_ascii=False))
         if payload is not None:
             headers["Content-Type"] = JSON if lines is None else JSON_LINES
-        if method in MUTATING:
-            headers |= self._owner_token()
+        headers |= self._owner_token()
         if changes:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._doubt()

@@ -91,6 +91,12 @@ def _text(
     return Meta(title=form, min_length=least, max_length=chars, pattern=pattern, description=meaning)
 
 
+MODEL_PATTERN: Final = r"\A(?!-)[^\x00-\x1f\x7f-\x9f]*\Z"
+_MODEL_FORM: Final = "a name that does not begin with -"
+PROGRAM_MODEL_PATTERN: Final = r"\A(?!-)[^\s\x00-\x1f\x7f-\x9f]*\Z"
+_PROGRAM_MODEL_FORM: Final = "a name without blanks that does not begin with -"
+"""It becomes an argument of a program, which must not read it as an option."""
+
 EmbeddingProvider = Literal["auto", "embedded", "ollama", "openai", "fastembed", "none"]
 ExtractionProvider = Literal["auto", "none", "ollama", "openai", "claude-code", "opencode"]
 Fusion = Literal["convex", "rrf"]
@@ -108,7 +114,9 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
         EmbeddingProvider,
         _says("Who turns text into vectors: `auto` is the embedded model, `none` is keyword search only"),
     ] = "auto"
-    model: Annotated[str, _text("Model of the provider; empty is the provider's own")] = ""
+    model: Annotated[
+        str, _text("Model of the provider; empty is the provider's own", pattern=MODEL_PATTERN, form=_MODEL_FORM)
+    ] = ""
     dimensions: Annotated[int, _within(8, 4096, "Length of a vector; the embedded model has 256")] = EMBEDDED_DIMENSIONS
     endpoint: Annotated[
         str,
@@ -221,9 +229,7 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
     ] = ()
     require_owner: Annotated[
         bool,
-        _says(
-            "Requests that change the configuration, back up or forget in bulk need the token in `.daemon/owner-token`"
-        ),
+        _says("Requests that only the owner may make need the token in `.daemon/owner-token`"),
     ] = False
     confirm_ttl_ms: Annotated[
         int, _within(_SECOND_MS, _HOUR_MS, "A confirm token of a bulk forget expires after this time")
@@ -257,7 +263,14 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
         ExtractionProvider,
         _says("Who answers prompts: `auto` is Ollama if it answers, else none; a paid provider only when named"),
     ] = "auto"
-    model: Annotated[str, _text("Model of the provider; empty is the provider's own default")] = ""
+    model: Annotated[
+        str,
+        _text(
+            "Model of the provider; empty is the provider's own default",
+            pattern=PROGRAM_MODEL_PATTERN,
+            form=_PROGRAM_MODEL_FORM,
+        ),
+    ] = ""
     endpoint: Annotated[
         str,
         _text(

@@ -667,12 +667,55 @@ def test_the_model_of_opencode_which_names_the_provider_cannot_be_changed_over_h
     assert kept.status == 200
 
 
-def test_the_model_of_a_provider_with_an_endpoint_can_be_changed_over_http(tmp_path: Path) -> None:
-    (tmp_path / "agent.yaml").write_text(OWNERS_FILE)
-    content = KEPT.replace("{provider: ollama,", "{provider: ollama, model: 'qwen3:8b',")
+@pytest.mark.parametrize(
+    ("former", "new", "field"),
+    [
+        (
+            "{extraction: {provider: ollama, model: a}}",
+            "{extraction: {provider: ollama, model: b-cloud}}",
+            "extraction.model",
+        ),
+        ("{extraction: {provider: none}}", "{extraction: {provider: auto}}", "extraction.provider"),
+        ("{extraction: {provider: none}}", "{extraction: {provider: claude-code}}", "extraction.provider"),
+        ("{enabled: false}", "{enabled: true}", "enabled"),
+        ("{}", "{autonomous: {allowUpdateDelete: true}}", "autonomous.allowUpdateDelete"),
+    ],
+)  # fmt: skip
+def test_what_a_model_is_sent_and_may_do_cannot_be_widened_over_http(
+    tmp_path: Path, former: str, new: str, field: str
+) -> None:
+    (tmp_path / "agent.yaml").write_text(f"memory: {{pipelineV2: {former}}}\n")
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        body = {"file": "agent.yaml", "content": f"memory: {{pipelineV2: {new}}}\n"}
+        answer = edge.request("POST", "/api/config", body)
+    assert (answer.status, answer.body["field"]) == (403, f"memory.pipelineV2.{field}")
+
+
+@pytest.mark.parametrize(
+    ("former", "weaker", "field"),
+    [
+        ("gateway: {allowedHosts: [a.it]}", "gateway: {allowedHosts: [a.it, evil.it]}", "gateway.allowedHosts"),
+        ("gateway: {requireOwner: true}", "gateway: {requireOwner: false}", "gateway.requireOwner"),
+        ("redaction: {memories: true}", "redaction: {memories: false}", "redaction.memories"),
+    ],
+)  # fmt: skip
+def test_a_protection_can_be_strengthened_over_http_and_not_weakened(
+    tmp_path: Path, former: str, weaker: str, field: str
+) -> None:
+    (tmp_path / "agent.yaml").write_text(former)
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        refused = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": weaker})
+        (tmp_path / "agent.yaml").write_text(weaker)
+        restored = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": former})
+    assert (refused.status, refused.body["field"], restored.status) == (403, field, 200)
+
+
+@pytest.mark.parametrize("model", ["--attach=http://evil.example:4096", "-x", "a b", "a\nb"])
+def test_a_model_that_a_program_could_read_as_an_option_is_refused(tmp_path: Path, model: str) -> None:
+    content = json.dumps({"memory": {"pipelineV2": {"extraction": {"provider": "opencode", "model": model}}}})
     with RunningEdge(ROUTES, tmp_path) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
-    assert answer.status == 200, answer.raw
+    assert (answer.status, answer.body["field"]) == (400, "content")
 
 
 def test_a_file_that_cannot_be_read_is_mended_over_http_only_with_the_endpoints_in_force(tmp_path: Path) -> None:

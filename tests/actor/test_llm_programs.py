@@ -125,14 +125,14 @@ def test_claude_code_is_called_as_documented_without_tools_hooks_or_servers(cli:
     generated(made(cli, "claude", "ok"))
     (call,) = cli.calls
     argv = call["argv"]
-    assert argv[:6] == ["-p", "--model", "haiku", "--no-session-persistence", "--output-format", "text"]
-    assert argv[6:] == ["--settings", '{"disableAllHooks":true}', "--strict-mcp-config", "--tools", ""]
+    assert argv[:5] == ["-p", "--model=haiku", "--no-session-persistence", "--output-format", "text"]
+    assert argv[5:] == ["--settings", '{"disableAllHooks":true}', "--strict-mcp-config", "--tools", ""]
 
 
 def test_opencode_is_called_with_its_tools_denied(cli: FakeCli) -> None:
     generated(made(cli, "opencode", "ok"))
     (call,) = cli.calls
-    assert call["argv"] == ["run", "--model", "local/qwen3", "--title", "signet", "--format", "default"]
+    assert call["argv"] == ["run", "--model=local/qwen3", "--title", "signet", "--format", "default"]
     assert '"bash":"deny"' in call["environment"]["OPENCODE_CONFIG_CONTENT"]
 
 

@@ -122,6 +122,12 @@ class Client:
         """The answer to a remember that is not refused."""
         return self.post("/api/memory/remember", {"content": content, **fields}).ok()
 
+    def forget(self, **wish: Any) -> Any:
+        """The answer to a batch forget that was previewed and confirmed."""
+        token = self.post("/api/memory/forget", wish).ok()["confirmToken"]
+        body = {"reason": "r", **wish, "mode": "execute", "confirm_token": token}
+        return self.post("/api/memory/forget", body).ok()
+
     def memory(self, memory_id: str, **parameters: Any) -> Any:
         return self.get(f"/api/memory/{memory_id}", **parameters).ok()
 

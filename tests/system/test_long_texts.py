@@ -98,7 +98,7 @@ def test_a_long_text_of_which_a_part_was_forgotten_is_not_said_to_be_stored(room
 
 def test_a_long_text_that_was_forgotten_is_stored_again(room: Client) -> None:
     first = remembered(room, long_text("mail"), sourceId="notes.md")
-    room.post("/api/memory/forget", {"ids": first["ids"], "mode": "execute", "reason": "r"}).ok()
+    room.forget(ids=first["ids"])
     again = remembered(room, long_text("mail"), sourceId="notes.md")
     assert "deduped" not in again
     assert not set(again["ids"]) & set(first["ids"])

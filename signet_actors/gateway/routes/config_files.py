@@ -163,7 +163,7 @@ def _checked(workspace: Path, data: bytes, running: Config) -> list[str]:
     texts or keys elsewhere than the owner's file does (than ``running`` does, where that file cannot be read): the
     loaded configurations are compared, so that no spelling of a key matters.
     """
-    from signet_actors.config.destinations import changed_destinations  # noqa: PLC0415 - as below
+    from signet_actors.config.destinations import owner_only_changes  # noqa: PLC0415 - as below
     from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway is born without a YAML parser
 
     scratch_parent = Workspace(workspace).daemon_dir
@@ -179,10 +179,11 @@ def _checked(workspace: Path, data: bytes, running: Config) -> list[str]:
         former = load_config(workspace, os.environ).config
     except ConfigError:
         former = running
-    changed = changed_destinations(former, loaded.config)
+    changed = owner_only_changes(former, loaded.config)
     if changed:
         raise SignetError(
-            f"{', '.join(changed)}: where texts and keys are sent is changed by editing the file, never over HTTP",
+            f"{', '.join(changed)}: where texts and keys are sent, and what protects them, is changed by editing the "
+            "file, never over HTTP",
             code=ErrorCode.FORBIDDEN,
             field=changed[0],
         )
@@ -217,6 +218,7 @@ ROUTES: tuple[Route, ...] = (
         "The configuration and identity files",
         "config",
         replies={200: ConfigFilesReply},
+        owner=True,
     ),
     Route(
         "POST",
@@ -232,8 +234,8 @@ ROUTES: tuple[Route, ...] = (
         writes=True,
         description=(
             "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
-            "or start. The former file is kept in .daemon/previous. Endpoints, apiKeyEnv and a provider that is given "
-            "a key are changed in the file only (403)."
+            "or start. The former file is kept in .daemon/previous. Where texts and keys are sent, and what protects "
+            "them, is changed in the file only (403)."
         ),
     ),
 )

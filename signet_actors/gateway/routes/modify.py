@@ -125,6 +125,7 @@ ROUTES: tuple[Route, ...] = (
         path="/api/memory/modify",
         handler=modify,
         permission=Permission.MODIFY,
+        owner=True,
         summary="Change many memories",
         tag="Memories",
         body=ModifyRequest,

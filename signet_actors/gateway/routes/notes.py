@@ -179,6 +179,7 @@ ROUTES: tuple[Route, ...] = (
         path="/api/memory/codex-native-note",
         handler=write_note,
         permission=Permission.REMEMBER,
+        owner=True,
         summary="Write a note for Codex",
         tag="Memories",
         body=NoteRequest,

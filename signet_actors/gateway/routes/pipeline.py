@@ -465,6 +465,7 @@ ROUTES: tuple[Route, ...] = (
         path="/api/pipeline/runs/{run}/undo",
         handler=undo_run,
         permission=Permission.MODIFY,
+        owner=True,
         summary="Take back what a run changed",
         tag="Pipeline",
         body=UndoRequest,

@@ -96,6 +96,7 @@ ROUTES: tuple[Route, ...] = (
         path="/api/pipeline/requeue",
         handler=requeue,
         permission=Permission.ADMIN,
+        owner=True,
         summary="Revive dead jobs",
         tag="Pipeline",
         body=RequeueRequest,

@@ -31,8 +31,7 @@ class ClaudeCodeProvider(CliProvider):
             model,
             (
                 "-p",
-                "--model",
-                model,
+                f"--model={model}",
                 "--no-session-persistence",
                 "--output-format",
                 "text",

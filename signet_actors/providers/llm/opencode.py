@@ -26,7 +26,7 @@ class OpencodeProvider(CliProvider):
         self, model: str, *, environment: Mapping[str, str], key_variable: str = "", find: Finder | None = None
     ) -> None:
         # A title of our own saves the call that would make one up.
-        chosen = ("--model", model) if model else ()
+        chosen = (f"--model={model}",) if model else ()
         super().__init__(
             "opencode",
             PROGRAM,
