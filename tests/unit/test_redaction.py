@@ -420,3 +420,25 @@ def test_a_text_that_was_clean_is_known_and_one_with_a_secret_never_is() -> None
     for number in range(2 * KNOWN_TEXTS):
         redactor.cleaned(f"tag-{number}")
     assert len(redactor._known_clean) <= KNOWN_TEXTS
+
+
+KEY_LINES = tuple(made(48, seed=line) for line in range(3))
+BEGIN, END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join((BEGIN, "Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-128-CBC,0011", "", *KEY_LINES)),
+        "\n".join(f"> {line}" for line in (BEGIN, *KEY_LINES)),
+        "\n".join(f"{number} {line}" for number, line in enumerate((BEGIN, *KEY_LINES), 1)),
+        "\n".join((BEGIN, "Comment: -----x-----", *KEY_LINES, END)),
+        "\n".join((BEGIN, f"  {KEY_LINES[0]}", " -- comment -----", *KEY_LINES[1:], END)),
+        f'key = ("{BEGIN}\\n" "{KEY_LINES[0]}\\n"\n "{KEY_LINES[1]}\\n" "{KEY_LINES[2]}")',
+    ],
+    ids=["headers", "quoted", "numbered", "dashes in a header", "dashes between lines", "string literals"],
+)
+def test_no_line_of_a_private_key_is_left_however_it_is_written_down(text: str) -> None:
+    cleaned = redact(text).text
+    assert not any(line in cleaned for line in KEY_LINES)
+    assert "[REDACTED:private-key]" in cleaned

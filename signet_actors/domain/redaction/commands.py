@@ -123,7 +123,13 @@ _KEY_BEGIN: Final = "-----BEGIN"
 _KEY_HEAD = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
-_KEY_LINES = re.compile(r"(?:\s{0,4}+(?:\\[nr]){0,4}+[A-Za-z0-9+/=]{16,4096}+)++")
+_BEFORE_KEY_LINE: Final = r"(?:[^A-Za-z+/=\\]|\\[nr]){0,12}+"
+"""Line ends, also escaped ones, and what quotes or numbers a line."""
+_KEY_LINES = re.compile(
+    rf"(?:{_BEFORE_KEY_LINE}(?:(?:Proc-Type|DEK-Info|Comment|Version)[^\r\n]{{0,200}}[\r\n]{{1,4}}){{0,4}}+"
+    rf"{_BEFORE_KEY_LINE}[A-Za-z0-9+/=]{{16,4096}}+)++"
+)
+_MAX_KEY_CHARS: Final = 65_536
 _PUTTY = re.compile(r"Private-Lines:\s{0,4}+\d{1,4}+((?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)++)")
 
 
@@ -135,9 +141,10 @@ def key_blocks(plain: str) -> Iterator[Found]:
         after = at + len(_KEY_BEGIN)
         if head is not None:
             after = head.end()
-            dashes = plain.find("-----", after)
-            tail = _KEY_END.match(plain, dashes) if dashes >= 0 else None
-            if tail is not None and _KEY_LINE.search(plain, after, dashes):
+            following = plain.find(_KEY_BEGIN, after)
+            limit = min(len(plain) if following < 0 else following, after + _MAX_KEY_CHARS)
+            tail = _KEY_END.search(plain, after, limit)
+            if tail is not None and _KEY_LINE.search(plain, after, tail.start()):
                 yield "private-key", at, (after := tail.end())
             elif lines := _KEY_LINES.match(plain, after):
                 yield "private-key", at, (after := lines.end())
