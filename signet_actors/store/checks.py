@@ -285,7 +285,10 @@ def scrub(connection: apsw.Connection, *, deep: bool = True, beat: Callable[[], 
 
     ``connection`` may write: the text index compares itself with its rows by an INSERT that changes nothing.
     """
-    found, foreign = schema_findings(connection)
+    try:
+        found, foreign = schema_findings(connection)
+    except apsw.Error as error:
+        return [Finding(STRUCTURE, f"the schema cannot be read: {type(error).__name__}: {error}")]
     if foreign:
         return found  # no other check may run what the file brought along
     for check in (*_SHALLOW, *(_DEEP if deep else ())):
@@ -314,13 +317,18 @@ def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -
 
 
 def schema_findings(connection: apsw.Connection) -> tuple[list[Finding], bool]:
-    """Return what is wrong with the schema's objects, and whether one was added or changed: it may do anything."""
+    """Return what is wrong with the schema's objects, and whether one was added or changed: it may do anything.
+
+    Raises apsw errors of a disk or lock that fails: they say nothing about the file.
+    """
     found: list[Finding] = []
     foreign = False
     try:
         for difference in islice(differences(connection), MOST_FINDINGS):
             found.append(Finding(INDEX if difference.derived else STRUCTURE, difference.text))
             foreign = foreign or difference.foreign
+    except (apsw.IOError, apsw.BusyError, apsw.FullError, apsw.NoMemError):
+        raise
     except (apsw.Error, UnicodeDecodeError) as error:
         found.append(Finding(STRUCTURE, f"the schema cannot be read: {type(error).__name__}: {error}"))
     return found, foreign
