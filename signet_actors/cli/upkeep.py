@@ -160,8 +160,11 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
 
 def _given(source: str) -> str:
     """A path as this process means it; a bare name that is no file here is one of the workspace's backups."""
-    path = Path(source).expanduser()
-    return str(path.absolute()) if path.exists() or path.name != source else source
+    try:
+        path = Path(source).expanduser()
+        return str(path.absolute()) if path.exists() or path.name != source else source
+    except (OSError, RuntimeError):  # too long a name, no such user: the writer's tool says so
+        return source
 
 
 def _tell_restored(told: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ Source: docs/reliability.md R26.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from signet_actors.protocol.control import FileIdentity
@@ -24,10 +25,11 @@ def identify(path: Path) -> FileIdentity | None:
     return FileIdentity(str(path), found.st_dev, found.st_ino)
 
 
-def displaced(files: Iterable[FileIdentity]) -> str | None:
+def displaced(files: Iterable[FileIdentity], *, linked: Callable[[str], None] | None = None) -> str | None:
     """Return in words which file is no longer at its path; None while all of them are.
 
-    Costs one system call a file, because this runs before every commit.
+    ``linked`` is called with the path of each file that has more than one name. Costs one system call a file, because
+    this runs before every commit.
     """
     for file in files:
         try:
@@ -38,4 +40,6 @@ def displaced(files: Iterable[FileIdentity]) -> str | None:
             return f"{file.path} cannot be reached ({error.strerror})"
         if found.st_ino != file.inode or found.st_dev != file.device:
             return f"{file.path} was replaced by another file"
+        if found.st_nlink > 1 and linked is not None and stat.S_ISREG(found.st_mode):
+            linked(file.path)
     return None

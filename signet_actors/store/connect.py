@@ -19,8 +19,10 @@ from pathlib import Path
 
 import apsw
 
+from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError, DatabaseMissing, ForeignDatabase
 from signet_actors.runtime.file_sync import sync_to_disk
+from signet_actors.store.database_files import beside, filled_logs
 
 APPLICATION_ID = 0x5369676E
 """``Sign`` in ASCII: bytes 68-71 of our database file. Source: decisions.md 45."""
@@ -43,15 +45,16 @@ def check_sqlite_version() -> str:
     return version
 
 
-def check_ownership(path: Path) -> bool:
+def check_ownership(path: Path, *, follow: bool = False) -> bool:
     """True when ``path`` holds a database of ours, False when there is nothing yet.
 
-    Reads the header bytes only; a foreign file is never opened by SQLite, so nothing in it can change.
+    Reads the header bytes only; a foreign file is never opened by SQLite, so nothing in it can change. ``follow``: the
+    path may be a link to the file.
 
-    Raises ``ForeignDatabase``. Source: decisions.md 45.
+    Raises ``ForeignDatabase``, and ``ConfigError`` where it is no regular file. Source: decisions.md 45.
     """
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
             header = file.read(_HEADER_BYTES)
     except FileNotFoundError:
         return False
@@ -74,8 +77,11 @@ def _create(path: Path, vfs: str | None) -> None:
     """``path`` is an empty database that bears our id; a kill or a power cut at any point leaves that or nothing.
 
     Made under another name and renamed when it is whole: a half-written first page would be taken for a foreign file
-    and refused for ever. A log or journal that lies there without its database is not applied to the new one.
+    and refused for ever. A log or journal that lies there without its database is not applied to the new one: an empty
+    one is removed; one with content may hold commits, so nothing is made (``DatabaseMissing``).
     """
+    for log in filled_logs(path):
+        raise DatabaseMissing(f"{path} is missing, and {log} is what is left of it")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.new")
     for leftover in (fresh, fresh.with_name(f"{fresh.name}-journal")):
@@ -93,7 +99,7 @@ def _create(path: Path, vfs: str | None) -> None:
     finally:
         connection.close()
     for suffix in ("-journal", "-wal", "-shm"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
+        beside(path, suffix).unlink(missing_ok=True)
     os.replace(fresh, path)
     sync_to_disk(path.parent)
     sync_to_disk(path.parent.parent)

@@ -107,7 +107,7 @@ class Writer:
         self.config: Config = boot.config
         self.workspace = Workspace(Path(boot.workspace))
         self.waiting = LockWait(clock, loop, boot.config.supervision.start_timeout_ms)
-        self.files = OpenFiles(self.workspace, boot.files)
+        self.files = OpenFiles(self.workspace, boot.files, linked=self._warn_of_link)
         self.connection: Connection | None = None
         self.group: GroupCommit | None = None
         self.backup: BackupWork | None = None
@@ -143,6 +143,7 @@ class Writer:
             raise ActorExit(ExitCode.IO_ERROR, f"{gone} while the daemon ran")
         try:
             finish_restore(self.workspace)
+            self.files.refuse_unsafe()
             connection = open_writer(path, busy=self.waiting, create=self.files.may_create)
         except DatabaseMissing as error:
             raise ActorExit(ExitCode.CONFIG, self.files.missing(error.detail)) from error
@@ -616,6 +617,11 @@ class Writer:
                 return folded
             self.loop.tell_supervisor(LogPressure(log_bytes, severe=False))
             return checkpoint.checkpoint(connection, plan.mode)
+
+    def _warn_of_link(self, path: str) -> None:
+        self.log.warning(
+            "database_has_another_name", path=path, remedy="remove the other hard link: do not write by it"
+        )
 
     def _warn_of_log(self) -> None:
         """Once a minute: no reader of ours can be in the way, and the log goes on growing."""

@@ -150,7 +150,7 @@ def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None =
     try:
         if not check_ownership(path):
             return [Finding(STRUCTURE, f"{path} is missing or empty")], 0
-    except (ForeignDatabase, OSError) as error:
+    except (ForeignDatabase, ConfigError, OSError) as error:
         return [Finding(STRUCTURE, str(error))], 0
     findings, memories = verify_copy(path)
     if findings:

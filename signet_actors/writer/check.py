@@ -26,6 +26,7 @@ from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, Foreign
 from signet_actors.runtime.workspace_lock import WorkspaceLock
 from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub
 from signet_actors.store.connect import open_writer
+from signet_actors.store.database_files import refuse_unsafe_files
 from signet_actors.store.failures import DAMAGED, Connection, StoreError
 from signet_actors.store.repairs import repair_indexes
 from signet_actors.writer.restore import finish_restore
@@ -53,6 +54,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
         workspace.ensure()
         lock.acquire()
         finish_restore(workspace)
+        refuse_unsafe_files(workspace.database)
         checked = check_database(workspace.database, deep=deep)
         if repair and any(finding.kind == INDEX for finding in checked.findings):
             checked = _repair(workspace, checked)
@@ -72,7 +74,7 @@ def check_database(path: Path, *, deep: bool = False) -> Checked:
     if not path.exists():
         return Checked([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
-        connection = open_writer(path, busy=_wait_for_lock)
+        connection = open_writer(path, busy=_wait_for_lock, create=False)
     except DatabaseMissing as error:
         return Checked([Finding(STRUCTURE, error.detail)], 0)
     except DAMAGED as error:

@@ -9,39 +9,66 @@ Source: docs/reliability.md R26.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from signet_actors.config.workspace import Workspace
+from signet_actors.domain.backups import newest_first
 from signet_actors.errors import ActorExit, ExitCode
 from signet_actors.protocol.control import FileIdentity, FilesOpened
 from signet_actors.runtime.file_identity import displaced, identify
 from signet_actors.store.connect import has_moved
+from signet_actors.store.database_files import filled_logs, refuse_unsafe_files
 from signet_actors.store.failures import Connection
 
 
 class OpenFiles:
-    """``known`` are the files that earlier writers of this daemon have opened: no other may take their place."""
+    """``known`` are the files that earlier writers of this daemon have opened: no other may take their place.
 
-    def __init__(self, workspace: Workspace, known: Sequence[FileIdentity]) -> None:
+    ``linked`` is called once for each file that is found to have more than one name while the daemon runs.
+    """
+
+    def __init__(
+        self, workspace: Workspace, known: Sequence[FileIdentity], *, linked: Callable[[str], None] | None = None
+    ) -> None:
         self._workspace = workspace
+        self._linked = linked
+        self._known_links: set[str] = set()
         self._known = {file.path: file for file in known}
         self._temporary: list[FileIdentity] = []
         self._compared: tuple[FileIdentity, ...] = tuple(known)
 
     @property
     def may_create(self) -> bool:
-        """Return whether a missing database is a first start: never while this workspace is known to have had one."""
-        database = self._workspace.database
-        return str(database) not in self._known and not self._workspace.database_note.exists()
+        """Return whether a missing database is a first start: never while anything tells that there has been one."""
+        return str(self._workspace.database) not in self._known and next(self._traces(), None) is None
+
+    def refuse_unsafe(self) -> None:
+        """Refuse files that are not safe to open, with ConfigError.
+
+        A second name that was given to them while the daemon ran, by a program that makes snapshots, ends no daemon.
+        """
+        refuse_unsafe_files(self._workspace.database, links_allowed=str(self._workspace.database) in self._known)
 
     def missing(self, found: str) -> str:
         """Return what to tell the user about a database that is missing or empty and may not be created."""
-        present = [path for path in (self._workspace.database, self._workspace.database_note) if path.exists()]
+        database = self._workspace.database
+        present = [*([database] if database.exists() else []), *self._traces()]
         return (
             f"{found}, and this workspace has had a database: put the file back, or `signet restore latest`; "
-            f"to begin with an empty one, remove {' and '.join(map(str, present))}"
+            f"to begin with an empty one, move away or remove {' and '.join(map(str, present))}"
         )
+
+    def _traces(self) -> Iterator[Path]:
+        """Yield what tells that this workspace has had a database: a note, a log with content, backups, copies."""
+        if self._workspace.database_note.exists():
+            yield self._workspace.database_note
+        yield from filled_logs(self._workspace.database)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            if newest_first(os.listdir(self._workspace.backup_dir)):
+                yield self._workspace.backup_dir
+        yield from sorted(self._workspace.memory_dir.glob("aside-*"))
 
     def note(self, connection: Connection | None) -> FilesOpened:
         """Remember the open files, and return them for the supervisor; later starts expect a database.
@@ -69,11 +96,16 @@ class OpenFiles:
 
     def displaced(self) -> str | None:
         """Return in words which file is no longer at its path; None while all are."""
-        return displaced(self._compared)
+        return displaced(self._compared, linked=self._note_link)
 
     def log_is_ours(self) -> bool:
         """Return False where another log stands at the path of ours: another program may be writing the same file."""
         return all(identify(Path(file.path)) in (None, file) for file in self._temporary)
+
+    def _note_link(self, path: str) -> None:
+        if self._linked is not None and path not in self._known_links:
+            self._known_links.add(path)
+            self._linked(path)
 
     def _opened(self) -> FilesOpened:
         self._compared = (*self._known.values(), *self._temporary)

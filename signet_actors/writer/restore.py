@@ -10,7 +10,9 @@ Source: reliability.md R18; house.md section 3 rule 5.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import sys
 import time
@@ -19,14 +21,16 @@ from typing import Any, Final
 
 import msgspec
 
+from signet_actors.config.regular_file import open_regular, read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first, parse_backup_name
-from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
+from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.clock import iso
 from signet_actors.runtime.file_sync import sync_to_disk
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.runtime.workspace_lock import FileLock, WorkspaceLock
-from signet_actors.store.connect import open_reader
+from signet_actors.store.connect import check_ownership, open_reader
+from signet_actors.store.database_files import beside, filled_logs, refuse_unsafe_files
 from signet_actors.store.failures import StoreError
 from signet_actors.store.migrate import load_migrations, schema_version
 from signet_actors.writer.backup import verify_backup
@@ -34,6 +38,10 @@ from signet_actors.writer.backup import verify_backup
 LATEST: Final = "latest"
 _SUFFIXES: Final = ("-wal", "-shm", "-journal", "")
 """The log leaves before its database: a log without one is nothing, a database without its log has lost commits."""
+
+
+_DECISION: Final = re.compile(r"aside-[0-9]+\n?")
+_LONGEST_DECISION: Final = 100
 
 
 class Told(msgspec.Struct, omit_defaults=True):
@@ -81,30 +89,38 @@ def restore_command(source: str) -> int:
 
 
 def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[Told, int]:
-    """What was done, and the exit code. The caller holds the workspace."""
+    """What was done, and the exit code. The caller holds the workspace. Raises ConfigError, OSError."""
     finish_restore(workspace)
-    path, other = _chosen(workspace, source)
-    if path is None or not path.is_file():
-        return Told(False, [f"there is no backup {source}"]), ExitCode.CONFIG
-    incoming = _incoming(workspace)
-    for left in (incoming, *(_beside(incoming, suffix) for suffix in ("-wal", "-shm", "-journal"))):
-        left.unlink(missing_ok=True)
-    descriptor = os.open(incoming, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    refuse_unsafe_files(workspace.database)
     try:
-        with path.open("rb") as old, os.fdopen(descriptor, "wb") as new:
-            shutil.copyfileobj(old, new, 1 << 20)
-    except OSError:
-        incoming.unlink(missing_ok=True)
+        path, other = _chosen(workspace, source)
+        if path is None or not path.is_file():
+            return Told(False, [f"there is no backup {source}"]), ExitCode.CONFIG
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return Told(False, [f"there is no backup {source}: {reason}"]), ExitCode.CONFIG
+    if workspace.database.exists() and path.samefile(workspace.database):
+        return Told(False, [f"{path} is the database in use, not a backup of it"]), ExitCode.CONFIG
+    try:
+        if not check_ownership(path, follow=True):
+            return Told(False, [f"{path} is empty"], other=other), ExitCode.IO_ERROR
+    except ForeignDatabase as error:
+        return Told(False, [error.detail], other=other), ExitCode.IO_ERROR
+    incoming = _incoming(workspace)
+    try:
+        _copy_in(path, incoming)
+    except BaseException:
+        _sweep(workspace)
         raise
     sync_point("restore.copied")
     name = parse_backup_name(path.name)
     findings, memories = verify_backup(incoming, name)
     if findings:
-        incoming.unlink(missing_ok=True)
+        _sweep(workspace)
         return Told(False, [finding.text for finding in findings[:10]], other=other), ExitCode.IO_ERROR
     schema = _schema(incoming)
     if schema > len(load_migrations()):
-        incoming.unlink(missing_ok=True)
+        _sweep(workspace)
         text = f"{path} has schema {schema}, this release knows {len(load_migrations())}: install the newer release"
         return Told(False, [text]), ExitCode.CONFIG
     sync_to_disk(incoming)
@@ -130,19 +146,24 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[Told, in
 def finish_restore(workspace: Workspace) -> None:
     """No restore is half done: one that was decided is carried out; one that was not has never been.
 
-    The caller holds the database alone. Raises OSError.
+    The caller holds the database alone. Raises OSError, and ConfigError where the decision is not one that was written
+    here.
     """
     decision = workspace.restore_file
     try:
-        aside = workspace.memory_dir / Path(decision.read_text("utf-8").strip()).name
+        chosen = read_regular(decision, _LONGEST_DECISION).decode("utf-8", "replace")
     except FileNotFoundError:
+        _sweep(workspace)
         return
+    if _DECISION.fullmatch(chosen) is None:
+        raise ConfigError(f"{decision} does not name a directory aside-<time>; remove it, then repeat the restore")
+    aside = workspace.memory_dir / chosen.strip()
     incoming, database = _incoming(workspace), workspace.database
     if incoming.exists():
         aside.mkdir(mode=0o700, exist_ok=True)
         for suffix in _SUFFIXES:
-            present = _beside(database, suffix)
-            if present.exists():
+            present = beside(database, suffix)
+            if os.path.lexists(present):
                 present.rename(aside / present.name)
             sync_point("restore.moved_aside")
         sync_to_disk(aside)
@@ -159,9 +180,32 @@ def finish_restore(workspace: Workspace) -> None:
     sync_to_disk(workspace.daemon_dir)
 
 
+def _copy_in(source: Path, incoming: Path) -> None:
+    """Copy ``source`` with the logs beside it, which SQLite then finds beside the copy. Raises OSError, ConfigError."""
+    real = source.resolve()
+    files = [real, *filled_logs(real)]
+    needed = sum(file.stat().st_size for file in files)
+    free = shutil.disk_usage(incoming.parent).free
+    if free < needed:
+        raise OSError(f"the copy needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB")
+    for file in files:
+        target = beside(incoming, file.name.removeprefix(real.name))
+        descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as new, os.fdopen(open_regular(file, os.O_RDONLY), "rb") as old:
+            shutil.copyfileobj(old, new, 1 << 20)
+
+
+def _sweep(workspace: Workspace) -> None:
+    """Remove what is left of a copy that was not decided on."""
+    incoming = _incoming(workspace)
+    for suffix in _SUFFIXES:
+        with contextlib.suppress(OSError):
+            beside(incoming, suffix).unlink(missing_ok=True)
+
+
 def _decide(workspace: Workspace, aside: Path) -> None:
     """From here on the restore will be finished, whatever happens."""
-    draft = _beside(workspace.restore_file, ".draft")
+    draft = beside(workspace.restore_file, ".draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -190,11 +234,7 @@ def _chosen(workspace: Workspace, source: str) -> tuple[Path | None, str | None]
 
 
 def _incoming(workspace: Workspace) -> Path:
-    return _beside(workspace.database, ".incoming")
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
+    return beside(workspace.database, ".incoming")
 
 
 def _schema(path: Path) -> int:

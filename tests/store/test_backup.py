@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
 import signal
 import stat
 import subprocess
@@ -15,10 +17,10 @@ import pytest
 
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import backup_name, newest_first, parse_backup_name, surplus
-from signet_actors.errors import ExitCode, InvalidRequest, StoreIOError
+from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, InvalidRequest, StoreIOError
 from signet_actors.runtime import sync_points
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.store.connect import open_copy, open_reader
+from signet_actors.store.connect import open_copy, open_reader, open_writer
 from signet_actors.store.migrate import load_migrations
 from signet_actors.store.online_backup import PARTIAL, OnlineBackup, backup
 from signet_actors.writer.backup import BackupWork, verify_backup
@@ -271,3 +273,120 @@ def test_a_restore_needs_no_readable_database(workspace: Workspace) -> None:
     told, code = restore(workspace, "latest", now_ms=NOW)
     assert (code, told.memories_before) == (ExitCode.OK, None)
     assert contents(workspace.database) == old
+
+
+def test_a_database_set_aside_is_restored_with_what_only_its_log_holds(workspace: Workspace) -> None:
+    old, new, _ = two_generations(workspace)
+    told, code = restore(workspace, "latest", now_ms=NOW + 90_000)
+    assert (code, contents(workspace.database)) == (ExitCode.OK, old)
+    kept = Path(str(told.aside)) / "memories.db"
+    log = kept.with_name("memories.db-wal")
+    before = (kept.read_bytes(), log.read_bytes())
+    told, code = restore(workspace, str(kept), now_ms=NOW + 95_000)
+    assert (code, told.memories_after) == (ExitCode.OK, len(new)), told
+    assert contents(workspace.database) == new
+    assert (kept.read_bytes(), log.read_bytes()) == before
+    assert not list(workspace.memory_dir.glob("*.incoming*"))
+
+
+def test_a_backup_with_an_interrupted_transaction_is_restored_without_it(workspace: Workspace) -> None:
+    old, _, target = two_generations(workspace)
+    torn = workspace.root / "torn.db"
+    connection = open_copy(target)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("PRAGMA cache_spill = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("DROP TRIGGER memories_au")
+    connection.execute("UPDATE memories SET content = content || ' never committed'")
+    connection.cache_flush()
+    shutil.copy(target, torn)
+    shutil.copy(f"{target}-journal", f"{torn}-journal")
+    connection.execute("ROLLBACK")
+    connection.close()
+    told, code = restore(workspace, str(torn), now_ms=NOW + 90_000)
+    assert (code, told.memories_after) == (ExitCode.OK, len(old)), told
+    assert contents(workspace.database) == old
+
+
+@pytest.mark.parametrize("by", ["path", "link", "hard link"])
+def test_the_database_in_use_is_no_backup_of_itself(workspace: Workspace, by: str) -> None:
+    _, new, _ = two_generations(workspace)
+    source = workspace.root / "same.db"
+    if by == "link":
+        source.symlink_to(workspace.database)
+    elif by == "path":
+        source = workspace.memory_dir / ".." / "memory" / "memories.db"
+    else:
+        source.hardlink_to(workspace.database)
+        with pytest.raises(ConfigError, match="hard links"):
+            restore(workspace, str(source), now_ms=NOW)
+        source.unlink()
+        assert contents(workspace.database) == new
+        return
+    told, code = restore(workspace, str(source), now_ms=NOW)
+    assert (told.ok, code) == (False, ExitCode.CONFIG)
+    assert contents(workspace.database) == new
+    assert not list(workspace.memory_dir.glob("aside-*"))
+
+
+def test_a_foreign_file_is_refused_before_it_is_copied(workspace: Workspace) -> None:
+    _, new, _ = two_generations(workspace)
+    foreign = workspace.root / "large.db"
+    foreign.write_bytes(bytes(8192))
+    sync_points.arm("restore.copied=raise:EIO")
+    told, code = restore(workspace, str(foreign), now_ms=NOW)
+    assert (told.ok, code) == (False, ExitCode.IO_ERROR)
+    assert "not a SQLite database" in told.findings[0]
+    assert contents(workspace.database) == new
+
+
+def test_a_backup_for_which_there_is_no_room_is_not_copied(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, new, target = two_generations(workspace)
+    total = shutil.disk_usage(workspace.root)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: total._replace(free=target.stat().st_size - 1))
+    with pytest.raises(OSError, match="MB of disk"):
+        restore(workspace, str(target), now_ms=NOW)
+    assert contents(workspace.database) == new
+    assert not list(workspace.memory_dir.glob("*.incoming*"))
+
+
+def test_the_copy_of_an_interrupted_restore_is_removed_by_the_next_start(workspace: Workspace) -> None:
+    _, new, _ = two_generations(workspace)
+    restoring = [sys.executable, "-c", RESTORE, str(workspace.root), str(NOW), "restore.copied=kill@1"]
+    assert subprocess.run(restoring, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
+    assert list(workspace.memory_dir.glob("*.incoming"))
+    finish_restore(workspace)
+    assert not list(workspace.memory_dir.glob("*.incoming*"))
+    assert contents(workspace.database) == new
+
+
+@pytest.mark.parametrize("decision", ["", "..", "aside-", "aside-1/..", "aside-1\naside-2\n", "aside-1" * 50, "a\xff"])
+def test_a_decision_that_names_no_aside_directory_moves_nothing(workspace: Workspace, decision: str) -> None:
+    _, new, target = two_generations(workspace)
+    shutil.copy(target, workspace.memory_dir / "memories.db.incoming")
+    workspace.restore_file.write_text(decision, "latin-1")
+    with pytest.raises(ConfigError, match=r"\.daemon/restore"):
+        finish_restore(workspace)
+    assert contents(workspace.database) == new
+    assert not list(workspace.memory_dir.glob("aside-*"))
+
+
+def test_no_source_that_cannot_be_named_is_a_backup(workspace: Workspace) -> None:
+    for source in ("n" * 300, "~no-such-user-here/backup.db"):
+        told, code = restore(workspace, source, now_ms=NOW)
+        assert (told.ok, code) == (False, ExitCode.CONFIG)
+        assert "there is no backup" in told.findings[0]
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_no_database_is_created_beside_a_log_with_content(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "memories.db"
+    log = path.with_name(f"{path.name}{suffix}")
+    log.write_bytes(b"commits of a database that was moved away")
+    with pytest.raises(DatabaseMissing, match=log.name):
+        open_writer(path, busy=lambda calls: False)
+    assert log.read_bytes() == b"commits of a database that was moved away"
+    assert os.listdir(tmp_path) == [log.name]

@@ -135,6 +135,10 @@ def test_a_database_cut_to_no_bytes_is_refused_with_the_remedy_and_not_taken_for
 
     daemon.database.unlink()
     note.unlink(missing_ok=True)
+    code, said = daemon.refused_start()
+    assert (code, str(log) in said) == (ExitCode.CONFIG, True)
+    assert log.read_bytes() == b"what the log held"
+    log.unlink()
     daemon.start()
     assert daemon.api.listed() == []
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -203,3 +206,139 @@ def test_without_its_daemon_directory_a_daemon_keeps_a_second_one_away_serves_on
         daemon.wait_ready()
         daemon.api.remember("Stored by the next writer")
         assert len(daemon.api.listed()) == 2
+
+
+def tool(daemon: LiveDaemon, *arguments: str) -> tuple[int, str]:
+    """The exit code of a command of `signet`, and everything that it said."""
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
+        env=daemon.environment(),
+        cwd=daemon.root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def test_no_second_daemon_runs_on_a_database_through_a_hard_link_and_the_first_goes_on() -> None:
+    with live_daemon() as daemon:
+        stored = daemon.api.remember("Before the link")["id"]
+        second = LiveDaemon(daemon.root, name="second")
+        second.database.parent.mkdir(mode=0o700)
+        second.database.hardlink_to(daemon.database)
+        code, said = second.refused_start()
+        assert code == 78
+        assert str(second.database) in said
+        assert "hard links" in said
+        assert f"cp {second.database}" in said
+
+        more = [daemon.api.remember(f"Beside the link, number {number}")["id"] for number in range(3)]
+        eventually(lambda: linked(daemon), what="the warning")
+        writer = daemon.kill("writer")
+        eventually(lambda: daemon.everybody()["writer"]["pid"] not in {writer, None}, what="another writer")
+        daemon.wait_ready()
+        more.append(daemon.api.remember("By the next writer, beside the link")["id"])
+        assert daemon.stop() == 0
+        assert len(linked(daemon)) == 2, "once by each writer"
+
+        code, said = daemon.refused_start()
+        assert (code, str(daemon.database) in said) == (78, True)
+        for command in (("doctor", "--deep"), ("restore", "latest", "--yes")):
+            code, said = tool(daemon, *command)
+            assert code != 0
+            assert "hard links" in said, said
+        own = daemon.root / "own.db"
+        shutil.copy(daemon.database, own)
+        own.rename(daemon.database)
+        daemon.start()
+        assert {row["id"] for row in daemon.api.listed()} == {stored, *more}
+
+
+def linked(daemon: LiveDaemon) -> list[dict[str, Any]]:
+    return [line for line in daemon.log() if line.get("event") == "database_has_another_name"]
+
+
+@pytest.mark.parametrize("left", ["the log", "a backup", "a database set aside"])
+def test_what_is_left_of_a_database_keeps_a_start_from_making_an_empty_one(left: str) -> None:
+    with live_daemon() as daemon:
+        assert daemon.process is not None
+        stored = daemon.api.remember("Answered before the crash")["id"]
+        if left == "a backup":
+            assert tool(daemon, "backup")[0] == 0
+        daemon.kill_supervisor()
+        daemon.gone()
+        shutil.rmtree(daemon.workspace / ".daemon")
+        log = daemon.database.with_name("memories.db-wal")
+        kept = daemon.root / "kept"
+        kept.mkdir()
+        daemon.database.rename(kept / "memories.db")
+        trace = {"the log": log, "a backup": daemon.database.parent / "backups"}.get(left)
+        if left != "the log":
+            log.rename(kept / log.name)
+        if trace is None:
+            trace = daemon.database.parent / "aside-1"
+            kept.rename(trace)
+            kept = trace
+        before = log.read_bytes() if left == "the log" else b""
+        assert left != "the log" or before
+        code, said = daemon.refused_start()
+        assert code == 78
+        assert str(trace) in said
+        assert not daemon.database.exists()
+        if left == "the log":
+            assert log.read_bytes() == before
+        for file in list(kept.iterdir()):
+            file.rename(daemon.database.parent / file.name)
+        daemon.start()
+        assert [row["id"] for row in daemon.api.listed()] == [stored]
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def link(path: Path) -> None:
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+def unix_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize("put", [fifo, directory, link, unix_socket])
+@pytest.mark.parametrize(
+    "name", ["memory/memories.db", "memory/memories.db-wal", "memory/memories.db-shm", ".daemon/restore"]
+)
+def test_something_else_in_the_place_of_a_file_of_the_database_is_named_and_refused(
+    name: str, put: Callable[[Path], None]
+) -> None:
+    with live_daemon(started=False) as daemon:
+        for folder in ("memory", ".daemon"):
+            (daemon.workspace / folder).mkdir(mode=0o700)
+        if name.endswith(("-wal", "-shm")):
+            shutil.copy(GOLDEN, daemon.database)
+        path = daemon.workspace / name
+        put(path)
+        code, said = daemon.refused_start()
+        assert code == 78, said
+        assert str(path) in said
+        code, said = tool(daemon, "restore", str(GOLDEN), "--yes")
+        assert code == 78, said
+        assert str(path) in said
+        assert os.path.lexists(path)
+
+
+def test_a_name_that_no_file_can_have_is_no_backup() -> None:
+    with live_daemon(started=False) as daemon:
+        code, said = tool(daemon, "restore", "n" * 300, "--yes")
+        assert code == 78
+        assert "there is no backup" in said
+        assert "Traceback" not in said

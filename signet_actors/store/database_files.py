@@ -1,0 +1,73 @@
+"""The files of a database are looked at by name before SQLite opens any of them.
+
+SQLite keeps the log of a database beside the name by which it was opened, and the workspace lock is on the directory of
+that name. A database with two names would have two logs and two locks. Opening a FIFO or a device could wait for ever.
+
+Source: docs/reliability.md R10; https://sqlite.org/howtocorrupt.html, "Multiple links to the same file".
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from signet_actors.errors import ConfigError
+
+LOG_SUFFIXES: Final = ("-wal", "-journal")
+"""Files that may hold commits which the database file itself does not have yet."""
+_SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return the path in the same directory whose name is that of ``path`` with ``suffix``."""
+    return path.with_name(path.name + suffix)
+
+
+def filled_logs(database: Path) -> Iterator[Path]:
+    """Yield the logs of ``database`` that are not empty."""
+    for suffix in LOG_SUFFIXES:
+        log = beside(database, suffix)
+        try:
+            if os.lstat(log).st_size > 0:
+                yield log
+        except FileNotFoundError:
+            continue
+
+
+def refuse_unsafe_files(database: Path, *, links_allowed: bool = False) -> None:
+    """Refuse a database of which a file is no regular file or, without ``links_allowed``, has more than one name.
+
+    Raises ConfigError naming the file and what to do.
+    """
+    for suffix in _SUFFIXES:
+        path = beside(database, suffix)
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be examined: {error.strerror}") from None
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigError(f"{path} is {_kind(found.st_mode)} where a regular file is needed; move it away")
+        if found.st_nlink > 1 and not links_allowed:
+            name, copy = shlex.quote(str(path)), shlex.quote(f"{path}.copy")
+            raise ConfigError(
+                f"{path} has {found.st_nlink} names (hard links): a daemon on another of them could write the same"
+                f" database; stop every daemon that uses it, then `cp {name} {copy} && mv {copy} {name}`"
+            )
+
+
+def _kind(mode: int) -> str:
+    for is_kind, name in (
+        (stat.S_ISLNK, "a symbolic link"),
+        (stat.S_ISDIR, "a directory"),
+        (stat.S_ISFIFO, "a FIFO"),
+        (stat.S_ISSOCK, "a socket"),
+    ):
+        if is_kind(mode):
+            return name
+    return "a device"
