@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from tests.corpus.exchange import Scenario, delete, get, patch, post
+from tests.support.live_daemon import WITHOUT_PIPELINE
 
 UNKNOWN = "01a20000-0000-7000-8000-000000000000"
 
@@ -61,9 +62,15 @@ STEPS = (
     get("a file of it", "/api/docs/swagger-ui.css", view=lambda text: len(text) > 1000),
     get("configuration files", "/api/config", view=names),
     post("write a Markdown file", "/api/config", {"file": "USER.md", "content": "# About the user\n"}),
-    post("write agent.yaml", "/api/config", {"file": "agent.yaml", "content": "search:\n  alpha: 0.4\n"}),
     post(
-        "write agent.yaml that is not valid", "/api/config", {"file": "agent.yaml", "content": "search:\n  alpha: 7\n"}
+        "write agent.yaml",
+        "/api/config",
+        {"file": "agent.yaml", "content": WITHOUT_PIPELINE + "search:\n  alpha: 0.4\n"},
+    ),
+    post(
+        "write agent.yaml that is not valid",
+        "/api/config",
+        {"file": "agent.yaml", "content": WITHOUT_PIPELINE + "search:\n  alpha: 7\n"},
     ),
     post("write agent.yaml that is no YAML", "/api/config", {"file": "agent.yaml", "content": "a: [\n"}),
     post(
@@ -77,7 +84,7 @@ STEPS = (
     post(
         "write agent.yaml with an unknown key",
         "/api/config",
-        {"file": "agent.yaml", "content": "serch:\n  alpha: 0.4\n"},
+        {"file": "agent.yaml", "content": WITHOUT_PIPELINE + "serch:\n  alpha: 0.4\n"},
     ),
     post("write a path", "/api/config", {"file": "../x.md", "content": ""}),
     post("write another kind of file", "/api/config", {"file": "x.py", "content": ""}),
