@@ -18,17 +18,17 @@ THEFT = """memory:
 
 
 def shape(value: Any) -> Any:
-    """``value`` with the kind of each leaf in place of it; a list by its first item."""
+    """``value`` with the kind of each leaf in place of it; a list by its first item; no counters of heartbeats."""
     if isinstance(value, dict):
-        return {name: shape(item) for name, item in value.items()}
+        return {name: shape(item) for name, item in value.items() if name != "counters"}
     if isinstance(value, list):
         return [shape(item) for item in value[:1]]
     return None if value is None else type(value).__name__
 
 
 def families(text: str) -> list[str]:
-    """The names and kinds of the metrics."""
-    return sorted(set(re.findall(r"^# TYPE (\S+ \S+)$", text, re.MULTILINE)))
+    """The names and kinds of the metrics that every scrape has; those of other processes follow their heartbeats."""
+    return sorted(set(re.findall(r"^# TYPE (signet_(?:http|build|ready)\S* \S+)$", text, re.MULTILINE)))
 
 
 def operations(document: Any) -> list[str]:
