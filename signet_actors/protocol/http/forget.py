@@ -5,10 +5,10 @@ Source: memory-api.txt "POST /api/memory/forget"; wire.md 1.2; decisions.md 38 a
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.protocol.http.memories import Importance, TagsInput
 
@@ -31,7 +31,9 @@ class ForgetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     project: str | None = None
     pinned: bool | None = None
     importance_min: Importance | None = None
-    limit: int = 20
+    limit: Annotated[
+        float, Meta(description="Memories at most; a fraction is cut off; taken as 1 below 1, as 200 above")
+    ] = 20
     reason: str | None = None
     force: bool = False
     confirm_token: str | None = None

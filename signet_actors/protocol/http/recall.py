@@ -37,7 +37,9 @@ class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What to recall; only ``query`` is required. Both spellings of every name are accepted."""
 
     query: str
-    limit: Annotated[int, Meta(description="Results at most; taken as 1 below 1, as 100 above")] = 10
+    limit: Annotated[
+        float, Meta(description="Results at most; a fraction is cut off; taken as 1 below 1, as 100 above")
+    ] = 10
     type: str | None = None
     tags: TagsInput = None
     who: str | None = None
