@@ -227,7 +227,7 @@ class MemoryApi:
                 *((name.lower().encode(), value.encode()) for name, value in headers.items()),
             ],
             "client": ("127.0.0.1", 50000),
-            "server": ("127.0.0.1", 3850),
+            "server": None,  # there is no connection: whose it is cannot be looked up
             "state": {},
         }
         messages: list[Any] = []
