@@ -7,7 +7,7 @@ A searcher counts as lost only when no other searcher serves.
 
 Children are named by module and started as fresh interpreters: a broken import kills one child, not the tree.
 
-Source: reliability.md appendix A; architecture.txt "Daemon".
+Source: docs/reliability.md "Supervision policy"; architecture.txt "Daemon".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ that was acknowledged is looked for in its database. Nothing is asserted.
 Forgotten memories may be purged after an hour at the earliest; those that the sweeps find were forgotten over HTTP and
 then made older in the stopped daemon's database.
 
-Source: targets.md "Isolation".
+Source: docs/performance.md "Isolation targets".
 Departs: there is no model stage and no re-embed yet; backup, import and scrape stand in for them.
 """
 

@@ -5,7 +5,7 @@ HTTP. Clients are closed loops: each sends its next request when the last one is
 caller waits, and throughput is what so many callers get. The machine's cores are shared by both sides; the CPU time of
 each process is therefore reported beside the latencies. Nothing is asserted.
 
-Source: targets.md of the design; the workload (texts, questions, filters) is described in ``bench/texts.py``.
+Source: docs/performance.md "Targets"; the workload (texts, questions, filters) is described in ``bench/texts.py``.
 """
 
 from __future__ import annotations

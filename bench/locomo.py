@@ -12,8 +12,8 @@ turn counts as found when any memory that holds it is.
 
 The data set is read where it lies and never copied: results hold figures only, no text.
 
-Source: quality.md of the design; Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents",
-ACL 2024.
+Source: docs/quality.md "How it is measured"; Maharana et al.,
+"Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ refusals and accepted requests are timed from when they were written to the sock
 cores is told. At the end the daemon is stopped and every memory that was answered 200 is looked for in its database.
 Nothing is asserted; every figure stands beside its bound.
 
-Source: reliability.md R13; targets.md.
+Source: docs/reliability.md R13; docs/performance.md "Overload".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ recall and remember, in turns alone, hung, hung, alone; a life of the daemon for
 process of its own. Throughput: as many jobs with a model that answers at once, extracted, decided on, embedded and
 written, while clients recall. Nothing is asserted.
 
-Source: reliability.md R11; targets.md "Isolation".
+Source: docs/reliability.md R11; docs/performance.md "Isolation targets".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of a run: each figure beside its target and its floor. Source: targets.md of the design."""
+"""The table of a run: each figure beside its target and its floor. Source: docs/performance.md "Targets"."""
 
 from __future__ import annotations
 

@@ -62,12 +62,12 @@ HTTP_STATUS: dict[ErrorCode, int] = {
 }
 """HTTP status of each code. 503 means certainly not applied, 504 means the outcome is unknown.
 
-Source: reliability.md appendix B, "HTTP outcomes".
+Source: docs/reliability.md "HTTP outcomes".
 """
 
 
 class ExitCode:
-    """Process exit codes, as documented in ``docs/operations.md``. Source: reliability.md appendix A."""
+    """Process exit codes, as documented in docs/operations.md "Exit codes"."""
 
     OK = 0
     PROVIDER_CONFIG = 69
@@ -223,7 +223,7 @@ class ProviderError(SignetError):
 
     ``detail`` is fit for a log and for the user: it never holds a key, a prompt or an answer. ``costs_attempt`` is
     true when the provider took the request up and failed at it, so that the same request may be at fault; false when
-    no request could have succeeded, which no job has to pay for (decisions.md 14). ``status`` is that of the HTTP
+    no request could have succeeded, which no job has to pay for (docs/decisions.md 14). ``status`` is that of the HTTP
     answer, when there was one.
     """
 

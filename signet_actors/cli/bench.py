@@ -3,7 +3,7 @@
 The clients are threads of this process, so that the figures for several of them are a lower bound; ``bench/`` of the
 source tree has the load generator with the exact figures and their floors.
 
-Source: targets.md of the design, "Write" and "Recall".
+Source: docs/performance.md "Write targets" and "Recall targets".
 """
 
 from __future__ import annotations

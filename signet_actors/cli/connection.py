@@ -8,7 +8,7 @@ long as the daemon's Retry-After fits into ``patience_s`` (a writer restarts wit
 Only a 2xx with a JSON object is an answer. What else comes (a redirect, an empty body, the page of another
 program) claims nothing: it is a refusal, and after a change its outcome is unknown.
 
-Source: reliability.md appendix B, "HTTP outcomes"; decisions.md 3.
+Source: docs/reliability.md "HTTP outcomes"; docs/decisions.md 3.
 """
 
 from __future__ import annotations

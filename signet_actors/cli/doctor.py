@@ -4,7 +4,7 @@ It works with and without a running daemon and, without ``--repair``, changes no
 writer's own check, started as a process of its own, because the command line never opens the database; while a daemon
 runs, ``--deep`` has it make a backup, because the check of a backup is the check of the database.
 
-Source: house.md section 3 rule 5; reliability.md R18; decisions.md 28 and 45.
+Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18; docs/decisions.md 28 and 45.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A set is deleted exactly as it was shown: the second request names the ids of the preview and carries its
 confirm token, so that a set that changed meanwhile is refused by the daemon instead of deleted.
 
-Source: memory-api.txt "DELETE /api/memory/:id", "POST /api/memory/forget"; decisions.md 38 and 42.
+Source: memory-api.txt "DELETE /api/memory/:id", "POST /api/memory/forget"; docs/decisions.md 38 and 42.
 """
 
 from __future__ import annotations

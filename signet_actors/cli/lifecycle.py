@@ -3,7 +3,7 @@
 The supervisor is a fresh interpreter started with ``-P``, so that a file of the working directory that bears the
 name of one of our modules is never run instead.
 
-Source: reliability.md R10, R19 and appendix A (exit codes).
+Source: docs/reliability.md R10 and R19; docs/operations.md "Exit codes".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The commands on single memories: remember, list, show, history, edit, recover.
 
-Source: memory-api.txt "Memories"; wire.md 1.2 and 2.6.
+Source: memory-api.txt "Memories"; docs/compatibility.md "Reading memories", "Real clients: command line".
 """
 
 from __future__ import annotations

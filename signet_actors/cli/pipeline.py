@@ -1,6 +1,6 @@
 """The command pipeline: how facts come to be, what came of each run, and the way back.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 14, 16, 18.
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14, 16, 18.
 """
 
 from __future__ import annotations

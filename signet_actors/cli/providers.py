@@ -1,6 +1,6 @@
 """The command providers: which model was chosen and why, how it does, and what today took.
 
-Source: memory-pipeline.txt "Provider Abstraction"; decisions.md 14 and 18.
+Source: memory-pipeline.txt "Provider Abstraction"; docs/decisions.md 14 and 18.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The command recall: memories that answer a question, best first.
 
-Source: memory-api.txt "POST /api/memory/recall"; wire.md 2.6.
+Source: memory-api.txt "POST /api/memory/recall"; docs/compatibility.md "Real clients: command line".
 """
 
 from __future__ import annotations

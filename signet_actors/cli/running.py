@@ -3,7 +3,7 @@
 The locks are the truth: the kernel releases them when their holder dies, however it dies. The pid file only says
 whom to signal, and is believed only while the lock is held and the process looks like a supervisor.
 
-Source: reliability.md R10.
+Source: docs/reliability.md R10.
 """
 
 from __future__ import annotations

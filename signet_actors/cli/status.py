@@ -1,6 +1,6 @@
 """The commands status and version: what runs, what is stored, and why something waits.
 
-Source: architecture.txt "GET /api/status"; reliability.md R22; decisions.md 14.
+Source: architecture.txt "GET /api/status"; docs/reliability.md R22; docs/decisions.md 14.
 """
 
 from __future__ import annotations

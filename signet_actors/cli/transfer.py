@@ -4,7 +4,7 @@ An export is written beside its file and renamed when it is whole. An import kee
 Idempotency-Key of each batch follows from the import, the batch and its place, so that running it again is always
 harmless. Another import of the same file has other keys: what was forgotten since the first one is stored again.
 
-Source: docs/transfer.md; decisions.md 3.
+Source: docs/transfer.md; docs/decisions.md 3.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A backup is made by the running daemon, beside its work. A restore is made while no daemon runs, by the writer's own
 tool, started as a process of its own, because the command line never opens the database.
 
-Source: reliability.md R17, R18, R23; house.md section 3 rule 5.
+Source: docs/reliability.md R17, R18, R23; docs/architecture.md "Dependency rules" 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules between keys, and what this release cannot do yet: pure, from a whole configuration to findings.
 
-Source: decisions.md 22, 44; reliability.md appendices A and B.
+Source: docs/decisions.md 22, 44; docs/reliability.md "Supervision policy" and "The writer's loop".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Older spellings of keys, and the keys of ``agent.yaml`` that belong to other programs.
 
 Source: memory-pipeline.txt "Configuration Reference" (legacy flat keys; nested keys take precedence) and the flat
-names that the documents use elsewhere; decisions.md 43 (aliases) and 46 (posthog*).
+names that the documents use elsewhere; docs/decisions.md 43 (aliases) and 46 (posthog*).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A missing file is fine: everything has a default. What belongs to other programs
 unknown key is a warning that names the key that was probably meant, and whatever cannot be used ends in one
 ``ConfigError`` whose detail has a line for each problem: file, key, given value, what is allowed.
 
-Source: memory-pipeline.txt "Configuration Reference"; decisions.md 30, 43, 44.
+Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 30, 43, 44.
 """
 
 from __future__ import annotations

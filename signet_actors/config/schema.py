@@ -6,9 +6,10 @@ Reading a file, naming every problem in it and accepting older spellings is ``lo
 
 Source: memory-pipeline.txt "Configuration Reference"; memory-system.txt "Alpha Blending", "Importance Decay",
 "Retention Worker"; memory-api.txt "Recall" (auth.rateLimits); architecture.txt "Multi-Agent Support";
-wire.md 1.1; decisions.md 16, 18, 20, 43, 44, 46; reliability.md appendices A and B.
+docs/compatibility.md "Authentication"; docs/decisions.md 16, 18, 20, 43, 44, 46; docs/reliability.md
+"Supervision policy" and "The writer's loop".
 Departs: ``extraction.model`` is empty by default, which means the provider's own default model: the
-reference's ``haiku`` belongs to its provider ``claude-code``, and ours is ``auto`` (decisions.md 18 and 46).
+reference's ``haiku`` belongs to its provider ``claude-code``, and ours is ``auto`` (docs/decisions.md 18 and 46).
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class EmbeddingConfig(Struct, frozen=True, rename="camel"):
-    """Where vectors come from. Source: decisions.md 22 and 43."""
+    """Where vectors come from. Source: docs/decisions.md 22 and 43."""
 
     provider: Annotated[
         EmbeddingProvider,
@@ -144,7 +145,7 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
 
 
 class SearchConfig(Struct, frozen=True):
-    """How the legs of a recall become one ranking. Source: memory-system.txt "Alpha Blending"; decisions.md 7."""
+    """How the legs of a recall become one ranking. Source: memory-system.txt "Alpha Blending"; docs/decisions.md 7."""
 
     fusion: Annotated[
         Fusion, _says("How keyword and vector results are joined: weighted scores, or reciprocal ranks")
@@ -178,7 +179,7 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
 
 
 class BackupConfig(Struct, frozen=True, rename="camel"):
-    """Verified copies of the database. Source: reliability.md R17, R18 and R23."""
+    """Verified copies of the database. Source: docs/reliability.md R17, R18 and R23."""
 
     interval_ms: Annotated[
         int,
@@ -188,7 +189,10 @@ class BackupConfig(Struct, frozen=True, rename="camel"):
 
 
 class GatewayConfig(Struct, frozen=True, rename="camel"):
-    """The HTTP edge: where it listens and what it refuses. Source: decisions.md 24, 25, 42-44; reliability.md R13."""
+    """The HTTP edge: where it listens and what it refuses.
+
+    Source: docs/decisions.md 24, 25, 42-44; docs/reliability.md R13.
+    """
 
     host: Annotated[
         str,
@@ -241,13 +245,16 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
 
 
 class RedactionConfig(Struct, frozen=True, rename="camel"):
-    """What is made unreadable before it is stored. Source: decisions.md 26."""
+    """What is made unreadable before it is stored. Source: docs/decisions.md 26."""
 
     memories: Annotated[bool, _says("Secrets found in a memory are replaced before it is stored")] = True
 
 
 class BreakerConfig(Struct, frozen=True, rename="camel"):
-    """When calls to a provider that fails are paused, and for how long. Source: decisions.md 14; reliability.md R11."""
+    """When calls to a provider that fails are paused, and for how long.
+
+    Source: docs/decisions.md 14; docs/reliability.md R11.
+    """
 
     failures: Annotated[int, _within(1, 100, "Failed calls in a row after which calls are paused")] = 5
     cooldown_ms: Annotated[int, _within(_SECOND_MS, _HOUR_MS, "First pause; it doubles while the provider fails")] = (
@@ -257,7 +264,7 @@ class BreakerConfig(Struct, frozen=True, rename="camel"):
 
 
 class ExtractionConfig(Struct, frozen=True, rename="camel"):
-    """The first LLM pass. Source: memory-pipeline.txt "Extraction Stage"; decisions.md 14, 18 and 43."""
+    """The first LLM pass. Source: memory-pipeline.txt "Extraction Stage"; docs/decisions.md 14, 18 and 43."""
 
     provider: Annotated[
         ExtractionProvider,
@@ -310,7 +317,7 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
 
 
 class WorkerConfig(Struct, frozen=True, rename="camel"):
-    """The durable job queue. Source: memory-pipeline.txt "Worker Model"; decisions.md 11-15."""
+    """The durable job queue. Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15."""
 
     poll_ms: Annotated[int, _within(100, _MINUTE_MS, "Time between two looks for jobs when no event came")] = 2000
     max_retries: Annotated[int, _within(1, 10, "Attempts of a job before it is dead")] = 3
@@ -320,7 +327,7 @@ class WorkerConfig(Struct, frozen=True, rename="camel"):
 
 
 class GraphConfig(Struct, frozen=True, rename="camel"):
-    """The knowledge graph. Source: memory-pipeline.txt "Knowledge Graph"; decisions.md 20."""
+    """The knowledge graph. Source: memory-pipeline.txt "Knowledge Graph"; docs/decisions.md 20."""
 
     enabled: Annotated[bool, _says("Entities and relations are kept and used in recall")] = True
     boost_weight: Annotated[float, _within(0.0, 1.0, "What a link in the graph adds to a result's score")] = 0.15
@@ -342,7 +349,7 @@ class RerankerConfig(Struct, frozen=True, rename="camel"):
 
 
 class AutonomousConfig(Struct, frozen=True, rename="camel"):
-    """What the daemon may do by itself. Source: memory-pipeline.txt "Maintenance Worker"; decisions.md 16."""
+    """What the daemon may do by itself. Source: memory-pipeline.txt "Maintenance Worker"; docs/decisions.md 16."""
 
     enabled: Annotated[bool, _says("Scheduled maintenance and repairs run")] = True
     frozen: Annotated[bool, _says("Hard stop of everything that nobody asked for")] = False
@@ -388,7 +395,10 @@ class DocumentsConfig(Struct, frozen=True, rename="camel"):
 
 
 class GuardrailsConfig(Struct, frozen=True, rename="camel"):
-    """Sizes of memories. Source: memory-pipeline.txt "Configuration Reference"; wire.md 1.2."""
+    """Sizes of memories.
+
+    Source: memory-pipeline.txt "Configuration Reference"; docs/compatibility.md "Oversized content".
+    """
 
     max_content_chars: Annotated[int, _within(50, 100_000, "A longer memory is stored as several chunks")] = 500
     chunk_target_chars: Annotated[int, _within(50, 50_000, "Length that a chunk aims at")] = 300
@@ -407,7 +417,10 @@ class ContinuityConfig(Struct, frozen=True, rename="camel"):
 
 
 class TelemetryConfig(Struct, frozen=True, rename="camel"):
-    """Local telemetry; none is ever sent. Source: memory-pipeline.txt "Configuration Reference"; decisions.md 27."""
+    """Local telemetry; none is ever sent.
+
+    Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 27.
+    """
 
     flush_interval_ms: Annotated[int, _within(5 * _SECOND_MS, 10 * _MINUTE_MS, "Time between two writes of events")] = (
         _MINUTE_MS
@@ -512,7 +525,10 @@ class RateLimit(Struct, frozen=True, rename="camel"):
 
 
 class RateLimitsConfig(Struct, frozen=True, rename="camel"):
-    """A limit for each kind of costly operation. Source: wire.md 1.1; memory-api.txt (recallLlm)."""
+    """A limit for each kind of costly operation.
+
+    Source: docs/compatibility.md "Authentication"; memory-api.txt (recallLlm).
+    """
 
     forget: RateLimit = RateLimit(max_count=30)
     modify: RateLimit = RateLimit(max_count=60)
@@ -523,7 +539,7 @@ class RateLimitsConfig(Struct, frozen=True, rename="camel"):
 
 
 class AuthConfig(Struct, frozen=True, rename="camel"):
-    """Who may do what. Source: wire.md 1.1; decisions.md 44."""
+    """Who may do what. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
 
     mode: Annotated[AuthMode, _says("Only `local` works in this release")] = "local"
     default_token_ttl_seconds: Annotated[int, _within(60, 31_536_000, "Life of a token")] = 604_800
@@ -532,19 +548,19 @@ class AuthConfig(Struct, frozen=True, rename="camel"):
 
 
 class UserPromptSubmitConfig(Struct, frozen=True, rename="camel"):
-    """The hook that runs at each prompt. Source: wire.md 1.3."""
+    """The hook that runs at each prompt. Source: docs/compatibility.md "Hooks and sessions"."""
 
     enabled: Annotated[bool, _says("Memories are offered at each prompt")] = True
 
 
 class HooksConfig(Struct, frozen=True, rename="camel"):
-    """What harnesses are given at their hooks. Source: wire.md 1.3."""
+    """What harnesses are given at their hooks. Source: docs/compatibility.md "Hooks and sessions"."""
 
     user_prompt_submit: UserPromptSubmitConfig = UserPromptSubmitConfig()
 
 
 class SearcherConfig(Struct, frozen=True, rename="camel"):
-    """The pool of readers. Source: reliability.md appendix A."""
+    """The pool of readers. Source: docs/reliability.md "Supervision policy"."""
 
     processes: Annotated[int, _within(0, 64, "Searcher processes; 0 is one less than the cores, at least 1")] = 0
     queue_limit: Annotated[
@@ -554,7 +570,7 @@ class SearcherConfig(Struct, frozen=True, rename="camel"):
 
 
 class WriterConfig(Struct, frozen=True, rename="camel"):
-    """The only process that writes. Source: reliability.md appendix B; decisions.md 3."""
+    """The only process that writes. Source: docs/reliability.md "The writer's loop"; docs/decisions.md 3."""
 
     queue_limit: Annotated[
         int, _within(1, 65_536, "Writes that wait for the writer; more are answered 503 at once")
@@ -582,7 +598,7 @@ class RestartBudget(Struct, frozen=True, rename="camel"):
 
 
 class BudgetsConfig(Struct, frozen=True, rename="camel"):
-    """A restart budget for each role. Source: reliability.md appendix A."""
+    """A restart budget for each role. Source: docs/reliability.md "Supervision policy"."""
 
     writer: RestartBudget = RestartBudget(restarts=5)
     searcher: RestartBudget = RestartBudget(restarts=10)
@@ -593,7 +609,7 @@ class BudgetsConfig(Struct, frozen=True, rename="camel"):
 
 
 class SupervisionConfig(Struct, frozen=True, rename="camel"):
-    """How processes are watched and restarted. Source: reliability.md appendix A, R9, R19, R21."""
+    """How processes are watched and restarted. Source: docs/reliability.md "Supervision policy", R9, R19, R21."""
 
     heartbeat_ms: Annotated[int, _within(50, _MINUTE_MS, "Time between two heartbeats of a process")] = 500
     liveness: Annotated[int, _within(2, 100, "Missing heartbeats after which a process counts as hung")] = 3

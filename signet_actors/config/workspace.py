@@ -1,6 +1,6 @@
 """Where everything lies within a workspace.
 
-Source: architecture.txt "User Data Layout"; decisions.md 28 and 45; reliability.md 3.3 "files".
+Source: architecture.txt "User Data Layout"; docs/decisions.md 28 and 45; docs/security.md "Local mode".
 """
 
 from __future__ import annotations

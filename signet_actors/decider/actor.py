@@ -1,6 +1,7 @@
 """The decider: facts come in, candidates are looked up, a model is asked, proposals go out. Nothing is written.
 
-Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; house.md section 2.
+Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; docs/architecture.md
+"The path of a remember".
 """
 
 from __future__ import annotations

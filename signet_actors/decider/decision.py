@@ -1,6 +1,6 @@
 """One fact against what is stored: candidates from a searcher, a model's word on them, and checks of that word.
 
-Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; decisions.md 14, 16, 19.
+Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; docs/decisions.md 14, 16, 19.
 Departs: a fact is compared with the memories of its own owner and place only, and never with the memory that it was
 taken from; a call that failed is made once more before the fact is given up.
 """

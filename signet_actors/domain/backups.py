@@ -3,7 +3,7 @@
 A file that bears such a name has been verified: it is given the name only afterwards. The name says when the copy was
 made (UTC, milliseconds) and of which schema it is, so that the newest can be found without opening any.
 
-Source: reliability.md R17 and R18.
+Source: docs/reliability.md R17 and R18.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The token is opaque to clients: base64url of the expiry (8 bytes, milliseconds s
 HMAC-SHA256 over expiry, force and the sorted id:version pairs. The daemon keeps no state between preview and
 execution.
 
-Source: decisions.md 42; memory-system.txt "Forget".
+Source: docs/decisions.md 42; memory-system.txt "Forget".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The kinds of durable jobs, the life of a job as a table, and how long it waits for its next attempt.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 11-14.
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STALE_LEASE_MS: Final = 600_000
 
 
 class JobState(StrEnum):
-    """Where a job rests. ``failed`` is recorded with the job but is no state (decisions.md 13)."""
+    """Where a job rests. ``failed`` is recorded with the job but is no state (docs/decisions.md 13)."""
 
     PENDING = "pending"
     LEASED = "leased"
@@ -45,7 +45,7 @@ class JobState(StrEnum):
 class JobEvent(StrEnum):
     """What happens to a job. A lost or failed attempt is ``RETRY`` while attempts remain, else ``GIVE_UP``.
 
-    ``RELEASE`` gives the attempt back, because the provider was away (decisions.md 14). ``DROP`` ends a job whose
+    ``RELEASE`` gives the attempt back, because the provider was away (docs/decisions.md 14). ``DROP`` ends a job whose
     subject is gone before it was ever handed out. ``REQUEUE`` is a person's word.
     """
 

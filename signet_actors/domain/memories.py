@@ -1,7 +1,7 @@
 """Rules about one memory: its prefixes, its type, its tags, and how its importance fades.
 
-Source: memory-system.txt "Memory Types", "Importance and Tags", "Importance Decay"; wire.md 1.2; decisions.md 10,
-31, 39.
+Source: memory-system.txt "Memory Types", "Importance and Tags", "Importance Decay"; docs/compatibility.md "Remember";
+docs/decisions.md 10, 31, 39.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ T = TypeVar("T")
 PINNED_IMPORTANCE = 1.0
 """Importance of a pinned memory whose caller named none."""
 CRITICAL_AT_LEAST = 0.9
-"""Importance from which a memory counts as critical in ``stats.critical``. Source: wire.md 1.2 (GET /api/memories)."""
+"""Importance from which a memory counts as critical in ``stats.critical``.
+
+Source: docs/compatibility.md "Reading memories".
+"""
 
 DEFAULT_TYPE = "fact"
 MEMORY_TYPES = (
@@ -84,12 +87,12 @@ class Prefixes(NamedTuple):
 def parse_prefixes(text: str) -> Prefixes:
     """``critical:`` pins, ``[a,b]:`` tags, and both are cut off; ``critical: [a,b]: text`` does both.
 
-    Call it for an explicit remember only, never for extracted, ingested or synthesised text (decisions.md 39).
+    Call it for an explicit remember only, never for extracted, ingested or synthesised text (docs/decisions.md 39).
     The layout of what follows stays: it begins on the line of the prefix, or on a line of its own with its indentation.
     Tags from a prefix are lower-cased. Brackets without a tag in them, or with more than 4,096 characters, stay in
     the text.
 
-    Source: memory-system.txt "Importance and Tags"; wire.md 1.2.
+    Source: memory-system.txt "Importance and Tags"; docs/compatibility.md "Remember".
     """
     content = without_blank_ends(text)
     bare = content.lstrip().lstrip(BYTE_ORDER_MARK)
@@ -116,7 +119,7 @@ def infer_type(content: str) -> str:
 
     Only the first ``INFERENCE_CHARS`` characters are read.
 
-    Source: wire.md 1.2 "Type inference" (the order); memory-system.txt "Memory Types" (``problem``).
+    Source: docs/compatibility.md "Type inference"; memory-system.txt "Memory Types" (``problem``).
     Departs: whole words with their inflections instead of substrings, so that "mustard" is no rule, "until
     tomorrow" no learning and "debugger" no issue; ``TIL`` counts in capitals or at the very beginning.
     """
@@ -141,7 +144,7 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
     """Tags in storage form: trimmed, none empty, none twice, in the given order; case is kept.
 
     Takes an array or a comma string; a comma inside an array's element separates too, because answers join tags
-    with commas. Raises InvalidRequest (field ``tags``) for anything else. Source: decisions.md 31.
+    with commas. Raises InvalidRequest (field ``tags``) for anything else. Source: docs/decisions.md 31.
     """
     if tags is None:
         return ()
@@ -175,7 +178,7 @@ def decayed_importance(base: float, *, pinned: bool, rate: float, days_since_acc
 
     ``rate`` lies in (0, 1]. A last access in the future (a clock that went back) counts as now.
 
-    Source: memory-system.txt "Importance Decay"; decisions.md 10 (computed when read, never written).
+    Source: memory-system.txt "Importance Decay"; docs/decisions.md 10 (computed when read, never written).
     """
     if pinned:
         return PINNED_IMPORTANCE

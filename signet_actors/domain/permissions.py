@@ -1,6 +1,6 @@
 """Who may do what: ten permissions, four roles, one matrix.
 
-Source: architecture.txt "Auth Middleware"; wire.md 1.1.
+Source: architecture.txt "Auth Middleware"; docs/compatibility.md "Authentication".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """What a route asks of its caller; each route declares exactly one (decisions.md 40)."""
+    """What a route asks of its caller; each route declares exactly one (docs/decisions.md 40)."""
 
     REMEMBER = "remember"
     RECALL = "recall"

@@ -2,7 +2,8 @@
 
 Plain data, so that the process that calls a provider can tell the others.
 
-Source: decisions.md 14 and 18; architecture.txt "Provider tracker"; wire.md 2.1 (``providerResolution``).
+Source: docs/decisions.md 14 and 18; architecture.txt "Provider tracker"; docs/compatibility.md "Health and status"
+(``providerResolution``).
 """
 
 from __future__ import annotations

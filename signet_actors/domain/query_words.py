@@ -3,7 +3,7 @@
 Queries run against ``memories_fts(content, cjk)`` with the tokenizer ``porter unicode61 remove_diacritics 2``.
 No text of a user is ever FTS5 syntax: every term is a quoted string.
 
-Source: decisions.md 8; quality.md rules 3 and 4; wire.md section 3 "Prompt terms".
+Source: docs/decisions.md 8; docs/quality.md rules 3 and 4; docs/compatibility.md "Worked examples: query words".
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STOP_WORDS = """
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """English words that say nothing about the subject. Measured: leaving them out is worth +3.9 points of evidence
-recall at 10 (quality.md rule 4)."""
+recall at 10 (docs/quality.md rule 4)."""
 
 
 class QueryTerms(NamedTuple):
@@ -71,7 +71,7 @@ _AGED = re.compile(r"\d+(?:-[a-z]+)+")
 def query_terms(text: str) -> QueryTerms:
     """The terms of ``text``. Stop words are left out, unless then nothing at all would be left.
 
-    Source: decisions.md 8.
+    Source: docs/decisions.md 8.
     """
     text = _cut(text)
     cjk: tuple[str, ...] = ()
@@ -164,7 +164,7 @@ def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
 
 
 def phrase_expression(phrase: str) -> str:
-    """The FTS5 expression for the rows that hold ``phrase``. Source: decisions.md 8 (escaping)."""
+    """The FTS5 expression for the rows that hold ``phrase``. Source: docs/decisions.md 8 (escaping)."""
     return _quoted(phrase)
 
 
@@ -177,7 +177,7 @@ def pair_expression(pair: str) -> str:
 def fts_expression(terms: MatchTerms) -> str | None:
     """An FTS5 expression that matches rows with any of the terms; None if there is none.
 
-    Source: decisions.md 8 (escaping); quality.md rule 4 (OR).
+    Source: docs/decisions.md 8 (escaping); docs/quality.md rule 4 (OR).
     """
     parts = [*map(phrase_expression, terms.phrases), *(f"({pair_expression(pair)})" for pair in terms.pairs)]
     return " OR ".join(parts) or None
@@ -191,7 +191,7 @@ def fts_match(text: str, *, max_terms: int = 64) -> str | None:
 def dense_query(text: str, common_words: Collection[str]) -> str:
     """``text`` without the ``common_words`` (lower-case), or all of it if nothing but stop words would be left.
 
-    Source: quality.md rule 3 (worth +6.0 and +3.8 points of evidence recall at 10).
+    Source: docs/quality.md rule 3 (worth +6.0 and +3.8 points of evidence recall at 10).
     """
     if not common_words:
         return text

@@ -1,6 +1,6 @@
 """What a retention sweep removes, in which order, up to when, and whether its clock may be believed.
 
-Source: memory-system.txt "Retention Worker"; memory-pipeline.txt "Retention Worker"; reliability.md R16.
+Source: memory-system.txt "Retention Worker"; memory-pipeline.txt "Retention Worker"; docs/reliability.md R16.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def judge_clock(
     since the mark (or since the suspicion) was stored; 0 when it does not know, for example after a restart.
     ``vouched`` is an operator's word and settles it.
 
-    Source: reliability.md R16.
+    Source: docs/reliability.md R16.
     """
     if vouched:
         return ClockDecision(ClockVerdict.CONFIRMED)

@@ -1,6 +1,6 @@
 """The agent that a harness wrote into its session key.
 
-Source: architecture.txt "Multi-Agent Support" (OpenClaw session keys); wire.md 1.3 "Common".
+Source: architecture.txt "Multi-Agent Support" (OpenClaw session keys); docs/compatibility.md "Actors and agents".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A long text is read window by window, because one call of ``re`` or ``str`` over all of it would stop every other
 thread of the process for as long as it takes: the interpreter lock is given up between calls, never inside one.
 
-Source: reliability.md R13 ("/health throughout").
+Source: docs/reliability.md R13.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One form of time in the store: ``YYYY-MM-DDTHH:MM:SS.mmmZ``, UTC, which sorts as text.
 
-Source: memory-api.txt "POST /api/memory/remember" (createdAt and the temporal fields); house.md section 5.
+Source: memory-api.txt "POST /api/memory/remember" (createdAt and the temporal fields); docs/architecture.md
+"Names and units".
 """
 
 from __future__ import annotations

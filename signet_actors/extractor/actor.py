@@ -1,7 +1,8 @@
 """The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why,
 wants a recall summed up, or waits for a vector.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 11-18 and 23; house.md section 2.
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-18 and 23; docs/architecture.md
+"The path of a remember".
 """
 
 from __future__ import annotations

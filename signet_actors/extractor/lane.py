@@ -21,7 +21,7 @@ lane asks for them also while its kind is paused, since what it holds it must gi
 A call that timed out or failed at the server is the job's own fault only if another call succeeded meanwhile: a server
 that hangs looks the same as a prompt that is too long, and only one of the two deserves to die.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 11-15; reliability.md R6-R8, R11.
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15; docs/reliability.md R6-R8, R11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a recall found, summed up by the model while the caller waits; no durable job, and nothing is kept of it.
 
-Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``); reliability.md R11.
+Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``); docs/reliability.md R11.
 """
 
 from __future__ import annotations

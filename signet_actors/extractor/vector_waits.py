@@ -4,7 +4,7 @@ A vector counts as stored when the writer has said so, in answer to the report o
 at the awaited version or a later one: what was stored before a change says nothing about it. The end of a job that
 nobody waits for yet is kept for a moment, because an embedding can be faster than the question about it.
 
-Source: decisions.md 23.
+Source: docs/decisions.md 23.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What jobs work with: the model, the embedder, the decider, the configuration in force, and the count of junk.
 
-Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; decisions.md 5, 14, 22.
+Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; docs/decisions.md 5, 14, 22.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ It accepts connections before it says Ready, heartbeats from the loop that serve
 accepting, finishes what is in flight within the grace, and exits 0. The listening socket is the supervisor's: while
 this process is away, connections wait in its backlog.
 
-Source: reliability.md appendix A (gateway row), R19, R21; house.md section 2.
+Source: docs/reliability.md "Supervision policy", R19, R21; docs/architecture.md "The path of a remember",
+"The path of a recall".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Counted before a body is read and before the application runs: whoever is refused here has cost next to nothing.
 
-Source: reliability.md R13; section 3.2 A12 and A18.
+Source: docs/reliability.md R13; docs/security.md A12 and A18.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Admission:
     A request whose body is not whole ``stuck_ms`` after its head waits for nobody but its client, and takes no part of
     the room either; when it is whole at last, it is let in like a new one, or refused.
 
-    Source: reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289), that of the lanes is a bulkhead's.
+    Source: docs/reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289), that of the lanes is a
+    bulkhead's.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

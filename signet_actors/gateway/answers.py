@@ -3,7 +3,7 @@
 Every failure has the one body ``{"error", "code", "field"?}`` and the status of its code; nothing that a caller
 sends can make the encoding fail, and no text of an unexpected exception leaves this process.
 
-Source: wire.md 1.0; decisions.md 30; reliability.md appendix B "HTTP outcomes" and the runtime traps below R25.
+Source: docs/compatibility.md "Errors"; docs/decisions.md 30; docs/reliability.md "HTTP outcomes" and "Runtime traps".
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A request passes, in this order: the guard (before anything else is looked at), 
 routing, the kill switch, the body (whole, bounded), and the handler under its deadline, unless its client has gone
 meanwhile. Whatever happens, exactly one JSON answer leaves, with a trace id.
 
-Source: house.md section 2; wire.md 1.0; decisions.md 25, 30, 40; reliability.md 3.2 A10, A12.
+Source: docs/architecture.md "The path of a remember", "The path of a recall"; docs/compatibility.md "Errors";
+docs/decisions.md 25, 30, 40; docs/security.md A10, A12.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 ``.daemon/secret``: the key behind confirm tokens, 32 random bytes. ``.daemon/owner-token``: what
 ``gateway.requireOwner`` asks for, the same in hexadecimal, so that a person can send it.
 
-Source: decisions.md 28, 42; reliability.md 3.3 ("secrets 0600 via O_EXCL, refused when group/world readable").
+Source: docs/decisions.md 28, 42; docs/security.md "Where the specification is unsafe" (keys and tokens).
 """
 
 from __future__ import annotations

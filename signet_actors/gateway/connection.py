@@ -12,7 +12,7 @@ head has arrived, before its body is read, so that a flood costs neither memory 
 one keeps its connection then, because a new one would cost more than the answer; an ordinary one is not even parsed.
 While a crowd stands its connections are read in turns.
 
-Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
+Source: docs/security.md "HTTP framing", A12, A18; docs/reliability.md R13.
 """
 
 from __future__ import annotations

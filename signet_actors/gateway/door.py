@@ -1,6 +1,6 @@
 """Which requests are let in, told from their heads: who asks how the daemon is always finds room.
 
-Source: reliability.md R13.
+Source: docs/reliability.md R13.
 """
 
 from __future__ import annotations

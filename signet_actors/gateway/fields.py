@@ -3,7 +3,7 @@
 Both spellings of a name are accepted (the first one given is the one that counts), unknown fields are not read (see
 ``request_warnings.py``), ``null`` and an absent field mean the same unless a reader says otherwise.
 
-Source: wire.md 1.0 "Query parsing" and 1.2; decisions.md 30, 31, 33.
+Source: docs/compatibility.md "Query parsing", "Remember", "Forget and modify"; docs/decisions.md 30, 31, 33.
 """
 
 from __future__ import annotations
@@ -317,7 +317,7 @@ class Fields:
     def time_window(self) -> tuple[str, str] | None:
         """The ``time`` object as (start, end), end exclusive and 24 h after start unless given; None when absent.
 
-        Source: wire.md 1.2 (the texts).
+        Source: docs/compatibility.md "Temporal requests".
         """
         _, value = self.find("time")
         if value is None:

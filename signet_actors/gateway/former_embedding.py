@@ -5,7 +5,7 @@ and looked for among the new vectors and the old. A gateway that was not there w
 searcher's answer that vectors were left behind, and makes the former embedder again where it can without guessing: the
 embedded one, or another model of the provider that is configured.
 
-Source: decisions.md 5 ("search stays up on the old vectors").
+Source: docs/decisions.md 5 ("search stays up on the old vectors").
 """
 
 from __future__ import annotations

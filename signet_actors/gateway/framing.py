@@ -3,7 +3,7 @@
 Checked before a byte of the body is kept. What two parsers could read differently is refused, whatever ours makes of
 it.
 
-Source: reliability.md 3.2 (A12, A18, and the measurements below the table); RFC 9112 section 6.
+Source: docs/security.md "HTTP framing", A12, A18; RFC 9112 section 6.
 Departs: RFC 9112 6.1 allows several transfer codings, and 6.3 a repeated equal Content-Length; no client of ours sends
 either, and smuggling begins there.
 """

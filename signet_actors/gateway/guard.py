@@ -5,7 +5,7 @@ has open. Three ways in are closed: a foreign name that resolves to this machine
 (Origin, Sec-Fetch-Site, and media types that need no preflight), and a proxy that makes everybody loopback.
 No CORS header is ever sent, so that no page may read an answer either.
 
-Source: decisions.md 24, 25, 41; reliability.md 3.2 A1-A5, A8.
+Source: docs/decisions.md 24, 25, 41; docs/security.md A1-A5, A8.
 Departs: a Host without a port is accepted beside the actual port, as HTTP/1.0 clients and tools behind a
 port-forward send it; a page cannot choose that header.
 """
@@ -49,7 +49,9 @@ NODE_FETCH = (b"sec-fetch-mode", b"cors")
 """The one such header that a program sends too: Node's ``fetch``, beside neither a site nor an origin. A browser sends
 ``Sec-Fetch-Site`` wherever it sends this one, and with this mode an ``Origin`` to every other site; a page can keep
 neither of them back, as their names are forbidden to it. Other modes alone stay a browser's.
-Source: W3C Fetch Metadata Request Headers, section 2; Fetch standard, "append a request Origin header"; wire.md 2."""
+Source: W3C Fetch Metadata Request Headers, section 2; Fetch standard, "append a request Origin header";
+docs/compatibility.md "Real clients: TypeScript SDK".
+"""
 READ_METHODS = frozenset({"GET", "HEAD"})
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>[0-9]{1,5}))?", re.ASCII)

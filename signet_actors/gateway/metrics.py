@@ -7,7 +7,7 @@ table and enumerations, never from what a client sent, so that the number of ser
 Loaded at the first scrape only. The registry is made for each page: nothing is kept in the library, and its global
 registry with its collectors of the process is not used.
 
-Source: reliability.md section 2 rule 20. docs/metrics.md lists the same metrics; a test compares the two.
+Source: docs/messaging.md rule 20. docs/metrics.md lists the same metrics; a test compares the two.
 """
 
 from __future__ import annotations

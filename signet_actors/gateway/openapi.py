@@ -1,6 +1,6 @@
 """The API document: OpenAPI 3.1, made from the route table, so that no route can be missing from it.
 
-Source: house.md section 4 ("one table"); decisions.md 40; reliability.md R24.
+Source: docs/architecture.md "Messages"; docs/decisions.md 40; docs/reliability.md R24.
 """
 
 from __future__ import annotations

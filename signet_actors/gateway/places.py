@@ -3,7 +3,7 @@
 As many as are allowed are served. For one more, the one that has been idle longest makes room. Where none is idle, the
 newcomer stays open beside them: it may ask for the health, or waits for a place; as many again may be open so.
 
-Source: reliability.md 3.2 A12 and A18; R13.
+Source: docs/security.md A12 and A18; docs/reliability.md R13.
 """
 
 from __future__ import annotations

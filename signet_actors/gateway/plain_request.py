@@ -3,7 +3,7 @@
 Under a flood thousands of requests a second are refused unread. All that must be known of one is where it ends, and
 that whoever reads it strictly agrees; anything else is left to the parser and its checks.
 
-Source: reliability.md R13; RFC 9112 sections 2 to 6 (a strict subset of that grammar).
+Source: docs/reliability.md R13; RFC 9112 sections 2 to 6 (a strict subset of that grammar).
 """
 
 from __future__ import annotations

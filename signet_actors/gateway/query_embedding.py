@@ -5,7 +5,7 @@ those words before it embeds. An unseen scope costs one extra ask; afterwards ea
 Whatever fails here costs quality, never the recall: without common words the whole query is embedded, without a
 vector the recall is keyword only.
 
-Source: quality.md rule 3; house.md section 2 "recall".
+Source: docs/quality.md rule 3; docs/architecture.md "The path of a recall".
 """
 
 from __future__ import annotations

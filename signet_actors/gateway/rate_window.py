@@ -1,6 +1,6 @@
 """How often somebody may do something costly: so many times in each fixed window of time.
 
-Source: wire.md 1.1 "Rate limits".
+Source: docs/compatibility.md "Authentication".
 """
 
 from __future__ import annotations

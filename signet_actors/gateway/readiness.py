@@ -1,6 +1,6 @@
 """What the tree of processes means for a caller: pure, so that health needs no database and no question.
 
-Source: reliability.md R22, appendix A ("while it is away"); wire.md 1.0 "/health".
+Source: docs/reliability.md R22, "Supervision policy"; docs/compatibility.md "Health and status".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Answers to operators' questions that a crowd makes dear: for a moment, the next one gets the same.
 
-Source: reliability.md R13.
+Source: docs/reliability.md R13.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the writer's business outcomes are in HTTP: status, code and the exact texts that clients match on.
 
-Source: memory-api.txt (the status tables of PATCH, DELETE, recover); wire.md 1.2 "Exact texts".
+Source: memory-api.txt (the status tables of PATCH, DELETE, recover); docs/compatibility.md "Forget and modify".
 """
 
 from __future__ import annotations

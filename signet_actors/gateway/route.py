@@ -134,7 +134,7 @@ class Call:
         return value
 
     def principal(self, body: Mapping[str, Any] | None = None) -> Principal:
-        """Who acts: x-signet-actor beats the body's ``changed_by``. Source: wire.md 1.0.
+        """Who acts: x-signet-actor beats the body's ``changed_by``. Source: docs/compatibility.md "Actors and agents".
 
         What ends up in the audit trail is a line of at most ``MAX_PRINCIPAL_CHARS`` that the store can hold.
         """
@@ -183,7 +183,7 @@ class Call:
     def idempotency(self, body: Mapping[str, Any] | None = None) -> Idempotency | None:
         """The client's Idempotency-Key, unique per principal, agent and route, with a digest of the body.
 
-        Two agents that choose the same key never see each other's answers. Source: decisions.md 3.
+        Two agents that choose the same key never see each other's answers. Source: docs/decisions.md 3.
         """
         key = self.headers.get("idempotency-key")
         if not key:

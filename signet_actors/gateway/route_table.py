@@ -4,7 +4,7 @@ Paths without parameters are looked up; the others are matched in the order of t
 Starlette compiles. Trying every pattern of the table, as Starlette's own router does, would cost more than most
 handlers.
 
-Source: house.md section 4 ("one table"); decisions.md 40.
+Source: docs/architecture.md "Messages"; docs/decisions.md 40.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What arrives on a connection is bounded and timed in ``connection.py``; what all connections share is a ``Wire``.
 
-Source: reliability.md 3.2 (A12, A18, and the measurements below the table); R13.
+Source: docs/security.md "HTTP framing", A12, A18; docs/reliability.md R13.
 """
 
 from __future__ import annotations

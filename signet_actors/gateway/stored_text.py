@@ -3,7 +3,7 @@
 Short texts are worked on inline; a long one goes to one of two threads of its own, in one hop, so that no request
 holds up the event loop; beyond a few that wait for one, further long texts are refused until there is room again.
 
-Source: decisions.md 23 and 26; house.md section 2 "remember".
+Source: docs/decisions.md 23 and 26; docs/architecture.md "The path of a remember".
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ChunkWrites:
     Whoever does not fit waits for its turn, first come first served; who would wait too long is refused at once.
     Serves one event loop.
 
-    Source: reliability.md R13.
+    Source: docs/reliability.md R13.
     """
 
     def __init__(self, at_once: int = CHUNKS_AT_ONCE, waiting: int = CHUNKS_WAITING) -> None:

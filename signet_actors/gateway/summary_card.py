@@ -4,7 +4,8 @@ Only the recall that wants the card waits for it, for a bounded time; whatever g
 there were none. The model is shown nothing but what this very recall returns to its caller, so a card can say nothing
 that the caller may not read. It is stored nowhere and marks no memory as read.
 
-Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``, recallLlm); wire.md 1.1; reliability.md R11.
+Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``, recallLlm); docs/compatibility.md
+"Authentication"; docs/reliability.md R11.
 Departs: when the bucket ``recallLlm`` is empty, the recall is answered without a card rather than refused: an agent
 needs its memories more than their summary.
 """

@@ -3,7 +3,7 @@
 Hundreds of requests that arrive at once would otherwise be worked off in one long turn, and whoever was let in, and
 needs several turns to be answered, and whoever asks for the health, would wait for all of them each time.
 
-Source: reliability.md R13.
+Source: docs/reliability.md R13.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Nobody waits where a wait would be in vain or in somebody's way: beyond ``MOST_A
 the daemon leaves, while the extractor is away or takes no such job, and for a while after a wait that came to nothing:
 the server is too slow, or an import's vectors are before ours.
 
-Source: decisions.md 23.
+Source: docs/decisions.md 23.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the server writes by itself: why a request is refused, as bytes, and an answer in one piece.
 
-Source: wire.md 1.0 (the error body); reliability.md 3.2 A12; R13.
+Source: docs/compatibility.md "Errors"; docs/security.md A12; docs/reliability.md R13.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the supervisor and its children say to each other, and how a searcher offers itself for work.
 
-Source: reliability.md section 2 rules 10 and 11, appendix A; house.md section 4.
+Source: docs/messaging.md rules 10 and 11; docs/reliability.md "Supervision policy"; docs/architecture.md "Messages".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The decider's mailbox: a fact goes in, a proposal comes out. Nothing is written on the way.
 
-Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; decisions.md 16 and 19.
+Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; docs/decisions.md 16 and 19.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from signet_actors.protocol.message import Failure, Message, Request
 
 
 class FactOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a fact comes from, and therefore which memories it may be compared with (decisions.md 4)."""
+    """Where a fact comes from, and therefore which memories it may be compared with (docs/decisions.md 4)."""
 
     memory_id: str
     agent_id: str

@@ -1,6 +1,6 @@
 """The extractor's mailbox: what it works on, what it waits for, and why; a question to its model; a wait for vectors.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 14 and 23.
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14 and 23.
 """
 
 from __future__ import annotations

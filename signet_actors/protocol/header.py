@@ -1,6 +1,6 @@
 """The header that travels as the first frame of every message, beside the body.
 
-Source: house.md section 4; reliability.md section 2 rules 8 and 9.
+Source: docs/architecture.md "Messages"; docs/messaging.md rules 8 and 9.
 """
 
 from __future__ import annotations

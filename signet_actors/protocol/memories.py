@@ -14,7 +14,7 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
 
     The policy itself (isolated, shared, group) is looked up by the reader in its own snapshot.
     Searches and lists hide rows whose ``scope`` column is not null unless ``scope`` equals it; access by id does not.
-    Source: architecture.txt "Multi-Agent Support"; wire.md recall-request-v1.
+    Source: architecture.txt "Multi-Agent Support"; docs/compatibility.md "Recall".
     """
 
     agent_id: str = "default"
@@ -76,7 +76,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class HistoryEvent(msgspec.Struct, frozen=True):
-    """One audit event; ``metadata`` is JSON text or None. Event names: decisions.md 32."""
+    """One audit event; ``metadata`` is JSON text or None. Event names: docs/decisions.md 32."""
 
     id: str
     event: str
@@ -92,7 +92,7 @@ class HistoryEvent(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """A row of ``memory_jobs`` without its payload. Times are ISO text; states: decisions.md 13."""
+    """A row of ``memory_jobs`` without its payload. Times are ISO text; states: docs/decisions.md 13."""
 
     id: str
     memory_id: str | None

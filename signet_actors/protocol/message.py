@@ -39,7 +39,7 @@ class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who did it, as history records it.
 
     ``changed_by`` the name shown; ``actor_type`` one of operator, pipeline, harness, sdk, daemon, agent.
-    Source: wire.md 1.0.
+    Source: docs/compatibility.md "Actors and agents".
     """
 
     changed_by: str = "daemon"

@@ -4,7 +4,7 @@ Part of the same union as ``protocol.writer``. Whatever a worker reports carries
 checked in the transaction of the report: the report of a worker that lost its lease changes nothing and is answered
 ``Failure(LEASE_LOST)``.
 
-Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; decisions.md 11-18; reliability.md R6-R8.
+Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; docs/decisions.md 11-18; docs/reliability.md R6-R8.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class JobsReleased(Message, frozen=True, tag="writer.jobs_released"):
 
 
 class ReleaseJobs(Request[JobsReleased], frozen=True, tag="writer.release_jobs"):
-    """Give leased jobs back without an attempt spent, because what they need is away (decisions.md 14).
+    """Give leased jobs back without an attempt spent, because what they need is away (docs/decisions.md 14).
 
     Each waits longer the more often it was given back in a row, so that a provider that comes and goes is not asked in
     circles.

@@ -3,7 +3,7 @@
 Part of the same union as ``protocol.searcher``. Counts are over the whole store, without regard to any scope; whatever
 bears text is shown only to who may read the memory that it came from.
 
-Source: wire.md 1.5; decisions.md 14, 16, 35.
+Source: docs/compatibility.md "Diagnostics and pipeline status"; docs/decisions.md 14, 16, 35.
 """
 
 from __future__ import annotations

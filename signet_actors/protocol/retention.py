@@ -1,6 +1,6 @@
 """The retention actor's mailbox: sweep now, and how the last sweep went.
 
-Source: memory-pipeline.txt "Retention Worker"; architecture.txt "/api/repair/retention-sweep"; reliability.md R16.
+Source: memory-pipeline.txt "Retention Worker"; architecture.txt "/api/repair/retention-sweep"; docs/reliability.md R16.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Swept(Message, frozen=True, tag="retention.swept"):
 class SweepNow(Request[Swept], frozen=True, tag="retention.sweep_now"):
     """Sweep at once instead of at the next interval.
 
-    ``confirm_clock`` vouches for the wall clock after a leap (reliability.md R16), which is otherwise believed only
-    at a second sweep.
+    ``confirm_clock`` vouches for the wall clock after a leap (docs/reliability.md R16), which is otherwise believed
+    only at a second sweep.
     """
 
     confirm_clock: bool = False

@@ -1,7 +1,7 @@
 """The searchers' mailbox: every question that is answered from a read-only snapshot.
 
 Query vectors travel as one raw little-endian float32 frame beside the body (frame 0). Every query applies
-the caller's ``ReadScope`` in SQL before any content is read (decisions.md 35).
+the caller's ``ReadScope`` in SQL before any content is read (docs/decisions.md 35).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StageTiming(msgspec.Struct, frozen=True):
 
 
 class CommonWords(Message, frozen=True, tag="searcher.common_words"):
-    """Words too common in a scope to help a dense query (quality.md rule 3).
+    """Words too common in a scope to help a dense query (docs/quality.md rule 3).
 
     ``version`` changes when the set does; ``words`` are lower-case; empty below 100 memories.
     """
@@ -80,7 +80,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``former_model`` is one whose vectors a change of model has left behind: they are searched, too. The frames stand in
     the order of the models that are named.
     ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped.
-    ``pool``: candidates that each leg contributes (quality.md rule 7).
+    ``pool``: candidates that each leg contributes (docs/quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none; None: not wanted.
     ``hints``: the questions that memories may answer are searched beside their content. ``rerank_top``: so many of the
     best are put in order once more by their cosine; 0 = none.

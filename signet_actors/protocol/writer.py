@@ -5,7 +5,7 @@ answer is a promise of durability. A business outcome (``version_conflict``, ``n
 answer; ``Failure`` is for what could not run at all. Vectors travel as raw little-endian float32 frames
 beside the body; ``vector_frame`` is the index of the frame.
 
-Source: memory-api.txt; reliability.md appendix B; decisions.md 3-5, 23, 32, 38, 42.
+Source: memory-api.txt; docs/reliability.md "The writer's loop"; docs/decisions.md 3-5, 23, 32, 38, 42.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NewMemory(msgspec.Struct, frozen=True, omit_defaults=True):
     """A memory ready to store: content already in storage form, prefixes parsed, secrets redacted.
 
     ``created_at`` None means the writer's clock. ``session_bound`` is true when ``source_id`` is a session key
-    (a transcript came with it), which never dedupes (decisions.md 4).
+    (a transcript came with it), which never dedupes (docs/decisions.md 4).
     """
 
     content: str
@@ -229,7 +229,7 @@ class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True
 
 
 class ForgetMemory(Request[Forgotten], frozen=True, tag="writer.forget_memory"):
-    """Soft-delete one memory; ``force`` lets a pinned one go (decisions.md 38)."""
+    """Soft-delete one memory; ``force`` lets a pinned one go (docs/decisions.md 38)."""
 
     id: str
     reason: str
@@ -254,7 +254,7 @@ class ManyForgotten(Message, frozen=True, tag="writer.many_forgotten"):
 
 
 class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
-    """Delete a set of memories, each in its own savepoint. ``hard`` removes the rows at once (decisions.md 38).
+    """Delete a set of memories, each in its own savepoint. ``hard`` removes the rows at once (docs/decisions.md 38).
 
     Without ``confirmed`` it is refused where more than may go without a confirm token match (``matching``, at least
     the targets) or were deleted by such commands within the last minutes, see ``domain.forget_budget``.
@@ -397,7 +397,7 @@ class FailJob(Request[JobEnded], frozen=True, tag="writer.fail_job"):
 
 
 class LeasesReaped(Message, frozen=True, tag="writer.leases_reaped"):
-    """How many expired leases went back to pending, and how many jobs died (decisions.md 11)."""
+    """How many expired leases went back to pending, and how many jobs died (docs/decisions.md 11)."""
 
     requeued: int
     dead: int
@@ -417,7 +417,7 @@ class HighWaterMark(Message, frozen=True, tag="writer.high_water_mark"):
 
 
 class AdvanceHighWaterMark(Request[HighWaterMark], frozen=True, tag="writer.advance_high_water_mark"):
-    """Record the retention actor's wall clock; a leap is recorded and must be confirmed (reliability.md R16).
+    """Record the retention actor's wall clock; a leap is recorded and must be confirmed (docs/reliability.md R16).
 
     ``now`` ISO; ``suspected_leap_since`` is stored as given (None clears it).
     """

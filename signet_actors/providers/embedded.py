@@ -10,7 +10,7 @@ A text's vector is the sum of its words', and those of the words used most are r
 is one gather and one sum, in a fifth of the time that its tokens take. Words are summed first whether or not they are
 remembered, so that a text has the same vector to the last bit every time.
 
-Source: decisions.md 22 and 27; quality.md rule 10.
+Source: docs/decisions.md 22 and 27; docs/quality.md rule 10.
 """
 
 from __future__ import annotations

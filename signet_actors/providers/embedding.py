@@ -1,6 +1,6 @@
 """What an embedding back end is, whichever it is.
 
-Source: architecture of the providers room in house.md section 1; decisions.md 22 and 23.
+Source: docs/architecture.md "Directories"; docs/decisions.md 22 and 23.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A model that is named is fetched by the package when it is loaded for the first time: naming it is asking for that. A
 model that is a directory on this machine is loaded from there, and nothing is fetched.
 
-Source: decisions.md 22 and 27; fastembed's own documentation, "Supported models" and "Adding new models".
+Source: docs/decisions.md 22 and 27; fastembed's own documentation, "Supported models" and "Adding new models".
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ configuration names and to no other. Proxy settings of the environment count for
 
 The library is imported when the first server is to be called: a process that found nobody to call carries 9 MB less.
 
-Source: memory-pipeline.txt "Provider Abstraction" (status and the first 200 characters of the body); reliability.md
-R11; decisions.md 27.
+Source: memory-pipeline.txt "Provider Abstraction" (status and the first 200 characters of the body);
+docs/reliability.md R11; docs/decisions.md 27.
 """
 
 from __future__ import annotations

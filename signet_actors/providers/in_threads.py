@@ -2,7 +2,7 @@
 
 What takes microseconds is called where it stands; what takes longer has a thread, so that the loop goes on.
 
-Source: decisions.md 22 and 23.
+Source: docs/decisions.md 22 and 23.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Vectors from Ollama: ``POST /api/embed``, many texts in one request.
 
-Source: decisions.md 22; Ollama's own API description, "Generate Embeddings". A text beyond the model's context is cut
-by the server, which says nothing.
+Source: docs/decisions.md 22; Ollama's own API description, "Generate Embeddings". A text beyond the model's context is
+cut by the server, which says nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Vectors from any server that speaks OpenAI's ``/embeddings``.
 
-Source: decisions.md 22 and 43; wire format: OpenAI's API reference, "Embeddings".
+Source: docs/decisions.md 22 and 43; wire format: OpenAI's API reference, "Embeddings".
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ def unless_echoed(said: str, sent: Iterable[str]) -> str:
     """``said``, or nothing where it repeats a piece of one of the texts that were ``sent``.
 
     What a stranger says of a failure is logged and kept with a job; a prompt holds memories, which may be forgotten
-    for good later, and is to be found in neither (reliability.md R23). Blanks, signs and capitals make no difference.
+    for good later, and is to be found in neither (docs/reliability.md R23). Blanks, signs and capitals make no
+    difference.
     """
     heard = _letters(said)
     texts = [_letters(text) for text in sent]

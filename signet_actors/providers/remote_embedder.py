@@ -5,7 +5,7 @@ recall the whole wait; after a few failures the breaker answers in its place at 
 
 The HTTP client is loaded with the wire format, not with this module: who has the embedded model needs none.
 
-Source: decisions.md 22 and 23; reliability.md R11.
+Source: docs/decisions.md 22 and 23; docs/reliability.md R11.
 """
 
 from __future__ import annotations

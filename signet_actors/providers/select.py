@@ -2,7 +2,7 @@
 
 Network back ends are imported when one is chosen: who has the embedded model loads no HTTP client.
 
-Source: decisions.md 22 and 43.
+Source: docs/decisions.md 22 and 43.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The retention actor: every periodic duty, with no handle to the database; it asks the writer in bounded batches.
 
-Source: house.md section 1; reliability.md appendix A (maintenance/retention), R16.
+Source: docs/architecture.md "Directories"; docs/reliability.md "Supervision policy", R16.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The process that checks a copy of the database: started here, because this room has no handle to any database.
 
-Source: house.md section 3 rule 5; reliability.md R18.
+Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ batch to the actor, and sends the heartbeat between batches: an actor that is st
 replaces it. An exception that leaves the actor's ``handle``
 ends the process (let it crash): whoever has not been answered is told so first.
 
-Source: reliability.md section 2 rules 6, 10, 11, 17; appendix B; R10, R19, R21.
+Source: docs/messaging.md rules 6, 10, 11 and 17; docs/reliability.md "The writer's loop", R10, R19 and R21.
 """
 
 from __future__ import annotations

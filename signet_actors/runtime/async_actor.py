@@ -3,7 +3,7 @@
 For roles that talk to models and other slow things (extractor, decider). Each message of the mailbox becomes a task;
 an exception that leaves the task is answered and logged, and ends the process (let it crash).
 
-Source: house.md sections 2 and 4; reliability.md appendix A.
+Source: docs/architecture.md "The path of a remember" and "Messages"; docs/reliability.md "Supervision policy".
 """
 
 from __future__ import annotations

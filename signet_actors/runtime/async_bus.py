@@ -3,7 +3,7 @@
 No coroutine receives from a socket, so cancelling a request cannot lose a message: timeouts and cancellations
 belong to futures, and a late answer to one of them is counted and dropped.
 
-Source: reliability.md section 2 rules 1-12 and 18; targets.md.
+Source: docs/messaging.md rules 1-12 and 18; docs/performance.md "Recall targets".
 """
 
 from __future__ import annotations

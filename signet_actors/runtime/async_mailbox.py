@@ -2,7 +2,7 @@
 
 The bound counts what was taken and is not answered yet; one more is refused at once.
 
-Source: reliability.md section 2 rules 6, 7, 9, 18 and 19.
+Source: docs/messaging.md rules 6, 7, 9, 18 and 19.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The heartbeat comes from the loop that does the work: a process that is stuck goes silent, and is replaced.
 
-Source: reliability.md section 2 rules 1-12; appendix A; R10, R19, R21.
+Source: docs/messaging.md rules 1-12; docs/reliability.md "Supervision policy", R10, R19 and R21.
 """
 
 from __future__ import annotations

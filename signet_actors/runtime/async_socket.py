@@ -4,7 +4,7 @@ No task, no poll and no timer per message. The descriptor of a ZeroMQ socket is 
 on the socket may consume that edge; so the socket's own state is asked again after every send and after every burst,
 and nothing is ever left lying.
 
-Source: reliability.md section 2 rules 1-12 and 18.
+Source: docs/messaging.md rules 1-12 and 18.
 """
 
 from __future__ import annotations

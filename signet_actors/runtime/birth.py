@@ -3,7 +3,7 @@
 A child is tied to its supervisor before it imports anything of its own: imports take up to seconds on a busy machine,
 and a supervisor that is killed meanwhile must leave nobody behind.
 
-Source: reliability.md R10.
+Source: docs/reliability.md R10.
 """
 
 from __future__ import annotations

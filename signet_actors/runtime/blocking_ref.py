@@ -1,6 +1,6 @@
 """Ask another actor and wait, from a synchronous loop, without missing a heartbeat.
 
-Source: reliability.md section 2 rules 5, 6, 8 and 9.
+Source: docs/messaging.md rules 5, 6, 8 and 9.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every child is a fresh interpreter on a module, never a fork of the supervisor. Whether and when there is another life
 is not decided here.
 
-Source: reliability.md appendix A, R9 and R10.
+Source: docs/reliability.md "Supervision policy", R9 and R10.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Knowledge only. What follows from it is decided in ``supervision.py``, and done to processes in ``child_process.py``.
 
-Source: reliability.md appendix A; Erlang/OTP, child specifications.
+Source: docs/reliability.md "Supervision policy"; Erlang/OTP, child specifications.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every child connects to it under its own name. What comes from another boot, from a life that is over or under
 somebody else's name is counted, logged without content and never reaches the supervisor.
 
-Source: reliability.md R19; section 2 rules 8, 10, 15 and 20; house.md section 4.
+Source: docs/reliability.md R19; docs/messaging.md rules 8, 10, 15 and 20; docs/architecture.md "Messages".
 """
 
 from __future__ import annotations

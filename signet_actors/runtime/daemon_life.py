@@ -4,7 +4,7 @@ In this order: configuration, directories, workspace lock, stale sockets removed
 control socket, children. Each step is safe because of the ones before it: nothing is bound or removed by anyone who
 does not hold the lock.
 
-Source: reliability.md R10; section 2 rules 13 to 15; decisions.md 28.
+Source: docs/reliability.md R10; docs/messaging.md rules 13 to 15; docs/decisions.md 28.
 """
 
 from __future__ import annotations

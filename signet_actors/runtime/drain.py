@@ -3,7 +3,7 @@
 The groups stop in the reverse of the order in which they started: whoever asks is gone before whoever answers. Each
 group may use what is left of the time, less a reserve for those that are still to follow; then it is killed.
 
-Source: reliability.md R19; appendix A, column "Stop".
+Source: docs/reliability.md R19, "Supervision policy".
 """
 
 from __future__ import annotations

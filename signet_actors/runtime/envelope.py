@@ -1,6 +1,6 @@
 """Frames of a message: a header, a body, raw frames; made by the speaker, checked by whoever receives them.
 
-Source: house.md section 4; reliability.md section 2 rules 8, 15 and 19.
+Source: docs/architecture.md "Messages"; docs/messaging.md rules 8, 15 and 19.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COUNTER_NAMES = (
     "reconnects",
     "resent",
 )
-"""One counter for every place where a message can vanish without a trace. Source: reliability.md section 2 rule 20."""
+"""One counter for every place where a message can vanish without a trace. Source: docs/messaging.md rule 20."""
 
 PING = b"\xa4ping"
 """The body of a message that only asks whether its receiver reads and answers, and of the answer to it."""

@@ -5,7 +5,7 @@ a batch lingers only while recent ones held more than one request: a sender that
 that has gone costs one linger. It ends early once as many have come as recently did, because senders that wait
 for their answers send no more.
 
-Source: targets.md "Write" (rows per commit grow with load; one client's p50).
+Source: docs/performance.md "Write targets" (rows per commit grow with load; one client's p50).
 """
 
 from __future__ import annotations

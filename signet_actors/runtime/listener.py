@@ -2,7 +2,7 @@
 
 While the gateway restarts, connections wait in the backlog instead of being refused.
 
-Source: reliability.md appendix A (gateway row); decisions.md 45.
+Source: docs/reliability.md "Supervision policy"; docs/decisions.md 45.
 """
 
 from __future__ import annotations

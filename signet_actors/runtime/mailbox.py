@@ -1,6 +1,6 @@
 """A bounded mailbox: what waits becomes one batch, what does not fit is refused at once, nothing is silent.
 
-Source: reliability.md section 2 rules 6, 7, 9, 19 and 20; appendix B.
+Source: docs/messaging.md rules 6, 7, 9, 19 and 20; docs/reliability.md "The writer's loop".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The writer holds the write lock; nothing that it calls, now or in some later version, may wait for a network.
 
-Source: house.md section 3 rule 2.
+Source: docs/architecture.md "Dependency rules" 2.
 """
 
 from __future__ import annotations

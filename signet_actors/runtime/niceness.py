@@ -2,7 +2,7 @@
 
 The extractor does a little for callers, too (summary cards, the vector of a remember); a model server takes far longer.
 
-Source: targets.md "Isolation"; reliability.md R11.
+Source: docs/performance.md "Isolation targets"; docs/reliability.md R11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A child never outlives its supervisor, and never dies of a signal that was meant for the supervisor.
 
-Source: reliability.md R10 (the death signal, *then* the comparison of getppid) and R19.
+Source: docs/reliability.md R10 (the death signal, *then* the comparison of getppid) and R19.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ holds its credit, so that no absence makes more wait than the credits allow.
 A peer that was restarted gets every unanswered ask again under the same message id (at most three sendings): what
 was in flight to the dead one is lost, and a twin of what it had already done is recognised by its id.
 
-Source: reliability.md section 2 rules 5-9; appendix B, "HTTP outcomes".
+Source: docs/messaging.md rules 5-9; docs/reliability.md "HTTP outcomes".
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from signet_actors.runtime.sync_points import sync_point
 MAX_ATTEMPTS = 3
 _CERTAINLY_NOT = frozenset({ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.STORAGE_FULL})
 PATIENCE_MS = 2000
-"""Twice the time in which a dead writer is replaced at the latest (targets.md "Reliability")."""
+"""Twice the time in which a dead writer is replaced at the latest (docs/performance.md "Recovery targets")."""
 _PROMPT_MS = 50
 """What a peer that has been away for longer is given to be there again."""
 _RETRY_S = 0.01

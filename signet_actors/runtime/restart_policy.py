@@ -3,7 +3,7 @@
 Only an early death counts (before Ready, or within ``settled_ms`` of it): a child that had served longer is started
 again at once, with a clean slate. Early deaths wait longer and longer, with jitter, until the budget is used up.
 
-Source: reliability.md R9 and appendix A.
+Source: docs/reliability.md R9 and "Supervision policy".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tells systemd how the daemon is, when systemd started it; otherwise nothing happens.
 
-Source: systemd's sd_notify(3) protocol; reliability.md appendix A, last row.
+Source: systemd's sd_notify(3) protocol; docs/reliability.md "Supervision policy".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nothing is done in a handler: Python would run it between any two instructions of the loop.
 
-Source: reliability.md R19.
+Source: docs/reliability.md R19.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Only ``ipc://`` endpoints exist: nothing on the bus can be reached from another 
 of the daemon's boot (CURVE, RFC 26/ZeroMQ), a connection stands only between processes of that boot: whatever else
 binds or connects to a socket's path gets no message from us, and none through to us.
 
-Source: reliability.md section 2 rules 2-7, 12-15 and 19.
+Source: docs/messaging.md rules 2-7, 12-15 and 19.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) 
 
     ``<workspace>/.daemon/run``, else ``$XDG_RUNTIME_DIR/signet-<8 hex>``, else ``/tmp/signet-<uid>-<8 hex>``, where the
     hex digits come from the real path of the workspace: the same workspace always has the same directory.
-    Source: reliability.md section 2 rule 13; decisions.md 28.
+    Source: docs/messaging.md rule 13; docs/decisions.md 28.
     """
     environ = os.environ if environ is None else environ
     real = Path(os.path.realpath(workspace))
@@ -192,7 +192,7 @@ def has_message(socket: zmq.Socket[bytes]) -> bool:
 def close_all(context: zmq.Context[zmq.Socket[bytes]], *, farewell: bool) -> None:
     """Every socket of ``context`` is closed; with ``farewell`` the last answers get a bounded moment to leave.
 
-    Departs: rule 12 asks for no linger at all. It is zero for the whole life of a socket; only at exit it is
-    200 ms, so that the answers of the last batch and the last words to the supervisor are not cut off.
+    Departs: docs/messaging.md rule 12 asks for no linger at all. It is zero for the whole life of a socket; only at
+    exit it is 200 ms, so that the answers of the last batch and the last words to the supervisor are not cut off.
     """
     context.destroy(linger=_FAREWELL_MS if farewell else 0)

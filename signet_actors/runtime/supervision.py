@@ -4,7 +4,7 @@ One thread, one loop, no knowledge of what the children do. A child counts as up
 dead when the kernel says so, and as hung when its work loop has been silent for ``heartbeat_ms * liveness``: then it
 is killed, because only the kernel's word lets another life begin.
 
-Source: reliability.md appendix A, R9, R19, R21; section 2 rule 10; Erlang/OTP, one_for_one.
+Source: docs/reliability.md "Supervision policy", R9, R19 and R21; docs/messaging.md rule 10; Erlang/OTP, one_for_one.
 """
 
 from __future__ import annotations

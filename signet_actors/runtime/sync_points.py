@@ -11,7 +11,7 @@ Actions: ``kill`` (SIGKILL to self), ``stop:MS`` (SIGSTOP to self; somebody else
 
 ``SIGNET_SYNC_POINTS_FIRED`` may name a file; whoever fires says so there first, as a line ``name action pid life``.
 
-Source: reliability.md appendix C.
+Source: docs/reliability.md "Sync points".
 Departs: ``writer.mid_checkpoint`` lies between folding the pages back and resetting the log, because a checkpoint is
 one call of SQLite; deaths inside it belong to the power-loss images.
 """

@@ -5,7 +5,7 @@ only searcher holds up to ``in_flight``: whatever waits must wait for it anyway,
 query. A query that has killed two searchers is given up: it may be the query that kills. One that would wait in the
 queue for more than half of its time is refused at once, as if the queue were full.
 
-Source: reliability.md section 2 rules 7, 9 and 11; appendix A ("recall goes to another searcher, retried once");
+Source: docs/messaging.md rules 7, 9 and 11; docs/reliability.md "Supervision policy";
 zguide, Paranoid Pirate (the queue).
 """
 

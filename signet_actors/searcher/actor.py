@@ -1,6 +1,6 @@
 """A searcher: answers one query at a time from a read-only snapshot, and between queries keeps its caches current.
 
-Source: house.md section 2; reliability.md appendix A.
+Source: docs/architecture.md "The path of a recall"; docs/reliability.md "Supervision policy".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Most queries of an agent ask under the same policy, in the same scope and project. Their mask is computed once, then
 extended by new rows and corrected at changed ones. Filters narrow a copy of it.
 
-Source: decisions.md 35 (an accelerator: SQL authorises again); targets.md "Recall".
+Source: docs/decisions.md 35 (an accelerator: SQL authorises again); docs/performance.md "Recall targets".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 An accelerator, never an authority: what it admits is authorised again in SQL before any content is read. Arrays are
 indexed by ``memories.seq``. New rows have a higher ``seq``; changes of known rows come from ``memory_changes``.
 
-Source: house.md section 2 "recall"; decisions.md 35.
+Source: docs/architecture.md "The path of a recall"; docs/decisions.md 35.
 """
 
 from __future__ import annotations

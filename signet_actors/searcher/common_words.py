@@ -3,7 +3,7 @@
 Counted on an even sample of the scope, which is exact enough (between 10 and 30 % the quality is flat), and kept until
 the scope has grown or shrunk by a tenth, or the reader's policy or group is another.
 
-Source: quality.md rule 3.
+Source: docs/quality.md rule 3.
 """
 
 from __future__ import annotations

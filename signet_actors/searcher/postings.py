@@ -5,7 +5,7 @@ the lists that are long are also those that the next query needs again. A list h
 that were deleted since are left out by the mask of admitted rows, and as soon as a known row may match other words
 than before, all lists are forgotten.
 
-Source: targets.md "Recall"; quality.md rule 4.
+Source: docs/performance.md "Recall targets"; docs/quality.md rule 4.
 """
 
 from __future__ import annotations

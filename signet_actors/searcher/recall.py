@@ -1,6 +1,6 @@
 """Recall: candidates of the legs, authorised, fused, fetched. The whole recipe on one screen.
 
-Source: memory-api.txt "recall"; quality.md rules 1-4 and 7; decisions.md 6-9, 35.
+Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions.md 6-9, 35.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _exact_first(view: Snapshot, command: Recall, words: KeywordHits, seqs: Seqs
     """Scores with which memories that hold an identifier of the query to the letter stand before all others.
 
     Only those rise, between the best of the others and 1, so that ``min_score`` keeps its meaning.
-    Source: decisions.md 8; targets.md "Quality".
+    Source: docs/decisions.md 8; docs/quality.md rule 6.
     """
     names = words.identifiers[:_MAX_IDENTIFIERS]
     named = seqs[np.isin(seqs, words.named)] if names else seqs[:0]

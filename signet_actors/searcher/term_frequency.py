@@ -1,6 +1,6 @@
 """How many rows hold a term: asked of FTS5's vocabulary table, remembered while the store does not grow much.
 
-Source: targets.md ("plan by document frequency").
+Source: docs/quality.md rule 5.
 """
 
 from __future__ import annotations

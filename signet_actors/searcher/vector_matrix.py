@@ -6,7 +6,7 @@ data first, then the header, so that a process that dies in between leaves garba
 nothing else. The header bears a checksum of itself and a running checksum of the records: a damaged or foreign file is
 set aside and built anew, while queries are answered from the ``vec0`` table.
 
-Source: decisions.md 5; targets.md "Recall".
+Source: docs/decisions.md 5; docs/performance.md "Recall targets".
 """
 
 from __future__ import annotations

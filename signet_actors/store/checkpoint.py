@@ -11,7 +11,7 @@ Readers are asked twice, with a FULL checkpoint between: those that begin anew b
 read from the log again, and would be in the way of beginning it anew; those that begin afterwards read the database
 alone.
 
-Source: reliability.md R14 and appendix B.
+Source: docs/reliability.md R14 and "The writer's loop".
 Departs: readers are killed from 48 MB on, not at 64, so that the log is still below 64 when they are gone.
 """
 

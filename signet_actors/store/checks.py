@@ -10,7 +10,7 @@ checksum of each content, the hash of its normal form, and each vector's compari
 Nothing here raises for damage: a check that cannot be carried out is a finding itself. A database is held against the
 invariants of its own schema: a backup of an earlier release has no rows for what came later.
 
-Source: reliability.md R18 and appendix D.
+Source: docs/reliability.md R18 and "Invariants".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A writer connection is the only one that writes and the only one that checkpoints; readers open the file
 ``mode=ro``, which cannot do either (a ``query_only`` connection still checkpoints).
 
-Source: reliability.md sections 0 (1-4) and 1 (R5, R14, R15); decisions.md 1, 2, 45.
+Source: docs/reliability.md "Ground rules" 1-4, R5, R14 and R15; docs/decisions.md 1, 2, 45.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from signet_actors.runtime.file_sync import sync_to_disk
 from signet_actors.store.database_files import beside, filled_logs
 
 APPLICATION_ID = 0x5369676E
-"""``Sign`` in ASCII: bytes 68-71 of our database file. Source: decisions.md 45."""
+"""``Sign`` in ASCII: bytes 68-71 of our database file. Source: docs/decisions.md 45."""
 
 MINIMUM_SQLITE = (3, 51, 3)
-"""First release without the WAL-reset bug. Source: reliability.md section 0 (2)."""
+"""First release without the WAL-reset bug. Source: docs/reliability.md "Ground rules" 2."""
 
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
@@ -51,7 +51,7 @@ def check_ownership(path: Path, *, follow: bool = False) -> bool:
     Reads the header bytes only; a foreign file is never opened by SQLite, so nothing in it can change. ``follow``: the
     path may be a link to the file.
 
-    Raises ``ForeignDatabase``, and ``ConfigError`` where it is no regular file. Source: decisions.md 45.
+    Raises ``ForeignDatabase``, and ``ConfigError`` where it is no regular file. Source: docs/decisions.md 45.
     """
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:

@@ -38,7 +38,7 @@ BROKEN_DISK: tuple[type[Exception], ...] = (
     apsw.CantOpenError,
     OSError,
 )
-"""Errors after which this connection is not to be believed any more. Source: reliability.md R3."""
+"""Errors after which this connection is not to be believed any more. Source: docs/reliability.md R3."""
 
 
 def check_schema(connection: Connection) -> None:

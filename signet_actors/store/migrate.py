@@ -10,7 +10,7 @@ A large database takes its time, and whoever waits must be able to tell that fro
 makes progress (SQLite's machine, pages copied and compared), and by nothing else. An upgrade that was killed begins
 again, but not with another backup: the newest one is taken if it still holds what the database holds, page for page.
 
-Source: reliability.md R17, R21; architecture.txt "schema_migrations".
+Source: docs/reliability.md R17, R21; architecture.txt "schema_migrations".
 """
 
 from __future__ import annotations

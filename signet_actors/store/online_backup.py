@@ -4,12 +4,12 @@ Why by the writer itself: SQLite's backup starts over whenever *another* connect
 connection commits meanwhile are written to the copy as well. So the writer's connection copies some pages for a few
 milliseconds, commits whatever waits, copies on, and holds no read transaction in between: the write-ahead log is folded
 back as ever. ``VACUUM INTO`` by a reader would hold a snapshot for as long as it takes, and the log would grow beyond
-its bound meanwhile (R14).
+its bound meanwhile (docs/reliability.md R14).
 
 What the copy holds is every page as it is, damage included: verifying the copy is a scrub of the database that costs
 the writer nothing.
 
-Source: reliability.md R14, R17, R18; https://sqlite.org/backup.html.
+Source: docs/reliability.md R14, R17, R18; https://sqlite.org/backup.html.
 """
 
 from __future__ import annotations

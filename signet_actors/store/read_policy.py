@@ -3,7 +3,7 @@
 Every query and every mutation uses one of the two: what is named by its id follows the read policy alone
 (``readable_in_any_scope``); what is searched for or listed also hides the rows of other scopes (``readable``).
 
-Source: architecture.txt "Multi-Agent Support"; wire.md recall-request-v1; decisions.md 4, 35.
+Source: architecture.txt "Multi-Agent Support"; docs/compatibility.md "Recall"; docs/decisions.md 4, 35.
 """
 
 from __future__ import annotations

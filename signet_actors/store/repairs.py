@@ -3,7 +3,7 @@
 Rows that say what was stored are never changed: a memory whose content is not what its checksum says stays as it is,
 and is found again by the next check.
 
-Source: reliability.md R18; decisions.md 5 and 36.
+Source: docs/reliability.md R18; docs/decisions.md 5 and 36.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A read transaction that is forgotten lets the WAL grow without bound, so every snapshot has a deadline, enforced by
 SQLite's progress handler. It can also be ended before that, when the writer needs the log folded back.
 
-Source: reliability.md section 0 (4), R14.
+Source: docs/reliability.md "Ground rules" 4, R14.
 """
 
 from __future__ import annotations

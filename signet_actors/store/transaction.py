@@ -1,6 +1,6 @@
 """The capability to write: only who holds a ``WriteTransaction`` can change rows, and only the writer can make one.
 
-Source: reliability.md appendix B; house.md section 3 rule 3.
+Source: docs/reliability.md "The writer's loop"; docs/architecture.md "Dependency rules" 3.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The rowid of a ``vec0`` row is ``embeddings.seq``. Vectors are raw little-endian float32.
 
-Source: architecture.txt "embeddings"; decisions.md 5.
+Source: architecture.txt "embeddings"; docs/decisions.md 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The writer: the only process that writes and checkpoints, and that opens no network socket.
 
-Source: house.md section 2; reliability.md appendices A and B; decisions.md 2, 45.
+Source: docs/architecture.md "The path of a remember"; docs/reliability.md "Supervision policy" and "The writer's loop";
+docs/decisions.md 2, 45.
 """
 
 from __future__ import annotations

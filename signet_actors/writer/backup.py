@@ -3,7 +3,7 @@
 The writer only copies; verifying, naming and keeping copies are other processes' work, because they take long. The
 verification is a process of its own: ``python -m signet_actors.writer --verify NAME``.
 
-Source: reliability.md R17, R18; house.md section 3 rule 5.
+Source: docs/reliability.md R17, R18; docs/architecture.md "Dependency rules" 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Disk space held in reserve, so that forgetting and purging still work when the disk is full.
 
-Source: reliability.md R4.
+Source: docs/reliability.md R4.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ written: not even the write-ahead log is folded back.
 
 ``--deep`` adds what takes longer: vectors against their search index, rows against each other.
 
-Source: house.md section 3 rule 5; reliability.md R18.
+Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
 """
 
 from __future__ import annotations

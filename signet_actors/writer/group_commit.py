@@ -10,7 +10,7 @@ otherwise is equally certain:
 * the disk failed before COMMIT: nothing was applied (503), and the process leaves all the same;
 * the file is no longer at its path: nothing was applied (503), and nothing will be until the daemon is started again.
 
-Source: reliability.md R1-R5, R26 and appendix B.
+Source: docs/reliability.md R1-R5, R26 and "The writer's loop".
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 A retry, by the client with its ``Idempotency-Key`` or by the gateway after the writer was restarted, finds the first
 reply and acts no second time; the primary key decides between twins.
 
-Source: decisions.md 3; reliability.md section 2 rule 8.
+Source: docs/decisions.md 3; docs/messaging.md rule 8.
 Departs: content and tags in a repeated ``Remembered``, and the subjects in repeated ``JobsLeased``, are the row's as
 it is now (empty once the memory is erased; a job whose memory was forgotten is left out), because a kept copy would
-outlive the memory (reliability.md R23). ``embedded`` is as it is now, too: a vector may follow its commit.
+outlive the memory (docs/reliability.md R23). ``embedded`` is as it is now, too: a vector may follow its commit.
 """
 
 from __future__ import annotations

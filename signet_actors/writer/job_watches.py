@@ -5,7 +5,7 @@ wait for it. A worker is called when a commit made a job of its kinds ready, whe
 due, and in any case when its own wait is over; what the call promises is looked up in the committed store, so that no
 job that is ready before the ask is missed, and nobody is called in circles for one that cannot be had.
 
-Source: decisions.md 15.
+Source: docs/decisions.md 15.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long the writer waits for a lock that another program holds on the database.
 
-Source: reliability.md R5; appendix B.
+Source: docs/reliability.md R5, "The writer's loop".
 """
 
 from __future__ import annotations

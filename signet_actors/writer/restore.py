@@ -5,7 +5,7 @@ from that moment the restore will be finished by whoever comes next: this comman
 Finishing sets the present database aside by rename, with its log, and gives its name to the verified copy. Every step
 can be done twice. Nothing is ever deleted that is not a copy.
 
-Source: reliability.md R18; house.md section 3 rule 5.
+Source: docs/reliability.md R18; docs/architecture.md "Dependency rules" 5.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A point that ends a process fires in a life of its own (``@hit/life``), so that one daemon goes through all points of an
 actor, one death after the other. A point that does not end it fires in the first life.
 
-Source: reliability.md appendix C.
+Source: docs/reliability.md "Sync points".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ is there exactly once.
 
 ``python -m tests.chaos.pipeline_deaths --kills 200 --seed 7`` is the long run.
 
-Source: reliability.md R6, R8.
+Source: docs/reliability.md R6, R8.
 """
 
 from __future__ import annotations

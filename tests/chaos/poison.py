@@ -4,7 +4,7 @@
 take turns, each on a daemon of its own; the model takes its time for each call, so that the rate hangs on how well the
 slots are used and not on how busy the machine is.
 
-Source: reliability.md R8 ("other jobs >= 90 % of normal throughput").
+Source: docs/reliability.md R8.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Every fault opens a window that ends a second after everything is up again. A 50
 connection the window of a fault that took the gateway down; what does not is an unexplained failure. 500, 502 and 507
 are never explained.
 
-Source: reliability.md R1, R10, R15, R21, R25; targets.md "Reliability".
+Source: docs/reliability.md R1, R10, R15, R21, R25; docs/performance.md "Recovery targets".
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ TARGETS_S = {
     "supervisor": 3.0,
     "stopped child": 5.0,
 }
-"""From the fault until every process is back. Source: targets.md "Reliability", reliability.md R10, R21."""
+"""From the fault until every process is back.
+
+Source: docs/performance.md "Recovery targets", docs/reliability.md R10, R21.
+"""
 
 _WAYS = (
     ("kill one", 50),

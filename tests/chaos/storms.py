@@ -1,7 +1,7 @@
 """What a child that keeps dying may cost, as one check of what the supervisor wrote: the real one passes it, and a
 supervisor without backoff does not.
 
-Source: reliability.md R9.
+Source: docs/reliability.md R9.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each run fires every point with ``kill``. The other actions rotate with the seed (``SIGNET_CHAOS_SEED``, else the
 commit's); ``SIGNET_CHAOS_FULL=1``, as in ``make chaos``, runs the full product.
 
-Source: reliability.md R1, R25, appendices B and C.
+Source: docs/reliability.md R1, R25, "The writer's loop" and "Sync points".
 """
 
 from __future__ import annotations

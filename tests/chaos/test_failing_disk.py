@@ -1,6 +1,6 @@
 """A disk that fails at any operation makes no answer a lie: what was answered is there, what was refused is not.
 
-Source: reliability.md R3, R4, R17.
+Source: docs/reliability.md R3, R4, R17.
 """
 
 from __future__ import annotations

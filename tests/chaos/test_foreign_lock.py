@@ -1,6 +1,6 @@
 """Another program that holds the database delays writes, and never costs one, a restart or a start.
 
-Source: reliability.md R5.
+Source: docs/reliability.md R5.
 """
 
 from __future__ import annotations

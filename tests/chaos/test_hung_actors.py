@@ -1,6 +1,6 @@
 """An actor that hangs is noticed and replaced, and the health says at every moment what is true.
 
-Source: reliability.md R21, R22.
+Source: docs/reliability.md R21, R22.
 """
 
 from __future__ import annotations

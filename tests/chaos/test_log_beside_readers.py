@@ -2,7 +2,7 @@
 
 ``SIGNET_LOG_SECONDS`` seconds (10 unless set; 300 in a long run).
 
-Source: reliability.md R14.
+Source: docs/reliability.md R14.
 """
 
 from __future__ import annotations

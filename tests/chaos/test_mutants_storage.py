@@ -1,6 +1,6 @@
 """The checks of this directory notice when the store is broken on purpose: each mutant is caught, the true code is not.
 
-Source: reliability.md section 4 (8).
+Source: docs/reliability.md "The harness is tested too".
 """
 
 from __future__ import annotations

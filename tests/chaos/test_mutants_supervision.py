@@ -1,6 +1,6 @@
 """The checks of storms catch a supervisor that has no backoff and no budget: so they can fail.
 
-Source: reliability.md section 4 item 8.
+Source: docs/reliability.md "The harness is tested too".
 """
 
 from __future__ import annotations

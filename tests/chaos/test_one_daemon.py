@@ -1,6 +1,6 @@
 """One daemon, one writer, and nothing left of either when the supervisor is killed at whatever moment.
 
-Source: reliability.md R10, R15.
+Source: docs/reliability.md R10, R15.
 """
 
 from __future__ import annotations

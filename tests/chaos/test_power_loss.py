@@ -3,7 +3,7 @@
 ``SIGNET_CRASH_IMAGES`` crash images are examined (20,000 unless set; 200,000 in a long run), seeds counting from
 ``SIGNET_CRASH_SEED``.
 
-Source: reliability.md R2, R17.
+Source: docs/reliability.md R2, R17.
 """
 
 from __future__ import annotations

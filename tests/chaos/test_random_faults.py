@@ -1,6 +1,6 @@
 """A bounded share of ``make chaos``: random kills and stops of every process under traffic.
 
-Source: reliability.md R1, R10, R15, R25.
+Source: docs/reliability.md R1, R10, R15, R25.
 """
 
 from __future__ import annotations

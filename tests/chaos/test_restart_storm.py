@@ -1,6 +1,6 @@
 """A child that keeps dying never becomes a storm of processes, with the limits that a user has.
 
-Source: reliability.md R9 and appendix A.
+Source: docs/reliability.md R9 and "Supervision policy".
 """
 
 from __future__ import annotations

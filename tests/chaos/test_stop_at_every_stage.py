@@ -1,6 +1,6 @@
 """Asked to stop at whatever stage and in whatever state, the daemon stops in order and in bounded time.
 
-Source: reliability.md R19 and appendix A, column "Stop".
+Source: docs/reliability.md R19 and "Supervision policy".
 """
 
 from __future__ import annotations

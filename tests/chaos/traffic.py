@@ -4,7 +4,7 @@ Every memory belongs to one client, which acts on it one step after another. So 
 known exactly: the last answered step counts, a step that was only refused (503) must not have happened, and a step
 without a certain answer (504, a broken connection) may have, until a retry with the same Idempotency-Key says so.
 
-Source: reliability.md appendix B "HTTP outcomes", R1, R25, section 4 item 5.
+Source: docs/reliability.md "HTTP outcomes", "Invariants", R1 and R25.
 """
 
 from __future__ import annotations

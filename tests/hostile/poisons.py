@@ -3,7 +3,7 @@ them.
 
 ``{...}`` is filled in with the ids of an agent's memories. A model without judgement is the worst case: it says what
 the text tells it to say, in both of its roles.
-Source: reliability.md 3.4.
+Source: docs/security.md "Poisoned memories".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Schemathesis makes the requests from ``/api/openapi.json`` of a live daemon: the coverage of each constraint, fuzzing,
 and walks along the document's links.
 
-Source: reliability.md R24; decisions.md 30.
+Source: docs/reliability.md R24; docs/decisions.md 30.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def is_promised(case: Any, check: str) -> bool:
     if check != "negative_data_rejection":
         return False
     if case.operation.label == "POST /api/memory/modify":
-        return True  # wire.md 1.2: a patch that is not valid is told in its own result, with the others applied
+        # docs/compatibility.md "Forget and modify": a patch that is not valid is told in its own result, with the
+        # others applied
+        return True
     if case.operation.label == "POST /api/memory/import":
         return True  # JSON Lines: a line that is not valid is told in its own result, with the others stored
     wrong = {location for location, part in case.meta.components.items() if part.mode.is_negative}

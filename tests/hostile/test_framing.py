@@ -1,6 +1,6 @@
 """Bytes that are not one clean request each: whatever they are, the connection ends soon, in refusals or whole answers.
 
-Source: reliability.md 3.2 A2, A12, A18; decisions.md 25.
+Source: docs/security.md A2, A12, A18; docs/decisions.md 25.
 """
 
 from __future__ import annotations

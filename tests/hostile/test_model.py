@@ -1,7 +1,7 @@
 """Random lives of memories, step by step beside a reference that is small enough to be believed.
 
 One daemon serves all examples; each example has two agents, and scopes, that no other has.
-Source: reliability.md R24; decisions.md 3, 4, 35, 38, 42.
+Source: docs/reliability.md R24; docs/decisions.md 3, 4, 35, 38, 42.
 """
 
 from __future__ import annotations

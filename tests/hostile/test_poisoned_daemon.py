@@ -1,6 +1,6 @@
 """A handful of the attacks on the real daemon, over HTTP, with an obedient model behind a real server.
 
-Source: reliability.md 3.4.
+Source: docs/security.md "Poisoned memories".
 """
 
 from __future__ import annotations

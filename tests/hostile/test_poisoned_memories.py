@@ -2,7 +2,7 @@
 
 The model obeys every word that it reads (``poisons.py``), so what holds here is held by the rest. Every attack is made
 on an agent of its own, once where the pipeline may only add and once where it may change and delete.
-Source: reliability.md 3.4.
+Source: docs/security.md "Poisoned memories".
 """
 
 from __future__ import annotations

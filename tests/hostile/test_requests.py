@@ -1,6 +1,6 @@
 """Generated requests against every route: each has one answer, none of it a fault, and nothing that was kept is hurt.
 
-Source: reliability.md R24, 3.2.
+Source: docs/reliability.md R24; docs/security.md "Attack table".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The real writer on a disk that fails under it, and what must be true of its answers and of what the disk then holds.
 
-Source: reliability.md R3, R4 and appendix B.
+Source: docs/reliability.md R3, R4 and "The writer's loop".
 """
 
 from __future__ import annotations

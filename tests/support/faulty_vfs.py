@@ -4,7 +4,7 @@ An error is raised as SQLite's own layer for files would report it: no space in 
 rest an ``SQLITE_IOERR_*``. One difference to a real disk is on the safe side: apsw reports also those errors that
 SQLite itself would pass over in silence (a log that cannot be cut back to its limit).
 
-Source: reliability.md R3; sqlite.org/testing.html "I/O error testing".
+Source: docs/reliability.md R3; sqlite.org/testing.html "I/O error testing".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A request is made from nothing but a seed and a number, so that any one of them can be sent again by itself. The valid
 ones come from the route table and the types of its bodies: a new route is attacked from the day it exists.
 
-Source: reliability.md R24, 3.2 (A1-A5, A8, A10-A13, A15, A17) and "Traps found in the runtime".
+Source: docs/reliability.md R24 and "Runtime traps"; docs/security.md A1-A5, A8, A10-A13, A15, A17.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The contract that they check from outside: 200 is on disk exactly once, 503 is certainly not applied, and everything
 else (504, a broken connection) is unknown until a retry with the same Idempotency-Key says which.
 
-Source: reliability.md appendix B "HTTP outcomes", R1.
+Source: docs/reliability.md "HTTP outcomes", R1.
 """
 
 from __future__ import annotations

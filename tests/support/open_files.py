@@ -1,6 +1,6 @@
 """Who has which file open, and how, as the kernel tells it.
 
-Source: reliability.md R15; proc(5), ``/proc/PID/fdinfo``.
+Source: docs/reliability.md R15; proc(5), ``/proc/PID/fdinfo``.
 """
 
 from __future__ import annotations

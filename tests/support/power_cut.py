@@ -8,7 +8,7 @@ older than the last answer; every answered command's memory is there as it was a
 foreign keys, the full-text index against its rows and the invariants are functions of those bytes, and are computed
 once for each distinct content.
 
-Source: reliability.md R2, R17 and appendix D.
+Source: docs/reliability.md R2, R17 and "Invariants".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The model is the one that SQLite itself is tested with: what was synced is on di
 creations and deletions since the last sync of a file, any subset may be there, and a write may be there in part. Files
 are independent of each other. Locks and the shared-memory index do not outlive a power cut and are not recorded.
 
-Source: reliability.md R2; sqlite.org/testing.html "Crash testing".
+Source: docs/reliability.md R2; sqlite.org/testing.html "Crash testing".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A small disk of its own for a directory: a tmpfs in a private mount namespace, gone with the process at the latest.
 
-Source: reliability.md R4.
+Source: docs/reliability.md R4.
 """
 
 from __future__ import annotations

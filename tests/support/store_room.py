@@ -163,5 +163,8 @@ def kept_sound(room: R) -> Iterator[R]:
 
 
 def broken_invariants(connection: Any) -> list[str]:
-    """What may never be true of the store, whatever happened before, in words. Source: reliability.md appendix D."""
+    """What may never be true of the store, whatever happened before, in words.
+
+    Source: docs/reliability.md "Invariants".
+    """
     return [finding.text for finding in scrub(connection)]

@@ -3,7 +3,7 @@
 The script is the same for the same seed and the same answers; every command's answer goes into a ``Ledger``, which
 knows what must be on disk from the answers alone.
 
-Source: reliability.md R2, R3 and appendix B.
+Source: docs/reliability.md R2, R3 and "The writer's loop".
 """
 
 from __future__ import annotations

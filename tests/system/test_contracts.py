@@ -1,6 +1,6 @@
 """The dependency rules hold, and each of them catches what it was written against.
 
-Source: house.md section 3; pyproject.toml ``[tool.importlinter]``.
+Source: docs/architecture.md "Dependency rules"; pyproject.toml ``[tool.importlinter]``.
 """
 
 from __future__ import annotations

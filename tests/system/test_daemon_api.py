@@ -1,6 +1,7 @@
 """The daemon about itself: health, status, configuration, the API document, the emergency brake.
 
-Source: wire.md 1.0, 1.1, 1.5, 1.8; memory-api.txt "mutationsFrozen"; reliability.md R22; decisions.md 40, 44.
+Source: docs/compatibility.md "Health and status", "Authentication", "Diagnostics and pipeline status",
+"Configuration files"; memory-api.txt "mutationsFrozen"; docs/reliability.md R22; docs/decisions.md 40, 44.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A live daemon whose disk reports an error under the writer: the answers stay true, and service returns by itself.
 
-Source: reliability.md R3 and appendix A; decisions.md 44.
+Source: docs/reliability.md R3 and "Supervision policy"; docs/decisions.md 44.
 """
 
 from __future__ import annotations

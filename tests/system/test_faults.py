@@ -1,6 +1,7 @@
 """Whatever dies, hangs or is in the way: what was answered stays, what was refused never was, and service returns.
 
-Source: reliability.md R1, R5, R10, R17, R19, R21, R22 and appendices A and B; decisions.md 44, 45.
+Source: docs/reliability.md R1, R5, R10, R17, R19, R21, R22 and "Supervision policy" and "The writer's loop";
+docs/decisions.md 44, 45.
 """
 
 from __future__ import annotations

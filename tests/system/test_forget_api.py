@@ -1,6 +1,7 @@
 """The batch forget and the batch modify against a live daemon.
 
-Source: memory-api.txt "POST /api/memory/forget", "POST /api/memory/modify"; decisions.md 38, 42; reliability.md R23.
+Source: memory-api.txt "POST /api/memory/forget", "POST /api/memory/modify"; docs/decisions.md 38, 42;
+docs/reliability.md R23.
 """
 
 from __future__ import annotations

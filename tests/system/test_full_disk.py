@@ -1,6 +1,6 @@
 """A disk that is full: writes are refused as such and at once, reads and deletions go on, and room is noticed unasked.
 
-Source: reliability.md R4; decisions.md 44.
+Source: docs/reliability.md R4; docs/decisions.md 44.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The write-ahead log stays bounded beside a reader that neither ends its snapshot nor dies.
 
-Source: reliability.md R14.
+Source: docs/reliability.md R14.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The metrics of a real daemon: every process tells its figures, and they move with what is done.
 
-Source: reliability.md section 2 rule 20; decisions.md 40.
+Source: docs/messaging.md rule 20; docs/decisions.md 40.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Times are guards against hanging only; ``python -m bench.overload`` measures them.
 
-Source: reliability.md R13.
+Source: docs/reliability.md R13.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whatever a model's server or the model itself does, the daemon serves, and nothing wrong is written.
 
-Source: reliability.md R11, R12 and 3.4.
+Source: docs/reliability.md R11 and R12; docs/security.md "Poisoned memories".
 """
 
 from __future__ import annotations

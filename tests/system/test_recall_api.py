@@ -1,6 +1,7 @@
 """Recall, the searches beside it and the embeddings against a live daemon.
 
-Source: memory-api.txt "POST /api/memory/recall" to "Embeddings"; wire.md 1.2; decisions.md 8, 30, 31, 35.
+Source: memory-api.txt "POST /api/memory/recall" to "Embeddings"; docs/compatibility.md "Recall"; docs/decisions.md 8,
+30, 31, 35.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Attacks from this machine's browser and from hostile clients: refused as written, and every canary is intact.
 
-Source: reliability.md 3.2 (the numbers A1 to A18, column "local"), R23 "files"; decisions.md 24-28, 40, 41.
+Source: docs/security.md "Attack table", "Local mode"; docs/decisions.md 24-28, 40, 41.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a remember says of a vector that a server makes: true once it is stored, and never later than its budget.
 
-Source: decisions.md 23.
+Source: docs/decisions.md 23.
 """
 
 from __future__ import annotations

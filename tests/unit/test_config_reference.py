@@ -30,7 +30,7 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "semanticContradictionEnabled": (False, BOOL),
     "semanticContradictionTimeoutMs": (45000, (5000, 300000)),
     "telemetryEnabled": (False, BOOL),
-    # Decision 18 and 46: the provider is auto, so the model is the provider's own; decision 43 adds two keys.
+    # docs/decisions.md 18 and 46: the provider is auto, so the model is the provider's own; 43 adds two keys.
     "extraction.provider": ("auto", ("auto", "none", "ollama", "openai", "claude-code", "opencode")),
     "extraction.model": ("", None),
     "extraction.endpoint": ("", None),
@@ -38,7 +38,7 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "extraction.timeout": (45000, (5000, 300000)),
     "extraction.minConfidence": (0.7, (0.0, 1.0)),
     "extraction.structuredOutput": (True, BOOL),
-    # Decisions 14 and 18: bounded concurrency, a circuit breaker, hard daily caps.
+    # docs/decisions.md 14 and 18: bounded concurrency, a circuit breaker, hard daily caps.
     "extraction.concurrency": (2, (1, 64)),
     "extraction.dailyCallLimit": (0, (0, 1_000_000_000)),
     "extraction.dailyTokenLimit": (0, (0, 1_000_000_000)),
@@ -51,15 +51,15 @@ SPECIFIED: dict[str, tuple[object, object]] = {
     "graph.enabled": (True, BOOL),
     "graph.boostWeight": (0.15, (0.0, 1.0)),
     "graph.boostTimeoutMs": (500, (50, 5000)),
-    "graph.inlineLinker": ("link", ("link", "create")),  # decision 20
-    "reranker.enabled": (False, BOOL),  # decision 46
+    "graph.inlineLinker": ("link", ("link", "create")),  # docs/decisions.md 20
+    "reranker.enabled": (False, BOOL),  # docs/decisions.md 46
     "reranker.model": ("", None),
     "reranker.useExtractionModel": (False, BOOL),  # memory-api.txt
     "reranker.topN": (20, (1, 100)),
     "reranker.timeoutMs": (2000, (100, 30000)),
     "autonomous.enabled": (True, BOOL),
     "autonomous.frozen": (False, BOOL),
-    "autonomous.allowUpdateDelete": (False, BOOL),  # decisions 16 and 46
+    "autonomous.allowUpdateDelete": (False, BOOL),  # docs/decisions.md 16 and 46
     "autonomous.maintenanceIntervalMs": (1800000, (60_000, _DAY)),
     "autonomous.maintenanceMode": ("execute", ("observe", "execute")),
     "repair.reembedCooldownMs": (300000, (10_000, 3_600_000)),

@@ -103,6 +103,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "searcher.recall": {"_exact_first": FIXED},  # escaped names, with nothing repeated
     "searcher.vector_matrix": {"__init__:sub": FIXED},
     "store.migrate": {"_WHOLE_WORD": SEARCHED},
+    "writer.restore": {"_DECISION": MATCHED},
 }
 
 T3: Final = "T3Blbk" + "FJ"

@@ -1,7 +1,7 @@
 """The words that a status says of a provider are those of the documents, and each of them is reached.
 
-Source: memory-pipeline.txt "Provider Abstraction", "Embedding Tracker"; architecture.txt "Provider tracker"; decisions
-14 and 18.
+Source: memory-pipeline.txt "Provider Abstraction", "Embedding Tracker"; architecture.txt "Provider tracker";
+docs/decisions.md 14 and 18.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Traps with a test elsewhere: NUL and lone surrogates on their way in (test_norma
 infinity (test_fields, test_fusion, test_group_commit), bodies on the bus too deep or not UTF-8 (test_mailbox), FTS5
 syntax against a real index (test_recall).
 
-Source: reliability.md "Traps found in the runtime".
+Source: docs/reliability.md "Runtime traps".
 """
 
 from __future__ import annotations

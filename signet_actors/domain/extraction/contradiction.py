@@ -4,9 +4,9 @@ The words are read for every update and deletion; a model is asked only on reque
 as no contradiction.
 
 Source: memory-pipeline.txt "Semantic Contradiction Detection", "Controlled Writes"; memory-system.txt "Contradiction
-Detection"; wire.md section 3 "Syntactic contradiction".
-Departs: "doesn't" counts as the negation that it is (wire.md calls it a miss), as do the other contractions; and words
-may hold letters of any script, so that accents do not cut them apart.
+Detection"; docs/compatibility.md "Worked examples: contradiction".
+Departs: "doesn't" counts as the negation that it is (the reference daemon misses it), as do the other contractions; and
+words may hold letters of any script, so that accents do not cut them apart.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def asks_semantic(action: str, one: str, other: str, *, enabled: bool) -> bool:
 def parse_semantic(answer: str | bytes) -> SemanticAnswer:
     """What the model said; no contradiction where that cannot be read. Never raises.
 
-    Source: memory-pipeline.txt "Semantic Contradiction Detection"; wire.md section 3 (confidence of at least 0.7).
+    Source: memory-pipeline.txt "Semantic Contradiction Detection"; docs/compatibility.md
+    "Worked examples: contradiction" (confidence).
     """
     output = read_json(answer, ("contradicts",))
     if not isinstance(output.value, dict):

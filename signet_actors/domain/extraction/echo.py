@@ -8,7 +8,8 @@ gate knows texts that are no facts: questions, prompts, an assistant's courtesie
 Every refusal has a code, which the junk-rate metric counts. The rules look at a text's beginning or at marks that no
 sentence holds by accident, because a fact turned away is lost: on clean notes at most one in a hundred may be.
 
-Source: decisions.md 17, 39; wire.md 1.3 (how session-start and recall mark what they inject).
+Source: docs/decisions.md 17, 39; docs/compatibility.md "Hooks and sessions" (how session-start and recall mark what
+they inject).
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
 Nothing is raised: what does not fit is dropped or made to fit, and a warning says so.
 
-Source: memory-pipeline.txt "Extraction Stage"; memory-system.txt "Extraction"; wire.md section 3 "Extraction parsing".
-Departs: from wire.md, which has facts of at least 20 characters and at most 15 triples: the issue and the specification
-say 10 and 50, and stand above it.
+Source: memory-pipeline.txt "Extraction Stage"; memory-system.txt "Extraction"; docs/compatibility.md
+"Worked examples: extraction parsing".
+Departs: from the reference daemon, which has facts of at least 20 characters and at most 15 triples; the specification
+says 10 and 50.
 """
 
 from __future__ import annotations
@@ -100,7 +101,10 @@ def short(text: str, max_chars: int) -> str:
 
 
 def worth_extracting(content: str) -> bool:
-    """Whether a model is asked at all; what is shorter is a fact already or none. Source: wire.md section 3."""
+    """Whether a model is asked at all; what is shorter is a fact already or none.
+
+    Source: docs/compatibility.md "Worked examples: extraction parsing".
+    """
     return len(content.strip()) >= MIN_INPUT_CHARS
 
 

@@ -7,10 +7,12 @@ is still the version that the decider saw, and nothing hints at a contradiction;
 does a fact that looks like an instruction to an agent, whatever is to be done with it.
 
 Source: memory-pipeline.txt "Pipeline Modes", "Controlled Writes"; memory-system.txt "Shadow Mode vs. Controlled
-Writes", "History and Audit Trail"; architecture.txt "Memory Pipeline"; wire.md section 3 "Decision"; decisions.md 16.
+Writes", "History and Audit Trail"; architecture.txt "Memory Pipeline"; docs/compatibility.md "Worked examples:
+decision"; docs/decisions.md 16.
 Departs: ``destructive_mutations_not_implemented`` is never given, because they are implemented; blocked ones bear
 ``destructive_mutations_disabled``. The semantic check, which memory-pipeline.txt calls advisory, sends to review too
-(decisions.md 16). A frozen pipeline is a mode of its own beside shadow, so that the record says which of both it was.
+(docs/decisions.md 16). A frozen pipeline is a mode of its own beside shadow, so that the record says which of both it
+was.
 """
 
 from __future__ import annotations
@@ -303,7 +305,7 @@ def _write(proposal: Proposal, made: Outcome, min_confidence: float, duplicate_o
 
 def _unless_suspicious(outcome: GateOutcome, proposal: Proposal) -> GateOutcome:
     """A change on the word of a fact that looks like an instruction to an agent waits for a person. Source:
-    reliability.md 3.4."""
+    docs/security.md "Poisoned memories"."""
     return _held(Reason.INSTRUCTION, proposal) if outcome.changes and proposal.suspicion is not None else outcome
 
 
@@ -318,7 +320,7 @@ def changed_by(outcome: GateOutcome) -> str:
 
 
 def history_event(outcome: GateOutcome) -> str:
-    """The event of the proposal's history row; what changed nothing is ``none``. Source: decisions.md 32."""
+    """The event of the proposal's history row; what changed nothing is ``none``. Source: docs/decisions.md 32."""
     return outcome.outcome.value if outcome.changes else "none"
 
 
@@ -336,7 +338,8 @@ def history_metadata(
 
     ``skippedReason``, ``blockedReason`` and ``dedupedExistingId`` are there only where they say something.
 
-    Source: memory-system.txt "History and Audit Trail"; memory-pipeline.txt "Controlled Writes"; wire.md section 3.
+    Source: memory-system.txt "History and Audit Trail"; memory-pipeline.txt "Controlled Writes"; docs/compatibility.md
+    "Worked examples: decision".
     """
     metadata: dict[str, object] = {
         "runId": run_id,

@@ -11,8 +11,7 @@ is a memory like any other; so words alone prove little, and two kinds of marks 
 A suspicious fact is lost to nobody: it waits for a person (``gates``). The marks are English; a text in another
 language passes, as it would pass any list of words. What an instruction that passes can do is bounded by the gates.
 
-Source: reliability.md 3.4 ("quarantine state for low-trust rows that look like instructions"), 3.3 ("privilege by
-content").
+Source: docs/security.md "Poisoned memories" (orders wait), "Where the specification is unsafe" (privilege by content).
 Departs: there is no trust level on rows; provenance is what tells them apart, a derived fact from what was remembered.
 """
 

@@ -11,8 +11,8 @@ Why own code: ``json_repair`` (MIT, maintained) was measured first, release 0.64
 brackets, takes 2.4 s of CPU for a megabyte of objects with trailing commas and has no bound, turns ``1e999`` into
 infinity, and, what matters most, closes a cut-off string and keeps the half fact; none of this can be configured.
 
-Source: memory-pipeline.txt "Extraction Stage", "Decision Stage"; reliability.md R12; wire.md section 3 "Extraction
-parsing".
+Source: memory-pipeline.txt "Extraction Stage", "Decision Stage"; docs/reliability.md R12; docs/compatibility.md
+"Worked examples: extraction parsing".
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ some servers tokenise them inside of texts too.
 The templates are files; whoever asks the model reads them. Slots are ``{{name}}``; they are filled in one pass, so that
 a slot in a text stays text.
 
-Source: decisions.md 19; reliability.md 3.4 ("candidates to the decider are numbered, content fenced and length-capped,
-answers as index+enum").
+Source: docs/decisions.md 19; docs/security.md "Poisoned memories".
 Departs: from memory-pipeline.txt, which shows ids to the model: a number cannot be made up from another text, and costs
 fewer tokens.
 """

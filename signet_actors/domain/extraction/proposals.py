@@ -1,12 +1,13 @@
 """A model's decision about a fact becomes a proposal about a memory that it was shown, or nothing.
 
 A target is named by its number in the prompt; a full id counts only if it is one of those shown. So no text, neither of
-a model nor of a memory, reaches a memory outside the candidates (decisions.md 19).
+a model nor of a memory, reaches a memory outside the candidates (docs/decisions.md 19).
 
 The reason is the one text of a model's decision that is kept. It may quote what the model was shown, and goes with it;
-warnings, which stay with the job, quote nothing (reliability.md R23).
+warnings, which stay with the job, quote nothing (docs/reliability.md R23).
 
-Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine"; wire.md section 3 "Decision".
+Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine"; docs/compatibility.md
+"Worked examples: decision".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Own code for the reasons given in ``llm_output``. Nothing recurses, and ``Steps`` bounds what a document may cost.
 
-Source: memory-pipeline.txt "Extraction Stage"; reliability.md R12.
+Source: memory-pipeline.txt "Extraction Stage"; docs/reliability.md R12.
 """
 
 from __future__ import annotations

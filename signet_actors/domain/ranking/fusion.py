@@ -3,7 +3,7 @@
 ``convex`` scales each leg by its best candidate and blends them; a candidate that a leg did not find counts 0
 there, so the caller gives keyword-only candidates their true cosine first. ``rrf`` uses ranks only.
 
-Source: quality.md rules 1, 2 and table; decisions.md 6, 7.
+Source: docs/quality.md rules 1 and 2; docs/decisions.md 6, 7.
 Departs: the specification's ``1/(1+|score|)`` and "single-leg rows keep their score" (memory-system.txt "Alpha
 Blending"): measured, they rank worse than keywords alone.
 """
@@ -58,7 +58,7 @@ def rrf(bm25: Floats, cosine: Floats) -> Floats:
 
 
 def keyword_score(bm25: Floats) -> Floats:
-    """``|s| / (1 + |s|)``: monotone in the strength of the match, in [0, 1). Source: decisions.md 6."""
+    """``|s| / (1 + |s|)``: monotone in the strength of the match, in [0, 1). Source: docs/decisions.md 6."""
     strength = np.abs(bm25)
     return strength / (1.0 + strength)
 

@@ -1,6 +1,6 @@
 """The last pass over the best candidates: a share of each one's score is replaced by how alike its vector is.
 
-Source: memory-pipeline.txt "Optional Reranking", "Embedding-Based Reranker"; decisions.md 9, 46.
+Source: memory-pipeline.txt "Optional Reranking", "Embedding-Based Reranker"; docs/decisions.md 9, 46.
 Departs: there is no time limit and no order to fall back to, because the cosines are at hand when candidates have been
 fused and the pass is a few array operations; and a score never falls below those of the tail, so that whoever reads
 the scores sees the order that is documented, the reranked head before the untouched tail.

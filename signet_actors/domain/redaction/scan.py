@@ -4,7 +4,7 @@ Patterns and names only, never entropy: a false alarm would destroy what the use
 only where one of its literal marks occurs, which keeps ordinary text within some microseconds, and none takes more than
 linear time.
 
-Source: docs/reliability.md section 3.3; OWASP Logging Cheat Sheet "Data to exclude".
+Source: docs/security.md "Where the specification is unsafe"; OWASP Logging Cheat Sheet "Data to exclude".
 """
 
 from __future__ import annotations

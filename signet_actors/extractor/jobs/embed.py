@@ -4,7 +4,7 @@ Whoever needs a vector while a call is out waits for the next call, which takes 
 tried one by one, so that one text that a server cannot stomach spoils no other. While the server is away no job is
 taken, for longer each time.
 
-Source: memory-pipeline.txt "Embedding Tracker"; decisions.md 5, 14 and 23.
+Source: memory-pipeline.txt "Embedding Tracker"; docs/decisions.md 5, 14 and 23.
 Departs: texts are embedded in batches and not one at a time, and there is no poll: jobs come by event.
 """
 

@@ -3,7 +3,7 @@
 All calls to models and embedders are made before the writer hears anything; then one message carries the whole result,
 and one transaction applies it and completes the job.
 
-Source: memory-pipeline.txt "Extraction Stage", "Decision Stage", "Controlled Writes"; decisions.md 16-19.
+Source: memory-pipeline.txt "Extraction Stage", "Decision Stage", "Controlled Writes"; docs/decisions.md 16-19.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BESIDES_MS = 30_000
 _DECIDER_PAUSE_MS = 5_000
 _AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
 """The decider did not take the question up. One that took it up, life after life, and never answered, may have died of
-it: that is a failure of the job, so that it comes to an end (reliability.md R8)."""
+it: that is a failure of the job, so that it comes to an end (docs/reliability.md R8)."""
 
 
 class _Began(NamedTuple):

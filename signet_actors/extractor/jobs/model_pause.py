@@ -7,7 +7,7 @@ from signet_actors.providers.llm.chosen import ChosenProvider
 
 
 def model_pause(model: ChosenProvider) -> Pause | None:
-    """No job is taken while no call would be made: an outage is not the job's failure (decisions.md 14)."""
+    """No job is taken while no call would be made: an outage is not the job's failure (docs/decisions.md 14)."""
     waits = model.waits()
     return None if waits is None else Pause(*waits)
 

@@ -2,7 +2,7 @@
 
 Everything is served from the installed package: the page works offline and may load nothing from elsewhere.
 
-Source: decisions.md 27, 40. The page is swagger-ui of the ``swagger-ui-bundle`` package.
+Source: docs/decisions.md 27, 40. The page is swagger-ui of the ``swagger-ui-bundle`` package.
 """
 
 from __future__ import annotations

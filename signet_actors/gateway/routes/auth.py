@@ -1,4 +1,4 @@
-"""Who the caller is taken for. Source: wire.md 1.1; decisions.md 44."""
+"""Who the caller is taken for. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 No path comes from a caller: backups are made in the workspace, and whoever wants one elsewhere copies it.
 
-Source: reliability.md R17, R18.
+Source: docs/reliability.md R17, R18.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changes to one memory over HTTP: patch, delete, recover; each says why, and may say of which version.
 
-Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 3, 26, 30-33, 35.
+Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify"; docs/decisions.md 3, 26, 30-33, 35.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ async def read_patch(
 ) -> tuple[MemoryPatch, Kinds]:
     """The patch that ``fields`` ask for, its new content embedded into ``frames``, and the kinds of secrets cut out.
 
-    Prefixes are content here: only an explicit remember reads them (decisions.md 39). Raises InvalidRequest.
+    Prefixes are content here: only an explicit remember reads them (docs/decisions.md 39). Raises InvalidRequest.
     """
     short = ShortTexts(state)
     reason = short.clean(reason)

@@ -3,7 +3,7 @@
 A replacement is all or nothing (written aside, synced, renamed), keeps the former file in ``.daemon/previous``,
 and for agent.yaml happens only if the daemon could start with it. It takes effect at the next reload or start.
 
-Source: wire.md 1.8; memory-system.txt "User Data Layout".
+Source: docs/compatibility.md "Configuration files"; memory-system.txt "User Data Layout".
 Departs: only the listed names, not every .md or .yaml of the workspace: a page or an agent with this route could
 otherwise plant instructions in files that other programs read.
 """

@@ -1,6 +1,6 @@
 """Stored embeddings: export, the provider's state, and how well they cover the memories.
 
-Source: memory-api.txt "Embeddings"; wire.md 1.2 and 1.5.
+Source: memory-api.txt "Embeddings"; docs/compatibility.md "Embeddings".
 """
 
 from __future__ import annotations

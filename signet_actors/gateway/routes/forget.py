@@ -4,7 +4,8 @@ Nothing is kept between the two calls. A confirm token is an HMAC over expiry, f
 candidate set; execute selects the candidates anew and compares, and the writer deletes each row only at the version
 that was seen.
 
-Source: memory-api.txt "POST /api/memory/forget"; wire.md 1.2; decisions.md 3, 38, 42.
+Source: memory-api.txt "POST /api/memory/forget"; docs/compatibility.md "Forget and modify"; docs/decisions.md 3, 38,
+42.
 Departs: what needs a confirmation is counted before ``limit`` and over five minutes (``domain.forget_budget``); an id
 that names nothing the caller may read is reported as ``not_found`` instead of being passed over; ``project``,
 ``pinned`` and ``importance_min`` narrow a selection too, but do not make one.

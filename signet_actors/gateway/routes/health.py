@@ -1,6 +1,6 @@
 """Is it there, does it serve, what is away: answered from the tree that the supervisor tells, never from the database.
 
-Source: wire.md 1.0 "/health"; reliability.md R22.
+Source: docs/compatibility.md "Health and status"; docs/reliability.md R22.
 """
 
 from __future__ import annotations

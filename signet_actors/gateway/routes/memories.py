@@ -1,7 +1,7 @@
 """Memories over HTTP, read one by one: the list, a memory, its history.
 
-Source: memory-api.txt "GET /api/memories", "GET /api/memory/:id", "GET /api/memory/:id/history"; wire.md 1.2;
-decisions.md 30-32, 35.
+Source: memory-api.txt "GET /api/memories", "GET /api/memory/:id", "GET /api/memory/:id/history"; docs/compatibility.md
+"Reading memories"; docs/decisions.md 30-32, 35.
 Departs: a history item shows null for what it does not know, as memory-api.txt does, where the reference daemon
 leaves the key out.
 """

@@ -1,7 +1,7 @@
 """The figures of all processes for Prometheus. Nobody is asked while the scraper waits.
 
-Source: reliability.md section 2 rule 20; wire.md 1.0 (``/api/status``, the same figures for people). The metrics are
-listed in docs/metrics.md.
+Source: docs/messaging.md rule 20; docs/compatibility.md "Health and status" (``/api/status``, the same figures for
+people). The metrics are listed in docs/metrics.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The batch modify: up to 200 patches in one commit, each judged by itself.
 
-Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"; wire.md 1.2.
+Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"; docs/compatibility.md "Forget and modify".
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 The daemon makes the name. The folders below ``$CODEX_HOME`` are walked by descriptor and never through a symbolic
 link, so that nobody can lead the note elsewhere; the file appears whole under its name, and replaces none.
 
-Source: memory-api.txt "POST /api/memory/codex-native-note"; decisions.md 3, 26, 47; reliability.md 3.3.
+Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 3, 26, 47; docs/security.md
+"Where the specification is unsafe".
 Departs: with an ``Idempotency-Key`` the name comes from the key, so that a retry finds its own note.
 """
 

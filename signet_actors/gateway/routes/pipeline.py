@@ -1,6 +1,7 @@
 """The pipeline over HTTP: how it is doing and why it waits, its runs, their undoing, and the revival of dead jobs.
 
-Source: wire.md 1.5; memory-pipeline.txt "Worker Model"; architecture.txt "Repair Actions"; decisions.md 14, 16, 18.
+Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Worker Model"; architecture.txt
+"Repair Actions"; docs/decisions.md 14, 16, 18.
 """
 
 from __future__ import annotations

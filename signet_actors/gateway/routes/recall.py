@@ -1,7 +1,7 @@
-"""Recall and the searches beside it. One function answers both spellings of recall (decisions.md 35).
+"""Recall and the searches beside it. One function answers both spellings of recall (docs/decisions.md 35).
 
-Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; wire.md 1.2 (recall-request-v1); house.md
-section 2 "recall".
+Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/compatibility.md "Recall";
+docs/architecture.md "The path of a recall".
 Departs: scores keep four decimals, so that equal-looking rows can be told apart; an aggregate recall ends in
 ``router_unavailable`` (``no_evidence`` without hits), because this release has no inference router; a ``time``
 object is a filter on the captured facet.

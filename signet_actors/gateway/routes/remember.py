@@ -1,6 +1,7 @@
 """Remember over HTTP, under each of its three paths: one text becomes one memory, or its chunks.
 
-Source: memory-api.txt "Memories"; wire.md 1.2; decisions.md 4, 23, 26, 30, 31, 33.
+Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Oversized content"; docs/decisions.md 4, 23, 26,
+30, 31, 33.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Repairs on demand. Source: wire.md 1.5; memory-pipeline.txt "Retention Worker"; architecture.txt "Repair Actions"."""
+"""Repairs on demand.
+
+Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Retention Worker";
+architecture.txt "Repair Actions".
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The review queue over HTTP: proposals of the pipeline that wait for a person.
 
-Source: wire.md 1.2 ("review-queue"); decisions.md 16.
+Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything at a glance, asked of whoever knows it and never waited for long.
 
-Source: wire.md 1.0 "/api/status", "/api/features"; decisions.md 14, 15.
+Source: docs/compatibility.md "Health and status"; docs/decisions.md 14, 15.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ async def ask_queues(call: Call) -> PipelineStatus:
 def waiting_words(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
     """Why pending jobs (by kind) wait, in words; nothing where none does, or they only wait for their turn.
 
-    Source: decisions.md 14.
+    Source: docs/decisions.md 14.
     """
     if extractor is None:
         count = sum(pending.values())

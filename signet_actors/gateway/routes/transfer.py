@@ -3,7 +3,7 @@
 A batch is parsed, cleaned of secrets and embedded by one of the threads for long texts, so that no other request waits
 for it, and becomes one message to the writer with all its vectors in one frame.
 
-Source: targets.md "Write" (bulk import); decisions.md 3, 4, 26, 30, 35, 39; docs/transfer.md.
+Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3, 4, 26, 30, 35, 39; docs/transfer.md.
 Departs: an imported line with an ``id`` is not recognised by its source id, because two memories of one session share
 it, and an export must not lose one of them. An export holds the rows of every scope unless one is named: what is left
 out of it would be lost.

@@ -1,4 +1,4 @@
-"""Public bodies of authentication. Source: wire.md 1.1."""
+"""Public bodies of authentication. Source: docs/compatibility.md "Authentication"."""
 
 from __future__ import annotations
 

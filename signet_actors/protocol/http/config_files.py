@@ -1,4 +1,4 @@
-"""Public bodies of the configuration files. Source: wire.md 1.8."""
+"""Public bodies of the configuration files. Source: docs/compatibility.md "Configuration files"."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Public bodies of the embedding endpoints. ``tags`` is an array here (decisions.md 31).
+"""Public bodies of the embedding endpoints. ``tags`` is an array here (docs/decisions.md 31).
 
-Source: memory-api.txt "Embeddings"; wire.md 1.2 and 1.5.
+Source: memory-api.txt "Embeddings"; docs/compatibility.md "Embeddings".
 """
 
 from __future__ import annotations

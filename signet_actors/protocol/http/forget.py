@@ -1,6 +1,7 @@
 """Public bodies of the batch forget.
 
-Source: memory-api.txt "POST /api/memory/forget"; wire.md 1.2; decisions.md 38 and 42.
+Source: memory-api.txt "POST /api/memory/forget"; docs/compatibility.md "Forget and modify"; docs/decisions.md 38 and
+42.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Public bodies of the health and status endpoints.
 
-Source: wire.md 1.0; reliability.md R22. ``actors`` and ``detail`` are ours.
+Source: docs/compatibility.md "Health and status"; docs/reliability.md R22. ``actors`` and ``detail`` are ours.
 """
 
 from __future__ import annotations

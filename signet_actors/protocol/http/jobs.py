@@ -1,6 +1,6 @@
 """Public body of a background job.
 
-Source: wire.md 1.2.
+Source: docs/compatibility.md "Reading memories".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Public bodies of a single memory: remember, read, list, history, patch, delete, recover.
 
-Names and spellings are those of the documents; ``tags`` is a comma string or null here (decisions.md 31).
-Source: memory-api.txt "Memories"; wire.md 1.2.
+Names and spellings are those of the documents; ``tags`` is a comma string or null here (docs/decisions.md 31).
+Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Reading memories".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Public bodies of the Codex native note.
 
-Source: memory-api.txt "POST /api/memory/codex-native-note"; decisions.md 47.
+Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 47.
 """
 
 from __future__ import annotations

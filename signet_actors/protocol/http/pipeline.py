@@ -4,7 +4,8 @@
 ``predictor`` are the reference's; the rest of the status is ours. What this daemon does not have says
 ``running: false`` or null, never a number that nobody counted.
 
-Source: wire.md 1.5; memory-pipeline.txt "Worker Model", "Aspect Feedback"; decisions.md 14, 16, 18.
+Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Worker Model", "Aspect Feedback";
+docs/decisions.md 14, 16, 18.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The one error body of the public API.
 
-Source: wire.md 1.0; decisions.md 30.
+Source: docs/compatibility.md "Errors"; docs/decisions.md 30.
 """
 
 from __future__ import annotations

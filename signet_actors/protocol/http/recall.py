@@ -1,6 +1,6 @@
 """Public bodies of recall and of the searches beside it.
 
-Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; wire.md 1.2 (recall-request-v1).
+Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/compatibility.md "Recall".
 """
 
 from __future__ import annotations

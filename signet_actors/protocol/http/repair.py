@@ -1,4 +1,4 @@
-"""Public bodies of the repairs. Source: wire.md 1.5."""
+"""Public bodies of the repairs. Source: docs/compatibility.md "Diagnostics and pipeline status"."""
 
 from __future__ import annotations
 

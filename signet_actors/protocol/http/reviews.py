@@ -1,6 +1,6 @@
 """Public bodies of the review queue.
 
-Source: wire.md 1.2 ("review-queue"); decisions.md 16.
+Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The lines in which memories leave one store and enter another: JSON Lines, documented in docs/transfer.md.
 
-Source: targets.md "Write" (bulk import); house.md section 1 "cli".
+Source: docs/performance.md "Write targets" (bulk import); docs/architecture.md "Directories".
 """
 
 from __future__ import annotations

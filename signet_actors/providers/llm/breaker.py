@@ -8,7 +8,7 @@ for twice as long, up to a bound. A provider that says when to come back (``Retr
 Each permit bears the epoch in which it was given. Whatever a call of an older epoch has to say is old news: a slow
 failure of before the pause must not count against the probe, nor a slow success end a pause.
 
-Source: decisions.md 14; reliability.md R11.
+Source: docs/decisions.md 14; docs/reliability.md R11.
 """
 
 from __future__ import annotations

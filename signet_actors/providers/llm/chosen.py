@@ -7,7 +7,7 @@ A change takes effect when the new choice is made, for everybody: whoever still 
 is sent to the new one, and no call goes out to the former any more. It is closed as soon as the last call that is out
 has ended, which that call's own deadline bounds.
 
-Source: decisions.md 14 and 18.
+Source: docs/decisions.md 14 and 18.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Claude Code's command line, in its print mode.
 
-Source: memory-pipeline.txt "Provider Abstraction" (ClaudeCodeProvider); decisions.md 18 and 19.
+Source: memory-pipeline.txt "Provider Abstraction" (ClaudeCodeProvider); docs/decisions.md 18 and 19.
 Departs: the prompt goes in by stdin instead of as an argument (``cli_process`` says why); tools, hooks and MCP servers
 are switched off, because a memory's text is data and must reach nothing that acts, and because the hooks of this very
 daemon would turn each answer into new memories. The timeout is ``extraction.timeout`` like everybody's, not 60 s.

@@ -8,7 +8,7 @@ starts servers and tools of its own, some in sessions of their own, and an orpha
 On Linux this process is the subreaper of all that it starts, so that an orphan becomes its child and is found; and the
 kernel signals it when its parent dies. Elsewhere the command's process group is what is killed.
 
-Source: reliability.md R10 (the death signal, then the comparison of getppid).
+Source: docs/reliability.md R10 (the death signal, then the comparison of getppid).
 """
 
 from __future__ import annotations

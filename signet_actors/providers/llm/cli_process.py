@@ -7,7 +7,7 @@ every user of the machine, is limited in length, and is an option when it begins
 A thread stays with the keeper until it is reaped. It is the thread that started it, as it must be: the kernel's death
 signal is tied to the thread, not to the process.
 
-Source: reliability.md R10 and R11.
+Source: docs/reliability.md R10 and R11.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def clean_environment(environment: Mapping[str, str], *, also: Sequence[str] = (
     """What a command is given of ``environment``: the little that programs need, and the names in ``also``.
 
     The variables that keep a harness's hooks from calling this daemon are set: a model that is asked about a memory
-    must not make new ones (wire.md 2.2).
+    must not make new ones (docs/compatibility.md "Real clients: Claude Code").
     """
     kept = {name: environment[name] for name in (*_PASSED_ON, *also) if name in environment}
     return {**kept, "TERM": "dumb", "NO_COLOR": "1", "SIGNET_NO_HOOKS": "1", "SIGNET_BYPASS": "1"}

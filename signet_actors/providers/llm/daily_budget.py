@@ -9,7 +9,7 @@ handed in some at a time.
 The day is UTC by the machine's wall clock, at the moment when the call is let through: as the writer reads it, whose
 time never goes back, under a limit; else as this process does. It stays the call's day however long the call takes.
 
-Source: decisions.md 18.
+Source: docs/decisions.md 18.
 """
 
 from __future__ import annotations

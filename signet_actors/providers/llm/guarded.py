@@ -14,7 +14,7 @@ pause, at no job's cost.
 A call counts for the day in which it was let through. One that was answered counts what it took; one that timed out,
 broke off or was cancelled may be paid for all the same, and counts its estimate.
 
-Source: decisions.md 14 and 18; reliability.md R11.
+Source: docs/decisions.md 14 and 18; docs/reliability.md R11.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Ollama: prompts to a model on this machine or another one, over its own HTTP interface.
 
-Source: memory-pipeline.txt "Provider Abstraction" (OllamaProvider); decisions.md 18.
+Source: memory-pipeline.txt "Provider Abstraction" (OllamaProvider); docs/decisions.md 18.
 Departs: the context is sized to the prompt, in few steps because a change reloads the model: Ollama's own default cuts
 the prompt silently. Chains of thought are switched off, because a small model spends its whole deadline on them.
 """

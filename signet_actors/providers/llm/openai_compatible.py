@@ -1,6 +1,6 @@
 """Any server that speaks OpenAI's chat completions: hosted ones, and vLLM, llama.cpp or LM Studio on this machine.
 
-Source: decisions.md 18 and 43; wire format: OpenAI's API reference, "Chat completions" and "Models".
+Source: docs/decisions.md 18 and 43; wire format: OpenAI's API reference, "Chat completions" and "Models".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """opencode's command line: ``opencode run``, which reads its message from stdin and prints the answer's text.
 
-Source: memory-pipeline.txt "Configuration Reference" (extraction.provider); decisions.md 18 and 19; opencode's manual,
-"CLI" and "Config".
+Source: memory-pipeline.txt "Configuration Reference" (extraction.provider); docs/decisions.md 18 and 19; opencode's
+manual, "CLI" and "Config".
 Departs: its tools are denied and its sharing and updating switched off, for the reasons that ``claude_code`` gives. It
 keeps a session for each call in its own data directory: it has no option against that.
 """

@@ -1,6 +1,6 @@
 """How the last calls to a provider ended.
 
-Source: architecture.txt "Provider tracker"; wire.md 2.1 (``recentTotal`` and so on).
+Source: architecture.txt "Provider tracker"; docs/compatibility.md "Diagnostics and pipeline status".
 """
 
 from __future__ import annotations

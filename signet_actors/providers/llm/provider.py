@@ -1,6 +1,6 @@
 """What a language model back end is, whichever it is.
 
-Source: memory-pipeline.txt "Provider Abstraction"; decisions.md 18; reliability.md R11.
+Source: memory-pipeline.txt "Provider Abstraction"; docs/decisions.md 18; docs/reliability.md R11.
 Departs: ``generate`` answers with its token counts and ``available`` with the reason, because daily caps and
 ``signet providers`` need them.
 """

@@ -5,7 +5,7 @@ A choice is made anew at each call of ``select_provider``; whoever got ``none`` 
 server may be started or a model pulled at any time. While nobody listens at its port, looking is one connect: no client
 is made, and none is imported.
 
-Source: decisions.md 18 and 43; memory-pipeline.txt "Provider Abstraction".
+Source: docs/decisions.md 18 and 43; memory-pipeline.txt "Provider Abstraction".
 Departs: the reference falls back to a paid command-line program when Ollama is away; silent cost is the loudest
 complaint about it.
 """

@@ -5,7 +5,7 @@ backup's name. The copy holds the database's pages as they are, so its check is 
 no snapshot and takes no time from writer or searchers. When a second copy shows damage of the structure as well, the
 writer is told to refuse writes; damaged rows or indexes are reported and nothing else.
 
-Source: reliability.md R17, R18, R23.
+Source: docs/reliability.md R17, R18, R23.
 Departs: there is no scrub that reads the database in place; with ``backup.intervalMs`` 0 nothing is scrubbed by itself.
 """
 

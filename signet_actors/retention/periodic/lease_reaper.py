@@ -1,6 +1,6 @@
 """Expired job leases go back to the queue, or their jobs to the dead, within a minute.
 
-Source: memory-system.txt "Lease Mechanism"; decisions.md 11.
+Source: memory-system.txt "Lease Mechanism"; docs/decisions.md 11.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A sweep is a generator that gives way after each message to the writer: the loop beats, answers and drains between
 any two batches, and a sweep that is cut off anywhere has done nothing that the next one would not do again.
 
-Source: memory-system.txt "Retention Worker"; reliability.md R16, appendix A (maintenance/retention).
+Source: memory-system.txt "Retention Worker"; docs/reliability.md R16, "Supervision policy".
 Departs: the documents do one batch per step and sweep; we repeat a full batch up to ``MAX_BATCHES`` times, and what
 is left is taken up a minute later, so that a mass deletion does not outrun the sweeps.
 """

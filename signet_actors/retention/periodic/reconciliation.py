@@ -4,7 +4,7 @@ A job is made in the transaction that makes it due, so there is nothing to find 
 repaired by hand, a store was put together from parts. Whatever it was, it shall not cost a memory its extraction. Or
 the embedding model was changed: then all vectors are of the former one, and a round begins at once.
 
-Source: decisions.md 5, 11-15; memory-pipeline.txt "Embedding Tracker" (stale detection).
+Source: docs/decisions.md 5, 11-15; memory-pipeline.txt "Embedding Tracker" (stale detection).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The index holds the hints of the snapshot and no others: hints go with what they
 Only what never changes about a hint is kept here: whose it is and how long it is. Which hints a caller may profit from
 is the mask of admitted memories, the same as for the content.
 
-Source: memory-pipeline.txt "Prospective Indexing (Hints)"; decisions.md 9, 35.
+Source: memory-pipeline.txt "Prospective Indexing (Hints)"; docs/decisions.md 9, 35.
 Departs: a term that more than a share of all hints hold is left out (the content is still searched for it), because
 questions are made of the same few words.
 """

@@ -2,9 +2,9 @@
 
 FTS5 ranks slowly (it looks up each row's length and term positions, and knows no filter) and has no top-k pruning, so
 it is only asked which rows hold a phrase; weighing them is a few array operations. Terms are added rarest first until
-the rows to weigh exceed a share of the store; what the frequent rest adds is small (targets.md).
+the rows to weigh exceed a share of the store; what the frequent rest adds is small (docs/quality.md rule 5).
 
-Source: decisions.md 6, 8; quality.md rules 4 and 7; targets.md (document-frequency pruning).
+Source: docs/decisions.md 6, 8; docs/quality.md rules 4, 5 and 7.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ the same, around a centre of other texts  100 / 99.25 / 95.48    98.9 / 95.5 / 8
 An exact comparison costs ten times a fine one where the vectors are not in the processor's cache: hence the last but
 one. What recall then answers first (``bench``, fused) differs in 1 of 1,300 from what it answers by an exact scan.
 
-Source: targets.md "Recall"; Charikar, "Similarity Estimation Techniques from Rounding Algorithms", STOC 2002; centre
-and scale: Gao and Long, "RaBitQ", SIGMOD 2024, without its random rotation, which gained nothing here.
+Source: docs/performance.md "Recall targets"; Charikar, "Similarity Estimation Techniques from Rounding Algorithms",
+STOC 2002; centre and scale: Gao and Long, "RaBitQ", SIGMOD 2024, without its random rotation, which gained nothing
+here.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ cannot be: rows one by one where few are admitted, else the ``vec0`` table, whos
 then filtered. The matrix is compared exactly up to some ten thousand rows; above, the signs of the vectors choose
 candidates, and only those are compared exactly.
 
-Source: targets.md "Recall"; decisions.md 5.
+Source: docs/performance.md "Recall targets"; docs/decisions.md 5.
 """
 
 from __future__ import annotations
@@ -125,7 +125,10 @@ class VectorLeg:
     def cosines(
         self, view: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """The true cosine of each row, NaN where it has no vector. Shape (len(seqs),). Source: quality.md rule 2."""
+        """The true cosine of each row, NaN where it has no vector. Shape (len(seqs),).
+
+        Source: docs/quality.md rule 2.
+        """
         found = np.full(len(seqs), np.nan)
         if not len(seqs):
             return found

@@ -1,6 +1,6 @@
 """The memories that a new fact may repeat, refine or contradict: what the decider chooses among.
 
-Source: memory-pipeline.txt "Decision Stage"; decisions.md 4, 16, 19; reliability.md R12.
+Source: memory-pipeline.txt "Decision Stage"; docs/decisions.md 4, 16, 19; docs/reliability.md R12.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[byt
     The recall recipe ranks them, so that what a caller would find is what the decider sees. The version is of the same
     snapshot as the content: an update that was decided on another text is refused by it.
     Departs: the spec asks for candidates of the whole store; a fact may only change what its own source's owner wrote
-    in the same place (decisions.md 4), and never the memory it was taken from. So scores and ``min_score`` are
+    in the same place (docs/decisions.md 4), and never the memory it was taken from. So scores and ``min_score`` are
     relative to the best match in that place.
     """
     place = Filters(

@@ -1,6 +1,6 @@
 """Similar memories, export of stored vectors, and the counts behind embedding health.
 
-Source: memory-api.txt "similar", "Embeddings"; wire.md 1.5 (health checks).
+Source: memory-api.txt "similar", "Embeddings"; docs/compatibility.md "Embeddings".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Which memories a batch forget would delete.
 
-Source: memory-api.txt "forget"; wire.md 1.2 (scores); decisions.md 8 (a query is never FTS5 syntax).
+Source: memory-api.txt "forget"; docs/compatibility.md "Forget and modify" (scores); docs/decisions.md 8 (a query is
+never FTS5 syntax).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """List, get, history, jobs, authors, and the legacy keyword search.
 
-Source: memory-api.txt; wire.md 1.2; decisions.md 8, 35.
+Source: memory-api.txt; docs/compatibility.md "Reading memories"; docs/decisions.md 8, 35.
 """
 
 from __future__ import annotations

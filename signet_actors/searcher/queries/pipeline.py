@@ -1,6 +1,6 @@
 """The pipeline's queue, runs and review queue.
 
-Source: wire.md 1.5; decisions.md 14, 16, 35.
+Source: docs/compatibility.md "Diagnostics and pipeline status"; docs/decisions.md 14, 16, 35.
 """
 
 from __future__ import annotations

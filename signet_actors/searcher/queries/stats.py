@@ -1,4 +1,4 @@
-"""Row counts for the status page. Source: wire.md 1.0 (``/api/status``)."""
+"""Row counts for the status page. Source: docs/compatibility.md "Health and status"."""
 
 from __future__ import annotations
 

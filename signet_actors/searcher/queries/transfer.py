@@ -1,6 +1,6 @@
 """Export: what an agent may read, page by page, as the lines of a file.
 
-Source: targets.md "Write"; decisions.md 35 (the policy holds here like everywhere).
+Source: docs/performance.md "Write targets"; docs/decisions.md 35 (the policy holds here like everywhere).
 """
 
 from __future__ import annotations

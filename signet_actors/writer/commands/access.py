@@ -3,7 +3,7 @@
 Losing the last second of it in a crash is allowed: no answer promised it. Injected memories are counted apart and do
 not restart the decay clock.
 
-Source: memory-system.txt "Importance Decay"; wire.md 1.2 (recall updates access).
+Source: memory-system.txt "Importance Decay"; docs/compatibility.md "Recall".
 """
 
 from __future__ import annotations

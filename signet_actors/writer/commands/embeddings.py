@@ -1,6 +1,6 @@
 """Vectors of memories: the ``embeddings`` row and its ``vec0`` twin change together.
 
-Source: architecture.txt "embeddings"; decisions.md 5, 36.
+Source: architecture.txt "embeddings"; docs/decisions.md 5, 36.
 """
 
 from __future__ import annotations

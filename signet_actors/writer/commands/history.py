@@ -1,6 +1,6 @@
 """The audit trail: every change of a memory leaves an event in the same transaction.
 
-Source: memory-system.txt "Memory History"; decisions.md 32.
+Source: memory-system.txt "Memory History"; docs/decisions.md 32.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def record(
 
 
 def erase_content(session: Session, memory_id: str, memory_seq: int) -> None:
-    """The events of a memory that is gone stay, their content does not. Source: reliability.md R23."""
+    """The events of a memory that is gone stay, their content does not. Source: docs/reliability.md R23."""
     session.tx.execute(
         f"UPDATE memory_history SET old_content = NULL, new_content = NULL, {_WITHOUT_REASON},"
         f" metadata = json_remove(metadata, {_TEXTS}, '$.{KEY}') WHERE memory_id = ?",

@@ -4,7 +4,8 @@ A memory has at most one job of a kind that is pending or leased. A memory that 
 pending job reads it when it is handed out, and when a leased one ends, the hash of what was handed out says whether
 another is due.
 
-Source: memory-pipeline.txt "Worker Model"; architecture.txt "Job Queue"; decisions.md 11-15; reliability.md R6, R8.
+Source: memory-pipeline.txt "Worker Model"; architecture.txt "Job Queue"; docs/decisions.md 11-15; docs/reliability.md
+R6, R8.
 Departs: a job that ends is followed by another when the memory's *content* differs, not for every newer version: a tag
 or a pin changes nothing that a model reads, and calls cost.
 """
@@ -217,7 +218,7 @@ def lose(session: Session, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
 
 
 def erase_words(session: Session, memory_id: str) -> None:
-    """What jobs of the memory came to, or failed of, is not told any more. Source: reliability.md R23."""
+    """What jobs of the memory came to, or failed of, is not told any more. Source: docs/reliability.md R23."""
     session.tx.execute(
         "UPDATE memory_jobs SET result = NULL,"
         " error = CASE WHEN error IS NULL OR error IN (?, ?) THEN error ELSE ? END WHERE memory_id = ?",

@@ -15,7 +15,8 @@ and not while others are ready, for a minute at most, so that its next death cos
 Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
 came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
 
-Source: memory-pipeline.txt "Worker Model"; decisions.md 11-14; reliability.md sections 0 (8) and 3.3, R8, R16.
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14; docs/reliability.md "Ground rules" 8, R8 and R16;
+docs/security.md "Where the specification is unsafe".
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Remember, modify, forget and recover one memory, inside the open transaction.
 
-Source: memory-api.txt; memory-system.txt "Modify and Forget", "Soft-Delete and Recovery"; decisions.md 4, 32, 36, 38.
+Source: memory-api.txt; memory-system.txt "Modify and Forget", "Soft-Delete and Recovery"; docs/decisions.md 4, 32, 36,
+38.
 """
 
 from __future__ import annotations
@@ -247,7 +248,7 @@ def insert(
 
 
 def same_scope(memory: NewMemory) -> tuple[str, str, str, str]:
-    """Bindings of the scope inside which two memories can be duplicates (decisions.md 4)."""
+    """Bindings of the scope inside which two memories can be duplicates (docs/decisions.md 4)."""
     return (memory.agent_id, memory.visibility, memory.project or "", memory.scope or "")
 
 
@@ -514,7 +515,7 @@ def erase(
 ) -> Forgotten:
     """The row and everything that holds its content are gone for good; the trail keeps the events without content.
 
-    Source: decisions.md 38 (batch ``force``); reliability.md R23.
+    Source: docs/decisions.md 38 (batch ``force``); docs/reliability.md R23.
     """
     row = _readable_row(session, memory_id, read)
     if row is None:

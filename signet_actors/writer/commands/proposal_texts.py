@@ -1,4 +1,4 @@
-"""The text that proposals hold of memories, removed with them. Source: reliability.md R23."""
+"""The text that proposals hold of memories, removed with them. Source: docs/reliability.md R23."""
 
 from __future__ import annotations
 

@@ -9,11 +9,12 @@ write, on the memory as it is now, by the flags of the writer's own configuratio
 with, whichever allows less. Then come the bounds that only a store can draw: no target in another scope, none that is a
 constraint, and never the memory that the facts came from, whose raw text stays.
 
-Source: memory-pipeline.txt "Controlled Writes"; memory-system.txt "History and Audit Trail"; decisions.md 16, 39;
-reliability.md R6, R7, 3.3, 3.4.
+Source: memory-pipeline.txt "Controlled Writes"; memory-system.txt "History and Audit Trail"; docs/decisions.md 16, 39;
+docs/reliability.md R6 and R7; docs/security.md "Poisoned memories".
 Departs: the job's result counts the facts and does not repeat them: they stand in ``memory_proposals``, so that
-forgetting a memory for good has one place to look at (reliability.md R23). A reason may quote any memory that the model
-was shown: which these were is kept beside it (``shown_memories``), and of one that is gone already no reason is kept.
+forgetting a memory for good has one place to look at (docs/reliability.md R23). A reason may quote any memory that the
+model was shown: which these were is kept beside it (``shown_memories``), and of one that is gone already no reason is
+kept.
 """
 
 from __future__ import annotations
@@ -263,7 +264,7 @@ def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple
 def protection(source: StoredRow, target: StoredRow) -> str | None:
     """Why this memory is not changed by way of a proposal, whatever the gates, and whoever approves of it, say.
 
-    A person who means it changes the memory itself. Source: reliability.md 3.3, 3.4.
+    A person who means it changes the memory itself. Source: docs/security.md "Poisoned memories".
     """
     if target.id == source.id:
         return OWN_SOURCE

@@ -3,7 +3,7 @@
 Order matters: links, then vectors, then the tombstones themselves; a tombstone whose links or vectors are still there
 waits for the next sweep.
 
-Source: memory-system.txt "Retention Worker"; reliability.md R16, R23.
+Source: memory-system.txt "Retention Worker"; docs/reliability.md R16, R23.
 """
 
 from __future__ import annotations

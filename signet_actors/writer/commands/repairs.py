@@ -3,8 +3,8 @@
 The record is the limit's memory: it is written in the repair's own transaction, so that neither a restart nor a crash
 forgets one, and a retry with its ``Idempotency-Key`` gets its first answer and is no repair of its own.
 
-Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Configuration Reference" (``repair``); wire.md
-"Repair gate".
+Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Configuration Reference" (``repair``);
+docs/compatibility.md "Repair gate".
 Departs: only a repair that did something counts. ``autonomous.frozen`` stops no person here: it is the brake of what
 nobody asked for.
 """

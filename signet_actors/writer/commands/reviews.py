@@ -3,7 +3,7 @@
 Deciding twice is deciding once. A change that somebody made since is never overwritten: an approval needs the target as
 the model saw it, an undo needs each memory as the run left it.
 
-Source: decisions.md 16; memory-pipeline.txt "Controlled Writes".
+Source: docs/decisions.md 16; memory-pipeline.txt "Controlled Writes".
 Departs: a proposal that was blocked only because updates and deletions are switched off can be approved, too: the
 switch holds back the pipeline, not people. What no model may touch (another scope, a constraint, the source itself) no
 approval touches either: a person who means it changes that memory in its own place. An undo leaves what a person

@@ -1,6 +1,6 @@
 """Import: many memories in one commit, each stored, recognised or refused by itself.
 
-Source: targets.md "Write" (bulk import); decisions.md 3-5.
+Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3-5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A call is counted before it is made: a process that dies in between leaves a day's cap kept too well, never broken.
 
-Source: decisions.md 18.
+Source: docs/decisions.md 18.
 """
 
 from __future__ import annotations

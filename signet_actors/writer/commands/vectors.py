@@ -1,6 +1,6 @@
 """The end of an embed job: its memory has the vector of its present content.
 
-Source: memory-pipeline.txt "Embedding Tracker"; decisions.md 5.
+Source: memory-pipeline.txt "Embedding Tracker"; docs/decisions.md 5.
 """
 
 from __future__ import annotations
