@@ -10,6 +10,7 @@ Source: docs/messaging.md rules 6, 10, 11 and 17; docs/reliability.md "The write
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
@@ -127,6 +128,8 @@ class ActorLoop:
         self._retry_control: list[list[bytes]] = []
         self._snapshots_to_end: int | None = None
         self.rest = Rest()
+        self.may_be_replaced: Callable[[], bool] = lambda: True
+        """Whether a new process could take this one's place; where not, it stays without its socket's path."""
         self._dequeued_point = f"{boot.role}.dequeued"
 
     def bind_mailbox(
@@ -301,7 +304,7 @@ class ActorLoop:
         """Raise ``ActorExit`` where something else has this process's path: the next life binds it anew, and gets
         what this one left unanswered."""
         for name, ours in self._mailbox_files.items():
-            if socket_identity(self.boot.socket_dir, name) != ours:
+            if socket_identity(self.boot.socket_dir, name) != ours and self.may_be_replaced():
                 raise ActorExit(ExitCode.IO_ERROR, f"the socket {name}.sock was removed or replaced")
 
     def _work_off(self, actor: Actor[M]) -> bool:

@@ -156,6 +156,7 @@ class Writer:
         except StoreError as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
         self.connection = connection
+        self.loop.may_be_replaced = self._may_be_replaced
         connection.set_wal_hook(self._on_wal)
         applied = 0
         try:
@@ -397,6 +398,12 @@ class Writer:
                 time.sleep(0.02)
             else:
                 return
+
+    def _may_be_replaced(self) -> bool:
+        """Return False where the database is gone with the socket: no writer would follow that answers."""
+        if self.gone is None and (gone := self.files.displaced()) is not None:
+            self._stand_displaced(gone)
+        return self.gone is None
 
     def _stand_displaced(self, gone: str) -> None:
         """Refuse everything from now on, until the supervisor stops the daemon, which looks every second.

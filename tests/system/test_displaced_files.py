@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,23 @@ def test_no_write_is_acknowledged_once_a_file_of_the_database_is_gone(displace: 
         assert ended(daemon) == 74
         assert "memor" in daemon.terminal().splitlines()[-1]
         assert "`signet restore latest`" in daemon.terminal().splitlines()[-1]
+
+
+@pytest.mark.parametrize("displace", [move_workspace, replace_workspace])
+def test_every_write_is_refused_for_certain_for_as_long_as_a_displaced_workspace_goes_unnoticed(
+    displace: Callable[[LiveDaemon], None],
+) -> None:
+    with live_daemon() as daemon:
+        assert daemon.process is not None
+        daemon.api.remember("Answered while everything was in its place")
+        daemon.process.send_signal(signal.SIGSTOP)
+        displace(daemon)
+        until = time.monotonic() + 2  # several heartbeats, in which each process looks for its socket's path
+        while time.monotonic() < until:
+            refusal = daemon.api.post("/api/memory/remember", {"content": "Asked afterwards"})
+            refusal.refused(503, code="not_applied")
+        daemon.process.send_signal(signal.SIGCONT)
+        assert ended(daemon) == 74
 
 
 def test_a_new_idempotency_key_is_told_for_certain_that_nothing_was_applied() -> None:
