@@ -60,6 +60,15 @@ TREE = (
         standby_after_death=True,
         environ=_ONE_BLAS_THREAD,
     ),
+    ChildSpec(
+        "quarantine",
+        "signet_actors.extractor",
+        core=False,
+        count=extractor_count,
+        standby_after_death=True,
+        after_death_of="extractor",
+        environ=_ONE_BLAS_THREAD,
+    ),
 )
 
 

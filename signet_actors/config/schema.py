@@ -605,6 +605,7 @@ class BudgetsConfig(Struct, frozen=True, rename="camel"):
     gateway: RestartBudget = RestartBudget(restarts=10)
     retention: RestartBudget = RestartBudget(restarts=3, window_ms=10 * _MINUTE_MS)
     extractor: RestartBudget = RestartBudget(restarts=5, window_ms=5 * _MINUTE_MS)
+    quarantine: RestartBudget = RestartBudget(restarts=100, window_ms=5 * _MINUTE_MS)
     decider: RestartBudget = RestartBudget(restarts=5, window_ms=5 * _MINUTE_MS)
 
 

@@ -42,6 +42,14 @@ class JobState(StrEnum):
     DEAD = "dead"
 
 
+class Suspects(StrEnum):
+    """Whether jobs whose worker went away are among those that are asked for: they may be what ended it."""
+
+    INCLUDED = "included"
+    EXCLUDED = "excluded"
+    ONLY = "only"
+
+
 class JobEvent(StrEnum):
     """What happens to a job. A lost or failed attempt is ``RETRY`` while attempts remain, else ``GIVE_UP``.
 

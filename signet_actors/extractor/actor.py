@@ -1,6 +1,8 @@
 """The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why,
 wants a recall summed up, or waits for a vector.
 
+The quarantine is the same without the mailbox: a process that works on jobs which may have killed an extractor.
+
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-18 and 23; docs/architecture.md
 "The path of a remember".
 """
@@ -13,6 +15,7 @@ from typing import assert_never
 import msgspec
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.jobs import Suspects
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
 from signet_actors.extractor.lane import Lane
@@ -35,6 +38,8 @@ from signet_actors.runtime.mailbox import Incoming
 
 _MAX_UNANSWERED = 32
 _WRITER_ASKS = 256
+QUARANTINE = "quarantine"
+"""The role of the process that works on nothing but jobs whose worker went away."""
 _DRAIN_S = 1.0
 """A job that does not end within this time costs nothing but its attempt, which is given back; the gateway stops after
 us, and what it has in flight is worth more."""
@@ -60,11 +65,13 @@ class Extractor:
         self._summaries = Summaries(self._shop)
         kinds = [kind(self._shop) for kind in JOB_KINDS]
         (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
-        self._lanes = [Lane(kind, actor, writer) for kind in kinds]
+        self._lanes = [Lane(kind, actor, writer, self._suspects) for kind in kinds]
         actor.on_tree = lambda _tree: self._wake()
         actor.spawn(model.keep())
         for lane in self._lanes:
             lane.start()
+        if actor.boot.role == QUARANTINE:
+            return
         requests: msgspec.msgpack.Decoder[ExtractorRequest] = msgspec.msgpack.Decoder(ExtractorRequest)
         actor.open_mailbox("extractor", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
@@ -91,6 +98,13 @@ class Extractor:
         within_s = min(grace_s, _DRAIN_S)
         await asyncio.gather(*(lane.drain(within_s) for lane in self._lanes))
         await self._shop.close()
+
+    def _suspects(self) -> Suspects:
+        """Return whether jobs whose worker went away are ours: they are the quarantine's while there is one."""
+        if self._actor.boot.role == QUARANTINE:
+            return Suspects.ONLY
+        quarantined = any(child.role == QUARANTINE for child in self._actor.tree.children)
+        return Suspects.EXCLUDED if quarantined else Suspects.INCLUDED
 
     def _wake(self) -> None:
         for lane in self._lanes:

@@ -27,10 +27,11 @@ Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15; docs/reliab
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.jobs import Suspects
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
 from signet_actors.protocol.extractor import LaneState
 from signet_actors.protocol.message import Request
@@ -89,6 +90,11 @@ class JobKind(Protocol):
         ...
 
 
+def no_choice() -> Suspects:
+    """Take jobs whose worker went away like all others."""
+    return Suspects.INCLUDED
+
+
 class LeaseLost(SignetError):
     """The lease is held by somebody else; nothing was applied."""
 
@@ -137,14 +143,16 @@ _PASSING = frozenset(
 
 
 class Lane:
-    """See the module."""
+    """See the module. ``suspects`` says, at each ask, whether jobs whose worker went away are taken."""
 
     def __init__(
         self,
         kind: JobKind,
         actor: AsyncActor,
         writer: AsyncRef,
+        suspects: Callable[[], Suspects] = no_choice,
     ) -> None:
+        self._suspects = suspects
         self._kind = kind
         self._actor = actor
         self._writer = writer
@@ -237,7 +245,7 @@ class Lane:
         lease_ms = self._actor.config.memory.pipeline_v2.worker.lease_timeout_ms
         try:
             leased = await self._writer.ask(
-                LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values())),
+                LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values()), self._suspects()),
                 # Well within a lease: what an answer that was lost held is asked for again before it expires.
                 timeout_ms=min(_ANSWER_MS, lease_ms // _RENEWALS_A_LEASE),
                 trace_id="",
@@ -268,7 +276,9 @@ class Lane:
     async def _watch(self) -> None:
         try:
             await self._writer.ask(
-                WatchJobs((self._kind.name,), WATCH_MS), timeout_ms=WATCH_MS + _ANSWER_MS, trace_id=""
+                WatchJobs((self._kind.name,), WATCH_MS, self._suspects()),
+                timeout_ms=WATCH_MS + _ANSWER_MS,
+                trace_id="",
             )
         except SignetError:
             await asyncio.sleep(self._actor.config.memory.pipeline_v2.worker.poll_ms / 1000)

@@ -33,6 +33,8 @@ class ChildSpec:
     ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
                long and whose absence is felt.
     ``standby_after_death`` the same, but only while a death of the child is not long ago: it costs nothing before.
+    ``after_death_of`` the child is wanted only once a child of that role has died, and for ten minutes after the last
+               death of either.
     ``environ`` what its environment has beside the supervisor's own.
     """
 
@@ -45,6 +47,7 @@ class ChildSpec:
     listens: bool = False
     standby: bool = False
     standby_after_death: bool = False
+    after_death_of: str = ""
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -115,12 +118,14 @@ class Children:
         self._tree = tree
         self._process_of = process_of
         self._by_name: dict[str, Child] = {}
+        self._died: set[str] = set()
+        """Roles of which a child has died lately, where another role is wanted for that."""
         self.warning = ""
         """What is wrong with the daemon as a whole while it goes on."""
         self.failure = ""
         """Why the daemon cannot go on."""
         for group, spec in enumerate(tree):
-            for name in _names(spec, config):
+            for name in self._names(spec, config):
                 self._by_name[name] = Child(spec, name, group, process_of(spec, name))
 
     def __iter__(self) -> Iterator[Child]:
@@ -136,7 +141,7 @@ class Children:
         for group, spec in enumerate(self._tree):
             if spec.core:
                 continue
-            names = _names(spec, config)
+            names = self._names(spec, config)
             for name in names:
                 if name not in self._by_name:
                     child = self._by_name[name] = Child(spec, name, group, self._process_of(spec, name), wanted=False)
@@ -153,6 +158,27 @@ class Children:
                     child.restart_at_ns = None
         self._by_name = dict(sorted(self._by_name.items(), key=lambda item: item[1].group))
         return new
+
+    def note_death(self, role: str) -> bool:
+        """Return whether a death in ``role`` makes other children wanted, which ``follow`` then finds."""
+        called = role not in self._died and any(spec.after_death_of == role for spec in self._tree)
+        if called:
+            self._died.add(role)
+        return called
+
+    def forget_deaths(self, alive_since_ns: int) -> bool:
+        """Forget the deaths after which all concerned have served since; return whether there were any."""
+        over = {
+            role
+            for role in self._died
+            if all(
+                child.state == UP and child.ready_ms is not None and child.ready_ms * 1_000_000 < alive_since_ns
+                for child in self
+                if role in {child.spec.role, child.spec.after_death_of}
+            )
+        }
+        self._died -= over
+        return bool(over)
 
     def leaving(self) -> list[Child]:
         """Those who have a life and no use any more, the outermost group only: whoever asks leaves first."""
@@ -187,6 +213,14 @@ class Children:
         """The names of those who can be told something: they exist and have spoken."""
         return [child.name for child in self if child.process.exists and child.spoke]
 
+    def _names(self, spec: ChildSpec, config: Config) -> list[str]:
+        if spec.after_death_of and spec.after_death_of not in self._died:
+            return []
+        count = spec.count(config)
+        if spec.pool or count > 1:
+            return [f"{spec.role}-{number}" for number in range(1, count + 1)]
+        return [spec.role] * count
+
     def states(self) -> TreeChanged:
         """The whole tree as everybody may see it."""
         return TreeChanged(
@@ -207,10 +241,3 @@ class Children:
             self.warning,
             self.failure,
         )
-
-
-def _names(spec: ChildSpec, config: Config) -> list[str]:
-    count = spec.count(config)
-    if spec.pool or count > 1:
-        return [f"{spec.role}-{number}" for number in range(1, count + 1)]
-    return [spec.role] * count

@@ -286,6 +286,8 @@ class Supervisor:
             lived_ns = 0 if child.ready_ms is None else now - child.ready_ms * _MS
             if child.spec.standby_after_death and lived_ns > STANDBY_AFTER_DEATH_MS * _MS:
                 child.process.dismiss()
+        if self._children.forget_deaths(now - STANDBY_AFTER_DEATH_MS * _MS):
+            self._enlist()
 
     def _launch(self, child: Child) -> None:
         """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
@@ -404,6 +406,8 @@ class Supervisor:
             child.detail = cause
             self._fail(gone)
             return
+        if self._children.note_death(child.spec.role):
+            self._enlist()
         self._died(child, cause)
 
     def _died(self, child: Child, cause: str) -> None:
@@ -446,10 +450,14 @@ class Supervisor:
                 self._launch(child)
 
     def _begin_soon(self, child: Child) -> None:
-        """A first life, for which nobody is to blame, begins in this turn or the next."""
+        """A first life, for which nobody is to blame, begins in this turn or the next.
+
+        One that a death is the reason for lets the next life of the one that died start first.
+        """
         child.state = STARTING
         child.detail = ""
-        child.restart_at_ns = self._clock.monotonic_ns()
+        wait_ms = LATE_START_MS if child.spec.after_death_of else 0
+        child.restart_at_ns = self._clock.monotonic_ns() + wait_ms * _MS
         self._changed = True
 
     def _let_go(self, now: int) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from signet_actors.domain.jobs import Suspects
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.pipeline import JobsReady, WatchJobs
 from signet_actors.protocol.writer import WriterCommand
@@ -33,6 +34,7 @@ _MS: Final = 1_000_000
 class _Parked:
     incoming: Incoming[WriterCommand]
     kinds: tuple[str, ...]
+    suspects: Suspects
     until_ns: int
     due_ns: int = 0
     """When the queue is to be looked at for it; 0 = at once."""
@@ -59,7 +61,7 @@ class JobWatches:
         until_ns = self._clock.monotonic_ns() + min(max(0, body.wait_ms), LONGEST_WAIT_MS) * _MS
         if incoming.header.deadline_ns:
             until_ns = min(until_ns, incoming.header.deadline_ns - _BEFORE_DEADLINE_NS)
-        self._parked.append(_Parked(incoming, body.kinds, until_ns))
+        self._parked.append(_Parked(incoming, body.kinds, body.suspects, until_ns))
 
     def look(self, connection: Connection, news: QueueNews, *, may_write: bool) -> float | None:
         """Everybody for whom there is a job, or whose wait is over, has been answered; seconds until the next look."""
@@ -82,11 +84,11 @@ class JobWatches:
 
     def _look_for(self, connection: Connection, parked: _Parked, now_ns: int) -> None:
         wall_ms = self._clock.wall_ms()
-        ready = ready_kinds(connection, parked.kinds, wall_ms)
+        ready = ready_kinds(connection, parked.kinds, wall_ms, parked.suspects)
         if ready:
             self._answer([parked], ready)
             return
-        due = next_due(connection, parked.kinds, wall_ms)
+        due = next_due(connection, parked.kinds, wall_ms, parked.suspects)
         due_ms = None if due is None else epoch_ms(due)
         # The wall clock may jump; nobody waits for longer than his own wait because it did.
         wait_ms = LONGEST_WAIT_MS if due_ms is None else due_ms - wall_ms + 1

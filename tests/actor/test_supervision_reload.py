@@ -169,3 +169,23 @@ def test_a_child_without_a_standby_has_one_after_its_first_death(workspace: Path
         os.kill(running.pid_of("extractor"), signal.SIGKILL)
         running.wait_for("child is up", child="extractor", child_incarnation=3)
         assert running.pid_of("extractor") == ready
+
+
+def test_the_quarantine_is_there_from_the_first_death_of_the_extractor_on(workspace: Path, file: Path) -> None:
+    file.write_text(switched(pipeline=True), encoding="utf-8")
+    environ = {"SIGNET_TEST_CONFIG": str(file), "SIGNET_TEST_QUARANTINE": "1"}
+    with daemon(workspace, tree=TREE, **environ) as running:
+        running.wait_for("child is up", child="extractor")
+        assert running.events("spawned", child="quarantine") == []
+        os.kill(running.pid_of("extractor"), signal.SIGKILL)
+        running.wait_for("child is up", child="quarantine")
+        assert len(running.events("child is up", child="extractor")) == 2, "the extractor is there before it"
+        os.kill(running.pid_of("quarantine"), signal.SIGKILL)
+        running.wait_for("child is up", child="quarantine", child_incarnation=2)
+        reload(running, file, switched(pipeline=False))
+        running.wait_for("child stopped", child="quarantine")
+        running.wait_for("child stopped", child="extractor")
+        reload(running, file, switched(pipeline=True))
+        running.wait_for("child is up", child="extractor", child_incarnation=3)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.exit_code() == 0

@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from signet_actors.store.connect import open_reader
 from tests.chaos.seeds import SEED
@@ -26,7 +27,7 @@ from tests.sim.pipeline import sentences_of, wrong_rows
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
-from tests.support.scripted_provider import ScriptedProvider
+from tests.support.scripted_provider import Asked, ScriptedProvider
 
 CONFIG = """
 supervision:
@@ -35,6 +36,7 @@ supervision:
     writer: {{restarts: 100, windowMs: 60000}}
     decider: {{restarts: 100, windowMs: 60000}}
     extractor: {{restarts: 100, windowMs: 60000}}
+    quarantine: {{restarts: 100, windowMs: 60000}}
 memory:
   pipelineV2:
     worker: {{leaseTimeoutMs: 300000, maxRetries: 10}}
@@ -76,6 +78,22 @@ def remember(daemon: LiveDaemon, numbers: range) -> None:
             return False
 
         eventually(stored, within_s=60, what=f"note {number} is stored")
+
+
+def kill_asker(daemon: LiveDaemon, asked: Asked) -> int | None:
+    """Kill the process that has asked the model, unless it is dead; return its pid.
+
+    It is found in the kernel: to ask the daemon from within the model would take as long as an answer of it.
+    """
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == asked.port}
+    for pid in daemon.processes():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for path in Path(f"/proc/{pid}/fd").iterdir():
+                if os.readlink(path) in sockets:
+                    os.kill(pid, signal.SIGKILL)
+                    return pid
+    return None
 
 
 def drained(daemon: LiveDaemon, count: int, *, within_s: float = 120) -> None:

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
-import signal
 import statistics
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
-from tests.chaos.pipeline_deaths import remember
+from tests.chaos.pipeline_deaths import kill_asker, remember
 from tests.support.bus_room import eventually
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import Act, Asked, Fault, ScriptedProvider
 
@@ -50,27 +47,11 @@ class Measured(NamedTuple):
     innocent_dead: int
 
 
-def extractor(daemon: LiveDaemon) -> int:
-    """Its pid, from the kernel: to ask the daemon from within the model would take as long as an answer of it.
+def measure(jobs: int, poison: int, within_s: float, *, apart: bool) -> Measured:
+    """``jobs`` notes of which nobody dies, and ``poison`` more, all queued before work begins.
 
-    An interpreter that stands by for its next life has the same command line, and no socket.
+    Those are ``apart`` from each other, or close together in the middle.
     """
-    lives = [
-        pid
-        for pid in daemon.processes()
-        if b"signet_actors.extractor" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    ]
-    return max(lives, key=_sockets)
-
-
-def _sockets(pid: int) -> int:
-    return sum(
-        os.readlink(path).startswith("socket:") for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()
-    )
-
-
-def measure(jobs: int, poison: int, within_s: float) -> Measured:
-    """``jobs`` notes of which nobody dies, and ``poison`` more spread among them, all queued before work begins."""
     model = ScriptedModel()
     with (
         ScriptedProvider(thinks_s=CALL_S) as provider,
@@ -79,15 +60,17 @@ def measure(jobs: int, poison: int, within_s: float) -> Measured:
 
         def script(asked: Asked) -> Act | Fault:
             if asked.prompt.startswith("You turn a note") and POISON in asked.prompt:
-                os.kill(extractor(daemon), signal.SIGKILL)
+                kill_asker(daemon, asked)
                 return "hang"
             return model(asked)
 
-        every = jobs // (poison + 1)
-        for number in range(poison + 1):
-            if number:
-                daemon.api.remember(f"The service {POISON}-{number} kills whoever reads of it.")
-            remember(daemon, range(number * every, (number + 1) * every if number < poison else jobs))
+        places = [(number + 1) * jobs // (poison + 1) if apart else jobs // 2 for number in range(poison)]
+        stored = 0
+        for number, place in enumerate(places):
+            remember(daemon, range(stored, place))
+            daemon.api.remember(f"The service {POISON}-{number} kills whoever reads of it.")
+            stored = place
+        remember(daemon, range(stored, jobs))
         daemon.stop()
         provider.script = script
         daemon.configure(CONFIG.format(provider="ollama", url=provider.url))
@@ -123,12 +106,13 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--poison", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--apart", action="store_true", help="the poison spread evenly, not close together")
     parser.add_argument("--within-s", type=float, default=300.0)
     options = parser.parse_args()
     rates: dict[int, list[float]] = {0: [], options.poison: []}
     for _ in range(options.rounds):
         for poison, measured in rates.items():
-            found = measure(options.jobs, poison, options.within_s)
+            found = measure(options.jobs, poison, options.within_s, apart=options.apart)
             measured.append(found.jobs_per_s)
             sys.stdout.write(
                 f"{poison} poison: {found.jobs_per_s:.1f} jobs/s, at most {found.stood_s:.1f} s without any,"

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from typing import Any
 
 import pytest
 
-from tests.chaos.pipeline_deaths import broken_promises, drained, note, pipeline, remember, run
+from tests.chaos.pipeline_deaths import broken_promises, drained, kill_asker, note, pipeline, remember, run
 from tests.chaos.seeds import FULL, SEED
 from tests.support.bus_room import eventually
 
@@ -68,9 +66,9 @@ def test_a_note_that_kills_its_worker_is_dead_after_three_lives_and_takes_no_oth
 
         def deadly(asked: Any) -> Any:
             if "nightshade" in asked.prompt and asked.prompt.startswith("You turn a note"):
-                pid = daemon.children()["extractor"]
-                killed.append(pid)
-                os.kill(pid, signal.SIGKILL)
+                pid = kill_asker(daemon, asked)
+                if pid is not None:
+                    killed.append(pid)
                 return "hang"
             return model(asked)
 
@@ -82,7 +80,7 @@ def test_a_note_that_kills_its_worker_is_dead_after_three_lives_and_takes_no_oth
         assert ends.pop(poison) == "dead"
         assert set(ends.values()) == {"completed"}
         assert len(set(killed)) == 3
-        eventually(lambda: daemon.actors()["extractor"]["state"] == "up", within_s=30, what="the extractor is up")
+        eventually(lambda: daemon.everybody()["extractor"]["state"] == "up", within_s=30, what="the extractor is up")
         daemon.api.remember(note(12))
         drained(daemon, 14)
         assert daemon.stop() == 0

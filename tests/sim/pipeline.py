@@ -63,8 +63,9 @@ TREE = (
     ChildSpec("gateway", "gateway", core=True),
     ChildSpec("decider", "decider", core=False),
     ChildSpec("extractor", "extractor", core=False),
+    ChildSpec("quarantine", "quarantine", core=False, after_death_of="extractor"),
 )
-ROLES = tuple(spec.role for spec in TREE)
+ROLES = tuple(spec.role for spec in TREE if not spec.after_death_of)
 PIPELINE_POINTS = (
     "extractor.leased",
     "extractor.prompt_sent",
@@ -83,7 +84,7 @@ POISON: Mapping[str, str] = {"nightshade": "extraction", "hemlock": "decision"}
 CALM = Weather(delay_s=(0.0001, 0.001), lost=0.0, doubled=0.0, work_s=(0.0002, 0.001))
 GARBAGE = ("", "I am sorry", '{"facts": [', "[1, 2]", '{"action": "destroy"}')
 """Answers of which nothing can be used. A decision that can be read and is none is the fact's end, as documented."""
-_LIVES = {**LIVES, "extractor": ExtractorLife, "decider": DeciderLife}
+_LIVES = {**LIVES, "extractor": ExtractorLife, "quarantine": ExtractorLife, "decider": DeciderLife}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """The supervisor over echo actors, with two optional roles that the configuration switches, as the pipeline's are.
 
-``python -m tests.support.echo_tree_optional <workspace>``; configured like ``echo_tree``.
+``python -m tests.support.echo_tree_optional <workspace>``; configured like ``echo_tree``. With
+``SIGNET_TEST_QUARANTINE`` there is a child that is wanted after a death of the extractor, too.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from signet_actors.runtime.daemon_life import run_supervisor
 from supervisor import decider_count, extractor_count
 from tests.support.echo_tree import ECHO, load
 
+QUARANTINE = ChildSpec("quarantine", ECHO, core=False, count=extractor_count, after_death_of="extractor")
 TREE = (
     ChildSpec("writer", ECHO, core=True),
     ChildSpec("searcher", ECHO, core=True),
     ChildSpec("gateway", ECHO, core=True, listens=True),
     ChildSpec("decider", ECHO, core=False, count=decider_count),
     ChildSpec("extractor", ECHO, core=False, count=extractor_count, standby_after_death=True),
+    *([QUARANTINE] if "SIGNET_TEST_QUARANTINE" in os.environ else ()),
 )
 
 

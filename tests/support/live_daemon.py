@@ -148,7 +148,7 @@ class Client:
                 return rows
 
 
-LATE = ("decider", "extractor")
+LATE = ("decider", "extractor", "quarantine")
 WITHOUT_PIPELINE = """
 memory:
   pipelineV2:

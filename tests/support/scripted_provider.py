@@ -76,6 +76,8 @@ class Asked:
     texts: tuple[str, ...]
     number: int
     """Of all generations and embeddings, from 0; -1 for a look at which models there are."""
+    port: int = 0
+    """From which the client has connected."""
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,9 @@ class ScriptedProvider:
         assert task is not None
         self._tasks.add(task)
         self._note(open_by=1)
+        port = writer.get_extra_info("peername")[1]
         try:
-            while (asked := await self._read(reader)) is not None:
+            while (asked := await self._read(reader, port)) is not None:
                 if not await self._meet(asked, reader, writer):
                     break
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
@@ -225,7 +228,7 @@ class ScriptedProvider:
                 self.asked.append(asked)
             self._changed.notify_all()
 
-    async def _read(self, reader: asyncio.StreamReader) -> Asked | None:
+    async def _read(self, reader: asyncio.StreamReader, port: int) -> Asked | None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         except asyncio.IncompleteReadError:
@@ -243,7 +246,7 @@ class ScriptedProvider:
             texts = (given,) if isinstance(given, str) else tuple(given)
         looks = method == "GET"
         number = -1 if looks else len(self.asked)
-        asked = Asked(method, path, headers, body, prompt, texts, number)
+        asked = Asked(method, path, headers, body, prompt, texts, number, port)
         if looks:
             self.looks += 1
             self._note()

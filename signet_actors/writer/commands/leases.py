@@ -9,8 +9,9 @@ One that says what it holds, and holds more than that, was never told of the res
 works at it, so it is handed out again as it was, and the attempt is the same one.
 
 A job whose worker went away may be what killed it. Of such suspects one at a time is handed out, whatever its kind, so
-that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts;
-and not while others are ready, for a minute at most, so that its next death costs them nothing.
+that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts.
+The quarantine asks for nothing else, and while it is there the extractor asks for none. Whoever takes both gets a
+suspect only when no other job is ready, for a minute at most.
 
 Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
 came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
@@ -28,6 +29,7 @@ from signet_actors.domain.jobs import (
     LONGEST_DELAY_MS,
     JobEvent,
     JobState,
+    Suspects,
     advance,
     lost_attempt,
     release_delay_ms,
@@ -62,12 +64,12 @@ _MS = 1_000_000
 
 _WAITS = (
     "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
-    " AND (:suspects OR j.error IS NOT :suspect)"
+    " AND (:suspects OR j.error IS NOT :suspect) AND (:fresh OR j.error IS :suspect)"
 )
 _ROW = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :suspect"
 _READY = f"""
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE {_WAITS} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
+                   WHERE :fresh AND {_WAITS} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
     UNION ALL
     SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
                    WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at <= :now
@@ -77,7 +79,8 @@ _READY = f"""
                    WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at > :never
                    ORDER BY j.available_at LIMIT :limit)
 """
-"""What may be handed out; the last part is what a wall clock that went back would keep waiting for ever."""
+"""What may be handed out. A suspect always has a time; the last part is what a wall clock that went back would keep
+waiting for ever."""
 
 
 class Held(NamedTuple):
@@ -99,11 +102,11 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
     name, life = session.asker
     expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
     leased = _untold(session, command, expires_ns)
-    suspects = not _suspect_in_hands(session.tx.connection)
+    fresh, suspects = _handed_out(session.tx.connection, command.suspects)
     limit = min(command.limit, MAX_LEASED_AT_ONCE)
     dropped = 0
     while len(leased) < limit and dropped < MAX_DROPPED_AT_ONCE:
-        rows = _ready_rows(session, command.kinds, limit - len(leased), suspects=suspects)
+        rows = _ready_rows(session, command.kinds, limit - len(leased), fresh=fresh, suspects=suspects)
         if not rows:
             break
         subjects = job_subjects(session.tx.connection, [row[4] for row in rows if row[4] is not None])
@@ -229,9 +232,12 @@ def expect(job: Held, kind: str) -> None:
         raise InvalidRequest(f"the job is {job.kind}, not {kind}", field="job_id")
 
 
-def ready_kinds(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> tuple[str, ...]:
+def ready_kinds(
+    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: Suspects = Suspects.INCLUDED
+) -> tuple[str, ...]:
     """Those of ``kinds`` of which ``lease`` would hand out (or drop) a job now."""
-    bindings = {**_bounds(now_ms), "suspects": not _suspect_in_hands(connection)}
+    fresh, suspects = _handed_out(connection, asked)
+    bindings = {**_bounds(now_ms), "fresh": fresh, "suspects": suspects}
     return tuple(
         kind
         for kind in kinds
@@ -239,13 +245,23 @@ def ready_kinds(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> 
     )
 
 
-def next_due(connection: Connection, kinds: tuple[str, ...], now_ms: int) -> str | None:
+def next_due(
+    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: Suspects = Suspects.INCLUDED
+) -> str | None:
     """When (ISO) the first job of these kinds that waits for its time becomes ready; None when none does."""
     dues = [
         connection.execute(
             "SELECT min(available_at) FROM memory_jobs j"
-            " WHERE j.status = 'pending' AND j.job_type = ? AND j.available_at IS NOT NULL AND j.available_at > ?",
-            (kind, iso(now_ms)),
+            " WHERE j.status = 'pending' AND j.job_type = ? AND j.available_at IS NOT NULL AND j.available_at > ?"
+            " AND (? OR j.error IS NOT ?) AND (? OR j.error IS ?)",
+            (
+                kind,
+                iso(now_ms),
+                asked is not Suspects.EXCLUDED,
+                jobs.WORKER_LOST,
+                asked is not Suspects.ONLY,
+                jobs.WORKER_LOST,
+            ),
         ).get
         for kind in kinds
     ]
@@ -302,6 +318,11 @@ def _untold(session: Session, command: LeaseJobs, expires_ns: int) -> list[Lease
     return again
 
 
+def _handed_out(connection: Connection, asked: Suspects) -> tuple[bool, bool]:
+    """Return whether jobs that nothing is held against, and whether a suspect, may be handed out on this ask."""
+    return asked is not Suspects.ONLY, asked is not Suspects.EXCLUDED and not _suspect_in_hands(connection)
+
+
 def _suspect_in_hands(connection: Connection) -> bool:
     sql = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
     return connection.execute(sql, (jobs.WORKER_LOST,)).fetchone() is not None
@@ -313,10 +334,12 @@ def _call_next_suspect(session: Session, job: Held) -> None:
         session.queue.ready.update(kind.name for kind in JOB_KINDS)
 
 
-def _ready_rows(session: Session, kinds: tuple[str, ...], limit: int, *, suspects: bool) -> list[tuple[Any, ...]]:
+def _ready_rows(
+    session: Session, kinds: tuple[str, ...], limit: int, *, fresh: bool, suspects: bool
+) -> list[tuple[Any, ...]]:
     """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first, and suspects
     behind all others unless they have waited for long: whatever such a job kills, it kills when least is lost."""
-    bindings = {**_bounds(session.now_ms), "limit": limit, "suspects": suspects}
+    bindings = {**_bounds(session.now_ms), "limit": limit, "fresh": fresh, "suspects": suspects}
     rows = [
         (kind, *row) for kind in dict.fromkeys(kinds) for row in session.tx.rows(_READY, {**bindings, "kind": kind})
     ]

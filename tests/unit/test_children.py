@@ -1,0 +1,61 @@
+"""Which children a tree wants: by configuration, and after a death of another."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from signet_actors.config.schema import Config
+from signet_actors.protocol.control import UP
+from signet_actors.runtime.child_process import ChildProcess
+from signet_actors.runtime.children import Child, Children, ChildSpec
+
+TREE = (
+    ChildSpec("extractor", "m", core=False),
+    ChildSpec("quarantine", "m", core=False, after_death_of="extractor"),
+)
+S = 1_000_000_000
+
+
+class Living:
+    exists = True
+    pid = 1
+
+
+def children() -> Children:
+    return Children(TREE, Config(), lambda _spec, _name: cast("ChildProcess", cast("Any", Living())))
+
+
+def names(found: list[Child]) -> list[str]:
+    return [child.name for child in found]
+
+
+def test_a_child_for_the_time_after_a_death_is_wanted_after_the_first_death_only() -> None:
+    tree = children()
+    assert names(list(tree)) == ["extractor"]
+    assert tree.follow(Config()) == []
+    assert tree.note_death("extractor")
+    assert names(tree.follow(Config())) == ["quarantine"]
+    assert not tree.note_death("extractor")
+    assert tree.follow(Config()) == []
+
+
+def test_a_death_that_nobody_is_wanted_for_changes_nothing() -> None:
+    tree = children()
+    assert not tree.note_death("quarantine")
+    assert not tree.note_death("writer")
+    assert tree.follow(Config()) == []
+
+
+def test_it_leaves_when_both_have_served_for_long_without_a_death() -> None:
+    tree = children()
+    tree.note_death("extractor")
+    tree.follow(Config())
+    for child, ready_s in ((tree["extractor"], 100), (tree["quarantine"], 200)):
+        child.state, child.ready_ms = UP, ready_s * 1000
+    assert not tree.forget_deaths(150 * S), "the quarantine itself was born again later"
+    assert tree.forget_deaths(201 * S)
+    tree.follow(Config())
+    assert names(tree.leaving()) == ["quarantine"]
+    assert not tree.forget_deaths(300 * S)
+    assert tree.note_death("extractor"), "the next death calls it again"
+    assert names(tree.follow(Config())) == ["quarantine"]
