@@ -18,9 +18,9 @@ import sys
 from signet_actors.config.load import load_config, workspace_from
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError, ExitCode
-from signet_actors.runtime.children import ChildSpec
-from signet_actors.runtime.daemon_life import run_supervisor
-from signet_actors.runtime.terminal import say
+from signet_actors.runtime.processes.terminal import say
+from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.daemon import run_supervisor
 
 
 def searcher_count(config: Config) -> int:

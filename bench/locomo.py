@@ -5,7 +5,7 @@ the turns labelled as evidence among the first results, as in the LoCoMo paper's
 Every question is asked twice: as the daemon is by default (keyword and vector joined), and in a second life of it on
 the same workspace with ``embedding.provider: none`` (keyword only).
 
-The recipe: text ``Speaker: text [shares caption]``; one agent a conversation, visibility private; sourceId
+The recipe: text ``MessageFactory: text [shares caption]``; one agent a conversation, visibility private; sourceId
 ``conversation:dia_id``; createdAt the session's date plus i seconds for its i-th turn; questions without a label that
 names a turn are skipped. Two turns with the same text are one memory, and a long turn may be stored as chunks: a
 turn counts as found when any memory that holds it is.
@@ -124,7 +124,7 @@ class Store:
 
     @property
     def size(self) -> int:
-        """Turns that are stored."""
+        """HandlerScheduler that are stored."""
         return len(self._turns)
 
     def learn(self, conversation: int, label: str, reply: Mapping[str, Any]) -> None:

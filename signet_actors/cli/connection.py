@@ -48,7 +48,7 @@ JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
 ADDRESS_FILE_NAME = "address"
 MAX_NOTE_BYTES = 4096
-PATIENCE_S = 5.0
+CLIENT_WAIT_S = 5.0
 SHORTEST_WAIT_S = 0.05
 LONGEST_RETRY_AFTER_S = 3600.0
 SHOWN_ERROR_CHARS = 500
@@ -94,7 +94,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Answer:
+class DaemonReply:
     """An answer of the daemon: 2xx, a JSON object. ``raw`` is its body as it came; ``changes``: to a change.
 
     ``next_cursor`` is set where the answer is a page of lines that others follow; its ``body`` is empty then.
@@ -168,7 +168,7 @@ def noted_address(workspace: Path) -> Address | None:
     It is ``chosen`` when the process that wrote it holds the workspace. The note of a daemon that was killed may name
     a port that another workspace's daemon has taken since.
     """
-    from signet_actors.cli.running import holder_is  # noqa: PLC0415 - not paid by --help and completion
+    from signet_actors.cli.daemon_process import holder_is  # noqa: PLC0415 - not paid by --help and completion
 
     try:
         note = json.loads(read_regular(workspace / ".daemon" / ADDRESS_FILE_NAME, MAX_NOTE_BYTES))
@@ -203,30 +203,30 @@ def configured_address(invocation: Invocation, workspace: Path) -> Address:
 class DaemonClient:
     """Requests to one daemon over one connection, which is made anew when it breaks."""
 
-    def __init__(self, address: Address, *, timeout_s: float = 30.0, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, address: Address, *, timeout_s: float = 30.0, patience_s: float = CLIENT_WAIT_S) -> None:
         self.address = address
         self.timeout_s = timeout_s
         self.patience_s = patience_s
-        self.last: Answer | None = None
+        self.last: DaemonReply | None = None
         self._connection: http.client.HTTPConnection | None = None
 
-    def get(self, path: str, **query: Any) -> Answer:
+    def get(self, path: str, **query: Any) -> DaemonReply:
         """The answer to a read. Query parameters that are None are left out."""
         return self.request("GET", path, query=query)
 
-    def send(self, method: str, path: str, body: Mapping[str, Any]) -> Answer:
+    def send(self, method: str, path: str, body: Mapping[str, Any]) -> DaemonReply:
         """The answer to a change. Members that are None are left out."""
         return self.request(method, path, body=_given(body))
 
-    def ask(self, path: str, body: Mapping[str, Any]) -> Answer:
+    def ask(self, path: str, body: Mapping[str, Any]) -> DaemonReply:
         """The answer to a POST that changes nothing. Members that are None are left out."""
         return self.request("POST", path, body=_given(body), changes=False)
 
-    def page(self, path: str, **query: Any) -> Answer:
+    def page(self, path: str, **query: Any) -> DaemonReply:
         """A page of JSON Lines; raises RequestRefused where anything else comes."""
         return self.request("GET", path, query=query, accept=JSON_LINES)
 
-    def send_lines(self, path: str, lines: bytes, *, key: str, **query: Any) -> Answer:
+    def send_lines(self, path: str, lines: bytes, *, key: str, **query: Any) -> DaemonReply:
         """The answer to JSON Lines that are to be stored; with the same ``key`` they are stored once."""
         return self.request("POST", path, query=query, lines=lines, key=key)
 
@@ -241,7 +241,7 @@ class DaemonClient:
         lines: bytes | None = None,
         key: str | None = None,
         accept: str = JSON,
-    ) -> Answer:
+    ) -> DaemonReply:
         """The daemon's answer; raises RequestRefused, OutcomeUnknown or DaemonNotRunning.
 
         ``changes`` tells whether the request changes anything; by default its method does. ``key`` is the
@@ -276,7 +276,7 @@ class DaemonClient:
 
     def _attempts(
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str], *, changes: bool = False
-    ) -> Answer:
+    ) -> DaemonReply:
         patient_until = time.monotonic() + self.patience_s
         asked_again = False
         while True:
@@ -343,7 +343,7 @@ class DaemonClient:
             token = read_regular(Workspace(workspace).owner_token_file, MAX_NOTE_BYTES).decode("ascii")
         except (ConfigError, OSError, UnicodeDecodeError):
             return {}
-        from signet_actors.cli.running import lock_held  # noqa: PLC0415 - only where there is a token
+        from signet_actors.cli.daemon_process import lock_held  # noqa: PLC0415 - only where there is a token
 
         if not token.isalnum() or noted_address(workspace) != self.address or not lock_held(workspace):
             return {}
@@ -415,20 +415,20 @@ def _object(raw: bytes) -> dict[str, Any] | None:
     return decoded if isinstance(decoded, dict) else None
 
 
-def _answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> Answer:
+def _answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> DaemonReply:
     body = _object(raw)
     if not 200 <= response.status < 300:
         raise not_an_answer(one_line(f"{response.status} {response.reason}"), changes=changes)
     if body is None:
         raise not_an_answer("it is no JSON object" if raw.strip() else "it is empty", changes=changes)
-    return Answer(response.status, raw, body, changes)
+    return DaemonReply(response.status, raw, body, changes)
 
 
-def _page(response: http.client.HTTPResponse, raw: bytes) -> Answer:
+def _page(response: http.client.HTTPResponse, raw: bytes) -> DaemonReply:
     kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
     if response.status != 200 or kind != JSON_LINES:
         raise not_an_answer(one_line(f"{response.status} {response.reason}, {kind or 'no type'}"), changes=False)
-    return Answer(response.status, raw, {}, next_cursor=response.getheader(NEXT_CURSOR_HEADER))
+    return DaemonReply(response.status, raw, {}, next_cursor=response.getheader(NEXT_CURSOR_HEADER))
 
 
 def _refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> RequestRefused:

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signet_actors.cli.backup_commands import back_up
 from signet_actors.cli.connection import DaemonClient, noted_address
+from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import in_colour, one_line, print_json
 from signet_actors.cli.providers import STATUS_PATH, answers, model_words, serves, way_out
-from signet_actors.cli.running import lock_held, supervisor_pid
-from signet_actors.cli.upkeep import back_up
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first
@@ -55,7 +55,7 @@ SHOWN_FINDINGS = 10
 
 
 @dataclass(frozen=True)
-class Finding:
+class DoctorFinding:
     """One thing that was looked at. ``remedy`` is empty where nothing is to be done."""
 
     subject: str
@@ -65,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Patient:
+class DoctorContext:
     """What the checks look at; ``config`` is None where it is not valid, ``client`` where no daemon answers."""
 
     workspace: Path
@@ -94,9 +94,9 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     if repair and not yes and not click.confirm("Build damaged indexes anew (a copy of the database is kept)?"):
         repair = False
     workspace, environment = invocation.workspace, invocation.environment
-    findings: list[Finding] = []
+    findings: list[DoctorFinding] = []
 
-    def tell(finding: Finding) -> None:
+    def tell(finding: DoctorFinding) -> None:
         findings.append(finding)
         if invocation.as_json:
             return
@@ -111,22 +111,22 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         loaded = load_config(workspace, invocation.settings)
     except ConfigError as error:
         for problem in error.detail.splitlines():
-            tell(Finding("configuration", FAIL, problem, "edit the file; `signet config path` says where it is"))
+            tell(DoctorFinding("configuration", FAIL, problem, "edit the file; `signet config path` says where it is"))
     else:
         config = loaded.config
-        tell(Finding("configuration", OK, str(loaded.source or "no file, the defaults")))
+        tell(DoctorFinding("configuration", OK, str(loaded.source or "no file, the defaults")))
         for warning in loaded.warnings:
-            tell(Finding("configuration", WARN, warning))
+            tell(DoctorFinding("configuration", WARN, warning))
     running = False
     try:
         running = lock_held(workspace)
     except ConfigError as error:
-        tell(Finding("lock", FAIL, error.detail))
+        tell(DoctorFinding("lock", FAIL, error.detail))
     address = noted_address(workspace) if running else None
     client = DaemonClient(address, timeout_s=10, patience_s=2) if address else None
     if client is not None:
         click.get_current_context().call_on_close(client.close)
-    patient = Patient(workspace, environment, config, running, client, deep or repair, repair)
+    patient = DoctorContext(workspace, environment, config, running, client, deep or repair, repair)
     for check in CHECKS:
         for finding in check(patient):
             tell(finding)
@@ -145,26 +145,28 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         click.get_current_context().exit(REFUSED)
 
 
-def workspace_findings(patient: Patient) -> Iterator[Finding]:
+def workspace_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """The workspace is there, ours, private and writable."""
     workspace, places = patient.workspace, Workspace(patient.workspace)
     try:
         found = workspace.stat()
     except FileNotFoundError:
-        yield Finding("workspace", OK, f"{workspace} is not there yet; the first start makes it")
+        yield DoctorFinding("workspace", OK, f"{workspace} is not there yet; the first start makes it")
         return
     except OSError as error:
-        yield Finding("workspace", FAIL, f"{workspace}: {error.strerror}", "give this user access to it")
+        yield DoctorFinding("workspace", FAIL, f"{workspace}: {error.strerror}", "give this user access to it")
         return
     if not stat.S_ISDIR(found.st_mode):
-        yield Finding("workspace", FAIL, f"{workspace} is not a directory", "move it away or set SIGNET_WORKSPACE")
+        yield DoctorFinding(
+            "workspace", FAIL, f"{workspace} is not a directory", "move it away or set SIGNET_WORKSPACE"
+        )
         return
     if found.st_uid != os.getuid():
-        yield Finding(
+        yield DoctorFinding(
             "workspace", FAIL, f"{workspace} belongs to user {found.st_uid}", f"chown -R {os.getuid()} {workspace}"
         )
     if not os.access(workspace, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding("workspace", FAIL, f"{workspace} is not writable", f"chmod u+rwx {workspace}")
+        yield DoctorFinding("workspace", FAIL, f"{workspace} is not writable", f"chmod u+rwx {workspace}")
         return
     open_to_others = [
         path
@@ -175,39 +177,41 @@ def workspace_findings(patient: Patient) -> Iterator[Finding]:
         open_to_others.insert(0, workspace)
     if open_to_others:
         names = " ".join(str(path) for path in open_to_others)
-        yield Finding("workspace", WARN, f"other users may read {names}", f"chmod go-rwx {names}")
+        yield DoctorFinding("workspace", WARN, f"other users may read {names}", f"chmod go-rwx {names}")
     else:
-        yield Finding("workspace", OK, f"{workspace}, private")
+        yield DoctorFinding("workspace", OK, f"{workspace}, private")
 
 
-def daemon_findings(patient: Patient) -> Iterator[Finding]:
+def daemon_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """The daemon is up and ready, or down for a known reason."""
     if not patient.running:
-        yield Finding("daemon", OK, "not running (`signet start` starts it)")
+        yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
         return
     pid = supervisor_pid(patient.workspace)
     if patient.client is None:
-        yield Finding("daemon", WARN, f"pid {pid} runs but does not listen yet", "wait a moment; see `signet logs`")
+        yield DoctorFinding(
+            "daemon", WARN, f"pid {pid} runs but does not listen yet", "wait a moment; see `signet logs`"
+        )
         return
     try:
         patient.client.get("/health/ready").confirm("ready", True)
     except SignetError as error:
-        yield Finding(
+        yield DoctorFinding(
             "daemon",
             FAIL,
             f"pid {pid} is not ready: {error.detail}",
             "see `signet status` and `signet logs --level warning`",
         )
     else:
-        yield Finding("daemon", OK, f"ready at {patient.client.address} (pid {pid})")
+        yield DoctorFinding("daemon", OK, f"ready at {patient.client.address} (pid {pid})")
     try:
         actors = patient.client.get("/api/status").records("actors")
     except SignetError as error:
-        yield Finding("daemon", WARN, f"no status: {error.detail}", "signet logs --actor gateway")
+        yield DoctorFinding("daemon", WARN, f"no status: {error.detail}", "signet logs --actor gateway")
         return
     for actor in actors:
         if actor.get("state") != "up":
-            yield Finding(
+            yield DoctorFinding(
                 "daemon",
                 WARN,
                 f"{actor.get('name')} is {actor.get('state')}: {actor.get('detail') or 'no detail'}",
@@ -215,13 +219,13 @@ def daemon_findings(patient: Patient) -> Iterator[Finding]:
             )
 
 
-def port_findings(patient: Patient) -> Iterator[Finding]:
+def port_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """The port is free for the daemon, or the daemon's own."""
     if patient.config is None or patient.running:
         return
     host, port = patient.config.gateway.host, patient.config.gateway.port
     if patient.environment.get("SIGNET_PORT") == "0":
-        yield Finding("port", OK, "any free port")
+        yield DoctorFinding("port", OK, "any free port")
         return
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -231,27 +235,27 @@ def port_findings(patient: Patient) -> Iterator[Finding]:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 remedy = "stop the program that holds it, or set SIGNET_PORT to another port"
-                yield Finding("port", FAIL, f"{host}:{port} is held by another program", remedy)
+                yield DoctorFinding("port", FAIL, f"{host}:{port} is held by another program", remedy)
             else:
-                yield Finding(
+                yield DoctorFinding(
                     "port", FAIL, f"{host}:{port}: {error.strerror}", "set gateway.host to a loopback address"
                 )
             return
-    yield Finding("port", OK, f"{host}:{port} is free")
+    yield DoctorFinding("port", OK, f"{host}:{port} is free")
 
 
-def socket_findings(patient: Patient) -> Iterator[Finding]:
+def socket_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """The sockets' paths fit the kernel's limit, or the daemon uses its short directory."""
     path = os.path.join(Workspace(Path(os.path.realpath(patient.workspace))).run_dir, LONGEST_SOCKET)
     length = len(os.fsencode(path))
     if length <= SOCKET_PATH_BYTES:
-        yield Finding("sockets", OK, f"paths of up to {length} bytes, the kernel allows {SOCKET_PATH_BYTES}")
+        yield DoctorFinding("sockets", OK, f"paths of up to {length} bytes, the kernel allows {SOCKET_PATH_BYTES}")
     else:
         detail = f"a path would have {length} bytes (limit {SOCKET_PATH_BYTES}); a short private directory is used"
-        yield Finding("sockets", OK, detail)
+        yield DoctorFinding("sockets", OK, detail)
 
 
-def disk_findings(patient: Patient) -> Iterator[Finding]:
+def disk_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """The disk has room for the database and for cleaning it up."""
     directory = patient.workspace
     while not directory.exists():
@@ -259,33 +263,37 @@ def disk_findings(patient: Patient) -> Iterator[Finding]:
     free = shutil.disk_usage(directory).free
     detail = f"{free / 1e9:.1f} GB free"
     if free < NO_DISK_BYTES:
-        yield Finding("disk", FAIL, detail, "make room: writes are refused on a full disk, recall goes on")
+        yield DoctorFinding("disk", FAIL, detail, "make room: writes are refused on a full disk, recall goes on")
     elif free < LITTLE_DISK_BYTES:
-        yield Finding("disk", WARN, detail, "make room soon")
+        yield DoctorFinding("disk", WARN, detail, "make room soon")
     else:
-        yield Finding("disk", OK, detail)
+        yield DoctorFinding("disk", OK, detail)
 
 
-def descriptor_findings(_patient: Patient) -> Iterator[Finding]:
+def descriptor_findings(_patient: DoctorContext) -> Iterator[DoctorFinding]:
     """A process may open enough files and connections."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FEW_DESCRIPTORS:
-        yield Finding("open files", WARN, f"at most {soft} a process", "ulimit -n 4096 before `signet start`")
+        yield DoctorFinding("open files", WARN, f"at most {soft} a process", "ulimit -n 4096 before `signet start`")
     else:
-        yield Finding("open files", OK, "no limit" if soft == resource.RLIM_INFINITY else f"up to {soft} a process")
+        yield DoctorFinding(
+            "open files", OK, "no limit" if soft == resource.RLIM_INFINITY else f"up to {soft} a process"
+        )
 
 
-def database_findings(patient: Patient) -> Iterator[Finding]:
+def database_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """The database is whole, by the writer's own check."""
     database = Workspace(patient.workspace).database
     if not database.exists():
-        yield Finding("database", OK, f"{database} is not there yet; the first start makes it")
+        yield DoctorFinding("database", OK, f"{database} is not there yet; the first start makes it")
         return
     if patient.running:
         if patient.deep and patient.client is not None:
             yield from _live_check(patient.client)
             return
-        yield Finding("database", OK, "in use by the daemon, whose writer checked it at start; --deep checks it whole")
+        yield DoctorFinding(
+            "database", OK, "in use by the daemon, whose writer checked it at start; --deep checks it whole"
+        )
         return
     more = [*(["--deep"] if patient.deep else []), *(["--repair"] if patient.repair else [])]
     try:
@@ -300,29 +308,29 @@ def database_findings(patient: Patient) -> Iterator[Finding]:
             timeout=CHECK_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
-        yield Finding(
+        yield DoctorFinding(
             "database", WARN, f"the check took longer than {CHECK_TIMEOUT_S} s", "run it again on a quiet machine"
         )
         return
     yield from database_verdict(checked.returncode, checked.stdout, checked.stderr)
 
 
-def _live_check(client: DaemonClient) -> Iterator[Finding]:
+def _live_check(client: DaemonClient) -> Iterator[DoctorFinding]:
     try:
         end, _ = back_up(client, CHECK_TIMEOUT_S)
     except SignetError as error:
-        yield Finding("database", WARN, f"not checked: {error.detail}", "signet logs --actor retention")
+        yield DoctorFinding("database", WARN, f"not checked: {error.detail}", "signet logs --actor retention")
         return
     if end.get("success"):
-        yield Finding("database", OK, f"whole; {end.get('memories')} memories; backed up as {end.get('name')}")
+        yield DoctorFinding("database", OK, f"whole; {end.get('memories')} memories; backed up as {end.get('name')}")
         return
     found = [(str(finding.get("kind")), str(finding.get("text"))) for finding in end.get("findings") or []]
     if not found:
-        yield Finding("database", WARN, f"not checked: {end.get('message')}", "signet logs --actor retention")
+        yield DoctorFinding("database", WARN, f"not checked: {end.get('message')}", "signet logs --actor retention")
     yield from _damage(found)
 
 
-def backup_findings(patient: Patient) -> Iterator[Finding]:
+def backup_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """There is a verified backup that is not old."""
     places = Workspace(patient.workspace)
     if not places.database.exists():
@@ -334,12 +342,12 @@ def backup_findings(patient: Patient) -> Iterator[Finding]:
     every_ms = patient.config.backup.interval_ms if patient.config else 0
     if not names:
         state = WARN if every_ms == 0 else OK
-        yield Finding("backup", state, "there is none yet", "`signet backup` makes one" if state == WARN else "")
+        yield DoctorFinding("backup", state, "there is none yet", "`signet backup` makes one" if state == WARN else "")
         return
     age_ms = int(time.time() * 1000) - names[0].made_ms
     detail = f"{len(names)}, the newest {age_ms / 3_600_000:.1f} h old ({names[0].name})"
     late = every_ms and age_ms > 3 * every_ms and patient.running
-    yield Finding("backup", WARN if late else OK, detail, "`signet status` says why none is made" if late else "")
+    yield DoctorFinding("backup", WARN if late else OK, detail, "`signet status` says why none is made" if late else "")
 
 
 _REMEDIES = {
@@ -350,16 +358,16 @@ _REMEDIES = {
 }
 
 
-def _damage(found: list[tuple[str, str]]) -> Iterator[Finding]:
+def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
     said: set[str] = set()
     for kind, text in found[:SHOWN_FINDINGS]:
-        yield Finding("database", FAIL, text, "" if kind in said else _REMEDIES.get(kind, _REMEDIES["structure"]))
+        yield DoctorFinding("database", FAIL, text, "" if kind in said else _REMEDIES.get(kind, _REMEDIES["structure"]))
         said.add(kind)
     if len(found) > SHOWN_FINDINGS:
-        yield Finding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
+        yield DoctorFinding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
 
 
-def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[Finding]:
+def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
     """The findings of the writer's check: one JSON object, or the last words of a check that broke."""
     try:
         verdict: dict[str, Any] = json.loads(output)
@@ -369,12 +377,12 @@ def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[Findi
         repaired: list[str] = verdict.get("repaired") or []
     except (ValueError, KeyError, TypeError):
         last = errors.strip().splitlines()[-1:] or ["nothing said"]
-        yield Finding("database", FAIL, f"the check broke (exit code {exit_code}): {last[0]}", "report this")
+        yield DoctorFinding("database", FAIL, f"the check broke (exit code {exit_code}): {last[0]}", "report this")
         return
     for text in repaired:
-        yield Finding("database", OK, f"repaired: {text}")
+        yield DoctorFinding("database", OK, f"repaired: {text}")
     if exit_code == 0 and not found:
-        yield Finding("database", OK, f"whole; {memories} memories")
+        yield DoctorFinding("database", OK, f"whole; {memories} memories")
         return
     remedy = {
         ExitCode.CONFIG: "set SIGNET_WORKSPACE to a folder of its own; the file was not touched",
@@ -384,68 +392,68 @@ def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[Findi
         yield from _damage(list(zip(kinds, found, strict=False)))
         return
     for text in found[:SHOWN_FINDINGS]:
-        yield Finding("database", FAIL, text, remedy)
+        yield DoctorFinding("database", FAIL, text, remedy)
         remedy = ""
     if len(found) > SHOWN_FINDINGS:
-        yield Finding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
+        yield DoctorFinding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
 
 
-def provider_findings(patient: Patient) -> Iterator[Finding]:
+def provider_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """Texts can be turned into vectors by the provider that is configured."""
     if patient.config is None:
         return
     configured = patient.config.embedding.provider
     if configured == "none":
-        yield Finding("embedding", WARN, "off: recall goes by words only", "set embedding.provider to auto")
+        yield DoctorFinding("embedding", WARN, "off: recall goes by words only", "set embedding.provider to auto")
         return
     if patient.client is None:
-        yield Finding("embedding", OK, f"{configured} (asked only while the daemon runs)")
+        yield DoctorFinding("embedding", OK, f"{configured} (asked only while the daemon runs)")
         return
     try:
         said: dict[str, Any] = patient.client.get("/api/embeddings/status").body
     except SignetError as error:
-        yield Finding("embedding", WARN, f"no answer: {error.detail}", "signet logs --actor gateway")
+        yield DoctorFinding("embedding", WARN, f"no answer: {error.detail}", "signet logs --actor gateway")
         return
     model = f"{said.get('provider')} {said.get('model')}, {said.get('dimensions')} dimensions"
     if said.get("available"):
-        yield Finding("embedding", OK, model)
+        yield DoctorFinding("embedding", OK, model)
     else:
         reason = said.get("error") or "not available"
-        yield Finding(
+        yield DoctorFinding(
             "embedding", WARN, f"{model}: {reason}", "memories are stored and found by words until it is back"
         )
 
 
-def model_findings(patient: Patient) -> Iterator[Finding]:
+def model_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     """Which model turns memories into facts. That there is none is no fault: everything else works without."""
     if patient.config is None:
         return
     pipeline = patient.config.memory.pipeline_v2
     if not pipeline.enabled:
-        yield Finding("model", OK, "not needed: memory.pipelineV2.enabled is false")
+        yield DoctorFinding("model", OK, "not needed: memory.pipelineV2.enabled is false")
         return
     if patient.client is None:
-        yield Finding("model", OK, f"{pipeline.extraction.provider} (asked only while the daemon runs)")
+        yield DoctorFinding("model", OK, f"{pipeline.extraction.provider} (asked only while the daemon runs)")
         return
     try:
         said = patient.client.get(STATUS_PATH).body
     except SignetError as error:
-        yield Finding("model", WARN, f"no answer: {error.detail}", "signet logs --actor extractor")
+        yield DoctorFinding("model", WARN, f"no answer: {error.detail}", "signet logs --actor extractor")
         return
     model: dict[str, Any] | None = (said.get("providers") or {}).get("extraction")
     if model is None:
-        yield Finding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
+        yield DoctorFinding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
     elif model.get("name") == "none":
         detail = f"none answers ({model.get('reason')}); memories are stored and found, jobs wait"
-        yield Finding("model", OK, detail, f"to have facts extracted: {way_out(model)}")
+        yield DoctorFinding("model", OK, detail, f"to have facts extracted: {way_out(model)}")
     elif answers(model):
-        yield Finding("model", OK, str(model_words(model)))
+        yield DoctorFinding("model", OK, str(model_words(model)))
     else:
         remedy = "`signet providers` says more" + ("" if serves(model) else f"; {way_out(model)}")
-        yield Finding("model", WARN, f"{model_words(model)}; jobs wait", remedy)
+        yield DoctorFinding("model", WARN, f"{model_words(model)}; jobs wait", remedy)
 
 
-CHECKS: tuple[Callable[[Patient], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (
     workspace_findings,
     daemon_findings,
     port_findings,

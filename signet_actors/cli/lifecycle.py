@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import click
 
 from signet_actors.cli.connection import ADDRESS_FILE_NAME, DaemonClient, noted_address
+from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import console, print_json, printable, say
-from signet_actors.cli.running import lock_held, supervisor_pid
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace

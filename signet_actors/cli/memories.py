@@ -30,7 +30,7 @@ from signet_actors.cli.presentation import (
 )
 
 if TYPE_CHECKING:
-    from signet_actors.cli.connection import Answer, DaemonClient
+    from signet_actors.cli.connection import DaemonClient, DaemonReply
     from signet_actors.cli.invocation import Invocation
 
 RUNS_SHOWN = 20
@@ -372,7 +372,7 @@ def recover(invocation: Invocation, memory_id: str, reason: str, if_version: int
         click.echo(f"Recovered {memory_id} (version {answer.body.get('newVersion')}).")
 
 
-def _stored_ids(answer: Answer) -> list[str]:
+def _stored_ids(answer: DaemonReply) -> list[str]:
     """The ids under which the text is stored: one, or one a part; raises RequestRefused where none is named."""
     if not answer.body.get("chunked"):
         return [answer.text("id")]

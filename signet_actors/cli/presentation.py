@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from signet_actors.cli.connection import Answer
+    from signet_actors.cli.connection import DaemonReply
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -81,7 +81,7 @@ def agreed(question: str) -> bool:
         return False
 
 
-def print_answer(answer: Answer) -> None:
+def print_answer(answer: DaemonReply) -> None:
     """The daemon's answer as JSON: indented for a person, as it came for a pipe."""
     if on_terminal() and answer.body is not None:
         print_json(answer.body)
@@ -179,7 +179,7 @@ def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
         click.echo(f"{label} {one_line(value)}")
 
 
-def print_relations(run: Answer) -> None:
+def print_relations(run: DaemonReply) -> None:
     """What the pipeline's run found between things, one a line; nothing where that is not kept any more."""
     for one in run.body.get("entities") or []:
         click.echo(one_line(f"relation: {one.get('source')} {one.get('relationship')} {one.get('target')}"))

@@ -15,7 +15,7 @@ from signet_actors.cli.presentation import one_line, print_answer, print_fields,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from signet_actors.cli.connection import Answer
+    from signet_actors.cli.connection import DaemonReply
     from signet_actors.cli.invocation import Invocation
 
 STATUS_PATH = "/api/pipeline/status"
@@ -88,7 +88,7 @@ def way_out(model: dict[str, Any]) -> str:
     return remedy
 
 
-def pipeline_status(invocation: Invocation) -> Answer:
+def pipeline_status(invocation: Invocation) -> DaemonReply:
     """The pipeline's status, with a mode at least; raises RequestRefused."""
     answer = invocation.client(timeout_s=10).get(STATUS_PATH)
     answer.text("mode")

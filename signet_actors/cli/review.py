@@ -14,7 +14,7 @@ from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_fields, print_table, say
 
 if TYPE_CHECKING:
-    from signet_actors.cli.connection import Answer
+    from signet_actors.cli.connection import DaemonReply
     from signet_actors.cli.invocation import Invocation
 
 
@@ -120,7 +120,7 @@ def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: 
     click.echo(f"{one_line(proposal_id)} is {before}rejected; nothing was changed.")
 
 
-def _decide(invocation: Invocation, proposal_id: str, word: str, reason: str | None, agent: str | None) -> Answer:
+def _decide(invocation: Invocation, proposal_id: str, word: str, reason: str | None, agent: str | None) -> DaemonReply:
     path = f"/api/memory/review-queue/{quote(proposal_id, safe='')}/{word}"
     return invocation.client().send("POST", path, {"reason": reason, "agentId": agent})
 

@@ -17,7 +17,7 @@ _PIPELINE: Final = ("memory", "pipelineV2")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConfigFinding:
     """Something about one or several keys; the first names the place. A fatal one ends start-up."""
 
     paths: tuple[tuple[str, ...], ...]
@@ -25,7 +25,7 @@ class Finding:
     fatal: bool = True
 
 
-def findings(config: Config) -> Iterator[Finding]:
+def findings(config: Config) -> Iterator[ConfigFinding]:
     """Everything that single ranges cannot say."""
     yield from _not_built_yet(config)
     yield from _embedding(config)
@@ -46,75 +46,75 @@ def is_loopback(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def _not_built_yet(config: Config) -> Iterator[Finding]:
+def _not_built_yet(config: Config) -> Iterator[ConfigFinding]:
     mode = config.auth.mode
     if mode != "local":
-        yield Finding(
+        yield ConfigFinding(
             (("auth", "mode"),),
             f'"{mode}" is not possible: authentication is not built yet, and without it everybody who reaches the '
             "daemon could read and change all memories; use local",
         )
     host = config.gateway.host
     if not is_loopback(host):
-        yield Finding(
+        yield ConfigFinding(
             (("gateway", "host"),),
             f'"{host}" is not a loopback address: authentication is not built yet, so the daemon answers this machine '
             "only; use 127.0.0.1, ::1 or localhost",
         )
 
 
-def _embedding(config: Config) -> Iterator[Finding]:
+def _embedding(config: Config) -> Iterator[ConfigFinding]:
     embedding = config.embedding
     if embedding.provider == "none":
         return
     if embedding.provider in {"auto", "embedded"}:
         if embedding.model not in {"", EMBEDDED_MODEL}:
-            yield Finding(
+            yield ConfigFinding(
                 (("embedding", "model"), ("embedding", "provider")),
                 f'"{embedding.model}" is not a model of the embedded provider; leave it out or use {EMBEDDED_MODEL}',
             )
         if embedding.dimensions != EMBEDDED_DIMENSIONS:
-            yield Finding(
+            yield ConfigFinding(
                 (("embedding", "dimensions"), ("embedding", "provider")),
                 f"{embedding.dimensions} is not possible with the embedded model, which has {EMBEDDED_DIMENSIONS}",
             )
         return
     model = embedding.model or default_model(embedding.provider)
     if not model:
-        yield Finding(
+        yield ConfigFinding(
             (("embedding", "model"), ("embedding", "provider")),
             f"the provider {embedding.provider} needs a model, for example text-embedding-3-small",
         )
         return
     width = known_width(embedding.provider, model, embedding.dimensions)
     if width is not None:
-        yield Finding(
+        yield ConfigFinding(
             (("embedding", "dimensions"), ("embedding", "model"), ("embedding", "provider")),
             f"{embedding.dimensions} is not possible with {model}, which has {width}; set it to {width}",
         )
 
 
-def _roster(config: Config) -> Iterator[Finding]:
+def _roster(config: Config) -> Iterator[ConfigFinding]:
     here = ("agents", "roster")
     seen: set[str] = set()
     for entry in config.agents.roster:
         if entry.name in seen:
-            yield Finding((here,), f'the agent "{entry.name}" is named twice')
+            yield ConfigFinding((here,), f'the agent "{entry.name}" is named twice')
         seen.add(entry.name)
         if entry.read_policy == "group" and not entry.policy_group:
-            yield Finding((here,), f'the agent "{entry.name}" has read_policy group but no policy_group')
+            yield ConfigFinding((here,), f'the agent "{entry.name}" has read_policy group but no policy_group')
         if entry.read_policy != "group" and entry.policy_group:
-            yield Finding(
+            yield ConfigFinding(
                 (here,),
                 f'the agent "{entry.name}" has a policy_group, which counts only with read_policy group',
                 fatal=False,
             )
 
 
-def _pipeline(config: Config) -> Iterator[Finding]:
+def _pipeline(config: Config) -> Iterator[ConfigFinding]:
     documents = config.memory.pipeline_v2.documents
     if documents.chunk_overlap_chars >= documents.chunk_size_chars:
-        yield Finding(
+        yield ConfigFinding(
             ((*_PIPELINE, "documents", "chunkOverlap"), (*_PIPELINE, "documents", "chunkSize")),
             f"{documents.chunk_overlap_chars} must be less than documents.chunkSize ({documents.chunk_size_chars})",
         )
@@ -122,13 +122,13 @@ def _pipeline(config: Config) -> Iterator[Finding]:
     breaker = config.memory.pipeline_v2.extraction.breaker
     if breaker.cooldown_ms > breaker.max_cooldown_ms:
         here = (*_PIPELINE, "extraction", "breaker")
-        yield Finding(
+        yield ConfigFinding(
             ((*here, "cooldownMs"), (*here, "maxCooldownMs")),
             f"{breaker.cooldown_ms} is more than extraction.breaker.maxCooldownMs ({breaker.max_cooldown_ms})",
         )
     guardrails = config.memory.pipeline_v2.guardrails
     if guardrails.chunk_target_chars > guardrails.max_content_chars:
-        yield Finding(
+        yield ConfigFinding(
             ((*_PIPELINE, "guardrails", "chunkTargetChars"), (*_PIPELINE, "guardrails", "maxContentChars")),
             f"{guardrails.chunk_target_chars} is more than guardrails.maxContentChars "
             f"({guardrails.max_content_chars}), so the chunks of a long memory are longer than a memory may be",
@@ -136,25 +136,25 @@ def _pipeline(config: Config) -> Iterator[Finding]:
         )
 
 
-def _extraction(config: Config) -> Iterator[Finding]:
+def _extraction(config: Config) -> Iterator[ConfigFinding]:
     """A provider that is named and lacks something answers no prompt: the daemon runs, and the jobs wait for ever."""
     pipeline = config.memory.pipeline_v2
     extraction = pipeline.extraction
     here = (*_PIPELINE, "extraction")
     if extraction.provider == "openai" and not extraction.model:
-        yield Finding(
+        yield ConfigFinding(
             ((*here, "model"), (*here, "provider")),
             "the provider openai needs a model, for example gpt-4o-mini; without one nothing is extracted",
             fatal=False,
         )
     if extraction.api_key_env and extraction.provider in {"auto", "none", "ollama"}:
-        yield Finding(
+        yield ConfigFinding(
             ((*here, "apiKeyEnv"), (*here, "provider")),
             f"the provider {extraction.provider} takes no key, so {extraction.api_key_env} has no effect",
             fatal=False,
         )
     if extraction.endpoint and extraction.provider in {"none", "claude-code", "opencode"}:
-        yield Finding(
+        yield ConfigFinding(
             ((*here, "endpoint"), (*here, "provider")),
             f"the provider {extraction.provider} has no endpoint, so this has no effect",
             fatal=False,
@@ -165,33 +165,33 @@ def _extraction(config: Config) -> Iterator[Finding]:
             ("hints", "enabled", pipeline.hints.enabled),
         ):
             if wanted:
-                yield Finding(
+                yield ConfigFinding(
                     ((*_PIPELINE, section, name), (*here, "provider")),
                     "this needs a language model, and extraction.provider is none",
                     fatal=False,
                 )
 
 
-def _limits(config: Config) -> Iterator[Finding]:
+def _limits(config: Config) -> Iterator[ConfigFinding]:
     supervision, writer, gateway, logging = config.supervision, config.writer, config.gateway, config.logging
     if supervision.backoff_min_ms > supervision.backoff_max_ms:
-        yield Finding(
+        yield ConfigFinding(
             (("supervision", "backoffMinMs"), ("supervision", "backoffMaxMs")),
             f"{supervision.backoff_min_ms} is more than supervision.backoffMaxMs ({supervision.backoff_max_ms})",
         )
     if gateway.max_body_bytes > writer.queue_bytes:
-        yield Finding(
+        yield ConfigFinding(
             (("gateway", "maxBodyBytes"), ("writer", "queueBytes")),
             f"{gateway.max_body_bytes} is more than writer.queueBytes ({writer.queue_bytes}): a write of that size "
             "could never be accepted",
         )
     if logging.max_file_bytes > logging.max_total_bytes:
-        yield Finding(
+        yield ConfigFinding(
             (("logging", "maxFileBytes"), ("logging", "maxTotalBytes")),
             f"{logging.max_file_bytes} is more than logging.maxTotalBytes ({logging.max_total_bytes})",
         )
     if writer.busy_timeout_ms >= writer.request_timeout_ms:
-        yield Finding(
+        yield ConfigFinding(
             (("writer", "busyTimeoutMs"), ("writer", "requestTimeoutMs")),
             f"{writer.busy_timeout_ms} is not less than writer.requestTimeoutMs ({writer.request_timeout_ms}), so "
             "writes time out before a foreign lock is given up",
@@ -202,7 +202,7 @@ def _limits(config: Config) -> Iterator[Finding]:
         ("searcher", "readTimeoutMs", config.searcher.read_timeout_ms),
     ):
         if gateway.request_timeout_ms < value:
-            yield Finding(
+            yield ConfigFinding(
                 (("gateway", "requestTimeoutMs"), (section, name)),
                 f"{gateway.request_timeout_ms} is less than {section}.{name} ({value}), so the gateway gives up first",
                 fatal=False,

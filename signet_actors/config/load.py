@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from signet_actors.config.checks import Finding, findings
+from signet_actors.config.checks import ConfigFinding, findings
 from signet_actors.config.keys import Field, camel, fields_of, keys, snake
 from signet_actors.config.legacy import ALIASES, FOREIGN_KEYS, MOVED_KEYS
 from signet_actors.config.schema import CONFIG_FILE_NAME, ENDPOINT_PATTERN, KEY_VARIABLE_PATTERN, Config
@@ -178,7 +178,7 @@ class _Reading:
                 self._problem(here, label, str(refused))
         return msgspec.structs.replace(base, **changes)
 
-    def judge(self, finding: Finding) -> None:
+    def judge(self, finding: ConfigFinding) -> None:
         """A finding about several keys counts when each of them could be read; its first key names the place."""
         if self._refused.intersection(finding.paths):
             return

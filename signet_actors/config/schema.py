@@ -1,7 +1,7 @@
 """The configuration as frozen structs: every key with its type, range, unit, default and meaning.
 
 A range stands in ``msgspec.Meta`` beside the type; the unit is the last word of the attribute's name. The YAML
-spelling is the struct's encoded name, so that the same structs travel to the children as JSON within ``Boot``.
+spelling is the struct's encoded name, so that the same structs travel to the children as JSON within ``ChildContext``.
 Reading a file, naming every problem in it and accepting older spellings is ``load.py``'s work.
 
 Source: memory-pipeline.txt "Configuration Reference"; memory-system.txt "Alpha Blending", "Importance Decay",

@@ -9,17 +9,17 @@ import sys
 import uvloop
 
 from signet_actors.decider.actor import Decider
-from signet_actors.runtime.async_actor import AsyncActor
-from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logs import configure_logging
-from signet_actors.runtime.niceness import leave_the_processor_to_others
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.processes.async_actor import AsyncActor
+from signet_actors.runtime.processes.child_context import read_context
+from signet_actors.runtime.processes.priority import lower_priority
 
 
 def main() -> int:
     """The exit code of the decider."""
-    leave_the_processor_to_others()
-    boot = read_boot()
+    lower_priority()
+    boot = read_context()
     log = configure_logging(boot)
     actor = AsyncActor(boot, SystemClock(), log, random.Random())
 

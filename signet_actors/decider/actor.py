@@ -12,12 +12,12 @@ from typing import assert_never
 import msgspec
 
 from signet_actors.config.schema import Config
-from signet_actors.decider.decision import Deciding
+from signet_actors.decider.fact_decider import FactDecider
 from signet_actors.protocol.decider import Decide, Decided, DeciderRequest, DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.writer import WriterReply
-from signet_actors.providers.llm.chosen import ChosenProvider
-from signet_actors.runtime.async_actor import AsyncActor
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.providers.llm.provider_manager import ProviderManager
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.processes.async_actor import AsyncActor
 
 _MAX_UNANSWERED = 256
 _WRITER_ASKS = 64
@@ -36,8 +36,8 @@ class Decider:
         replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
         writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
         extraction = actor.config.memory.pipeline_v2.extraction
-        self._model = ChosenProvider(extraction, actor.clock, actor.log, writer)
-        self._deciding = Deciding(actor, self._model)
+        self._model = ProviderManager(extraction, actor.clock, actor.log, writer)
+        self._deciding = FactDecider(actor, self._model)
         actor.spawn(self._model.keep())
         requests: msgspec.msgpack.Decoder[DeciderRequest] = msgspec.msgpack.Decoder(DeciderRequest)
         actor.open_mailbox("decider", requests, self._answer, max_unanswered=_MAX_UNANSWERED)

@@ -79,7 +79,7 @@ class ClockDecision(NamedTuple):
         return self.verdict in (ClockVerdict.STEADY, ClockVerdict.CONFIRMED)
 
 
-def judge_clock(
+def check_clock(
     now_ms: int,
     mark_ms: int | None,
     *,

@@ -9,14 +9,14 @@ import sys
 import uvloop
 
 from signet_actors.extractor.actor import Extractor
-from signet_actors.runtime.async_actor import AsyncActor
-from signet_actors.runtime.boot import Boot, read_boot_rehearsed
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logs import configure_logging
-from signet_actors.runtime.niceness import leave_the_processor_to_others
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.processes.async_actor import AsyncActor
+from signet_actors.runtime.processes.child_context import ChildContext, read_context_preloaded
+from signet_actors.runtime.processes.priority import lower_priority
 
 
-def rehearse(_boot: Boot) -> None:
+def preload_imports(_boot: ChildContext) -> None:
     """Import what a life with a model and vectors needs, and a fresh one imports at its first call."""
     import signet_actors.providers.select  # noqa: F401, PLC0415
     from signet_actors.providers.http_calls import preload  # noqa: PLC0415
@@ -26,8 +26,8 @@ def rehearse(_boot: Boot) -> None:
 
 def main() -> int:
     """The exit code of the extractor."""
-    leave_the_processor_to_others()
-    boot, _ = read_boot_rehearsed(rehearse)
+    lower_priority()
+    boot, _ = read_context_preloaded(preload_imports)
     log = configure_logging(boot)
     actor = AsyncActor(boot, SystemClock(), log, random.Random())
 

@@ -16,11 +16,11 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.jobs import Suspects
+from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
-from signet_actors.extractor.lane import Lane
+from signet_actors.extractor.resources import Resources, prompted
 from signet_actors.extractor.summaries import Summaries
-from signet_actors.extractor.workshop import Workshop, prompted
 from signet_actors.protocol.decider import DeciderReply
 from signet_actors.protocol.extractor import (
     AwaitVectors,
@@ -32,9 +32,9 @@ from signet_actors.protocol.extractor import (
     VectorsAwaited,
 )
 from signet_actors.protocol.writer import WriterReply
-from signet_actors.providers.llm.chosen import ChosenProvider
-from signet_actors.runtime.async_actor import AsyncActor
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.providers.llm.provider_manager import ProviderManager
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.processes.async_actor import AsyncActor
 
 _MAX_UNANSWERED = 32
 _WRITER_ASKS = 256
@@ -51,7 +51,7 @@ class Extractor:
 
     def __init__(self, actor: AsyncActor) -> None:
         self._actor = actor
-        self._lanes: list[Lane] = []
+        self._lanes: list[JobRunner] = []
 
     async def start(self) -> None:
         """The lanes are open. Whether a model answers is no condition: jobs wait."""
@@ -60,12 +60,12 @@ class Extractor:
         decisions: msgspec.msgpack.Decoder[DeciderReply] = msgspec.msgpack.Decoder(DeciderReply)
         writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
         decider = actor.connect("decider", decisions, max_items=_DECIDER_ASKS, resend=True)
-        model = ChosenProvider(prompted(actor.config), actor.clock, actor.log, writer, changed=self._wake)
-        self._shop = Workshop(actor, writer, decider, model)
+        model = ProviderManager(prompted(actor.config), actor.clock, actor.log, writer, changed=self._wake)
+        self._shop = Resources(actor, writer, decider, model)
         self._summaries = Summaries(self._shop)
         kinds = [kind(self._shop) for kind in JOB_KINDS]
         (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
-        self._lanes = [Lane(kind, actor, writer, self._suspects) for kind in kinds]
+        self._lanes = [JobRunner(kind, actor, writer, self._suspects) for kind in kinds]
         actor.on_tree = lambda _tree: self._wake()
         actor.spawn(model.keep())
         for lane in self._lanes:

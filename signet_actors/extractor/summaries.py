@@ -12,7 +12,7 @@ from signet_actors.domain.extraction.answers import SUMMARY
 from signet_actors.domain.extraction.summary_card import parse_summary
 from signet_actors.errors import Busy, Unavailable
 from signet_actors.extractor.prompts import summary_prompt
-from signet_actors.extractor.workshop import Workshop
+from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.extractor import Summarize, Summarized
 from signet_actors.protocol.header import Header
 
@@ -23,7 +23,7 @@ _MAX_TOKENS: Final = 400
 class Summaries:
     """Counters are of this life: ``made``, ``empty`` (the model had nothing to say), ``late``."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: Resources) -> None:
         self._shop = shop
         self._waiting = 0
         self.made = 0

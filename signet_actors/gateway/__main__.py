@@ -8,10 +8,10 @@ import sys
 
 import uvloop
 
-from signet_actors.gateway.actor import Gateway, rehearse
-from signet_actors.runtime.boot import read_boot_rehearsed
+from signet_actors.gateway.actor import Gateway, preload_imports
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logs import configure_logging
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.processes.child_context import read_context_preloaded
 
 _SWITCH_S = 0.002
 """How long a thread that works on a long text keeps the interpreter from the event loop, which asks for it several
@@ -21,7 +21,7 @@ times in each request. Python's own 5 ms would be most of the time in which a re
 def main() -> int:
     """The exit code of the gateway."""
     sys.setswitchinterval(_SWITCH_S)
-    boot, rehearsed = read_boot_rehearsed(rehearse)
+    boot, rehearsed = read_context_preloaded(preload_imports)
     log = configure_logging(boot)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(Gateway(boot, SystemClock(), log, random.Random(), rehearsed).run())

@@ -24,46 +24,46 @@ import msgspec
 from signet_actors.config.schema import Config, EmbeddingConfig, GatewayConfig
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode
-from signet_actors.gateway.admission import WireLimits
-from signet_actors.gateway.app import Edge
-from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key, owner_token
+from signet_actors.gateway.app import Application
+from signet_actors.gateway.auth.signing_key import KEY_BYTES, owner_token, signing_key
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server import ACCEPTS_PER_TURN, InProcessServer
+from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_TURN, InProcessServer
 from signet_actors.gateway.state import GatewayState
-from signet_actors.gateway.wire import Wire
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.select import make_embedder
-from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import new_id
-from signet_actors.runtime.descriptors import available
-from signet_actors.runtime.heap import trim_heap
-from signet_actors.runtime.logs import first_line
+from signet_actors.runtime.logging.configuration import first_line
+from signet_actors.runtime.messaging.bus_client import BusClient
+from signet_actors.runtime.processes.descriptor_limit import available
+from signet_actors.runtime.processes.idle_trimmer import trim_heap
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from signet_actors.providers.embedding import Embedder
-    from signet_actors.runtime.boot import Boot
     from signet_actors.runtime.clock import Clock
+    from signet_actors.runtime.processes.child_context import ChildContext
 
 DRAIN_RESERVE_MS = 500
 """Part of the drain grace that is kept for closing the bus after the last request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class Preloaded:
     """What this process has loaded before it knew of its life: the ``embedder`` that ``embedding`` asks for."""
 
     embedding: EmbeddingConfig
     embedder: Embedder | None
 
 
-def rehearse(boot: Boot) -> Rehearsed | None:
+def preload_imports(boot: ChildContext) -> Preloaded | None:
     """What costs a new life most of its time is in memory; None when it cannot be: the life itself will say why."""
     try:
-        return Rehearsed(boot.config.embedding, load_embedder(boot.config.embedding))
+        return Preloaded(boot.config.embedding, load_embedder(boot.config.embedding))
     except ConfigError:
         return None
     finally:
@@ -96,17 +96,17 @@ class Gateway:
 
     def __init__(
         self,
-        boot: Boot,
+        boot: ChildContext,
         clock: Clock,
         log: FilteringBoundLogger,
         rng: random.Random,
-        rehearsed: Rehearsed | None = None,
+        rehearsed: Preloaded | None = None,
     ) -> None:
         self.boot = boot
         self.clock = clock
         self.log = log
         self.rng = rng
-        self.bus = AsyncBus(boot, clock, log, rng)
+        self.bus = BusClient(boot, clock, log, rng)
         self.state: GatewayState | None = None
         self.server: InProcessServer | None = None
         self._changing: asyncio.Task[None] | None = None
@@ -117,7 +117,7 @@ class Gateway:
 
     async def run(self) -> int:
         """The exit code, once everything that was accepted is answered."""
-        asyncio.get_running_loop().set_exception_handler(self._nobody_caught)
+        asyncio.get_running_loop().set_exception_handler(self._on_unhandled_error)
         await self.bus.start()
         try:
             return await self._serve()
@@ -144,8 +144,10 @@ class Gateway:
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
         self._read_owner_token(state)
-        edge = Edge(state, ROUTES)
-        wire = state.wire = Wire(self._limits(config.gateway), lambda: new_id(self.clock, self.rng), edge.has_effect)
+        edge = Application(state, ROUTES)
+        wire = state.wire = ServerContext(
+            self._limits(config.gateway), lambda: new_id(self.clock, self.rng), edge.has_effect
+        )
         server = self.server = InProcessServer(edge, wire, backlog=self.boot.config.gateway.listen_backlog)
         self.bus.on_reload = self._reload
         self.bus.more_counters = self._figures
@@ -191,7 +193,7 @@ class Gateway:
     def _confirm_key(self) -> bytes:
         """Return the stored key, or one for this life only where none can be stored. Raises ConfigError."""
         try:
-            return confirm_key(self._places.secret_file)
+            return signing_key(self._places.secret_file)
         except OSError as error:
             self.log.warning("confirm_key_not_stored", exc_info=error)
             return secrets.token_bytes(KEY_BYTES)
@@ -215,7 +217,7 @@ class Gateway:
             log=self.log,
             embedder=embedder,
             redactor=Redactor(),
-            confirm_key=key,
+            signing_key=key,
             common_words=CommonWordsCache(),
             port=port,
             started_at_ms=self.boot.started_at_ms,
@@ -271,7 +273,7 @@ class Gateway:
         if isinstance(state.embedder, EmbeddedEmbedder):
             state.embedder.rest()
 
-    def _nobody_caught(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _on_unhandled_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What failed is in the log by type and place; asyncio itself would write out the exception and the task."""
         self.log.error("nobody caught", problem=first_line(context["message"]), exc_info=context.get("exception"))
 

@@ -30,31 +30,31 @@ from signet_actors.errors import (
     StorageFull,
     Unavailable,
 )
-from signet_actors.gateway.admission import LARGE_BODY_BYTES
-from signet_actors.gateway.answers import (
-    Answer,
+from signet_actors.gateway.auth.ownership import require_owner
+from signet_actors.gateway.auth.request_guard import Headers, has_body, judge
+from signet_actors.gateway.http.request_warnings import query_warnings, shortened
+from signet_actors.gateway.http.response_cache import ResponseCache
+from signet_actors.gateway.http.responses import (
+    EncodedResponse,
     answer_from_error,
     answer_from_reply,
     internal_problem,
     problem,
     with_warnings,
 )
-from signet_actors.gateway.guard import Headers, has_body, judge
-from signet_actors.gateway.ownership import require_owner
-from signet_actors.gateway.recent_answers import RecentAnswers
-from signet_actors.gateway.request_warnings import query_warnings, shortened
-from signet_actors.gateway.route import Call, Route
-from signet_actors.gateway.route_table import RouteTable
-from signet_actors.gateway.server_scope import ANSWER, CROWDED, GONE, UNTIL_GONE, SendWhole
+from signet_actors.gateway.http.route import HttpRequest, Route
+from signet_actors.gateway.http.route_table import RouteTable
+from signet_actors.gateway.server.admission import LARGE_BODY_BYTES
+from signet_actors.gateway.server.asgi_extensions import ANSWER, CROWDED, GONE, UNTIL_GONE, SendWhole
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
-from signet_actors.runtime.dispatch import Dispatch, track_dispatch
-from signet_actors.runtime.log_throttle import LogThrottle
+from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging.dispatch import Dispatch, track_dispatch
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_TARGET_BYTES = 8192
 MAX_QUERY_FIELDS = 64
-ALWAYS = (
+SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
@@ -65,7 +65,7 @@ _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_STORE = (b"cache-control", b"no-store")
 
 
-class _Exchange:
+class RequestContext:
     """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
     ``code``: that of the error it was answered with; ``warnings``: what of it had no effect."""
 
@@ -100,13 +100,13 @@ class _Exchange:
         self.code: ErrorCode | None = None
         self.warnings: list[str] = []
 
-    async def write(self, answer: Answer) -> None:
+    async def write(self, answer: EncodedResponse) -> None:
         """The answer has been handed to the server, in one piece where the server is ours."""
         sync_point("gateway.before_response")
         headers = [
             (b"content-type", answer.media_type.encode()),
             (b"content-length", b"%d" % len(answer.body)),
-            *ALWAYS,
+            *SECURITY_HEADERS,
             (b"x-signet-trace-id", self.trace_id.encode()),
         ]
         if answer.headers:
@@ -122,7 +122,7 @@ class _Exchange:
         await self._send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
 
-class Edge:
+class Application:
     """The ASGI application that the server calls."""
 
     def __init__(self, state: GatewayState, routes: Sequence[Route]) -> None:
@@ -130,7 +130,7 @@ class Edge:
         self.routes = routes
         self._table = RouteTable(routes)
         self._guard_warnings = LogThrottle(state.log, state.clock)
-        self._recent = RecentAnswers()
+        self._recent = ResponseCache()
 
     def has_effect(self, method: bytes, path: bytes) -> bool:
         """Whether a request line asks for a change; what is not served does not. ``path`` is as it came."""
@@ -152,7 +152,7 @@ class Edge:
         counters = state.counters
         trace_id = new_id(state.clock, state.rng)
         started_ns = state.clock.monotonic_ns()
-        exchange = _Exchange(trace_id, scope, send)
+        exchange = RequestContext(trace_id, scope, send)
         counters.requests += 1
         counters.in_flight += 1
         try:
@@ -173,7 +173,7 @@ class Edge:
             with contextlib.suppress(Exception):  # figures and log lines are no reason to fail what was answered
                 self._record(scope["method"], exchange, state.clock.monotonic_ns() - started_ns)
 
-    def _refusal(self, scope: Scope) -> Answer | None:
+    def _refusal(self, scope: Scope) -> EncodedResponse | None:
         """Why the request is not even routed, or None."""
         headers: Headers = scope["headers"]
         client = scope["client"]
@@ -191,7 +191,7 @@ class Edge:
                 return problem(415, ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Compressed request bodies are not accepted")
         return None
 
-    async def _answer(self, scope: Scope, receive: Receive, exchange: _Exchange) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive, exchange: RequestContext) -> EncodedResponse:
         """What is answered to a request that may be answered; never raises but for cancellation."""
         found = self._table.find(scope["path"])
         if found is None:
@@ -218,8 +218,8 @@ class Edge:
             return internal_problem(exchange.trace_id)
 
     async def _ask_handler(
-        self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, exchange: _Exchange
-    ) -> Answer:
+        self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, exchange: RequestContext
+    ) -> EncodedResponse:
         state = self.state
         headers: Headers = scope["headers"]
         if route.owner:
@@ -242,7 +242,7 @@ class Edge:
         query = _query(scope["query_string"], warnings)
         if query and route.permission is not None:
             warnings += query_warnings(route, query)
-        call = Call(
+        call = HttpRequest(
             state=state,
             route=route,
             path=path,
@@ -275,13 +275,13 @@ class Edge:
             self._recent.keep(route.path, answer, state.clock.monotonic_ns())
         return answer
 
-    def _log_failure(self, exchange: _Exchange) -> None:
+    def _log_failure(self, exchange: RequestContext) -> None:
         """Log the exception that is being handled; the answer never depends on it."""
         with contextlib.suppress(Exception):
             route = exchange.route.path if exchange.route is not None else None
             self.state.log.exception("request_failed", route=route, trace=exchange.trace_id)
 
-    def _record(self, method: str, exchange: _Exchange, took_ns: int) -> None:
+    def _record(self, method: str, exchange: RequestContext, took_ns: int) -> None:
         """Counted, and one line if it failed or debugging is on: template instead of path, never a query or a body."""
         status = exchange.status
         counters = self.state.counters
@@ -308,7 +308,7 @@ class Edge:
             self._guard_warnings.warning("request_guarded", method=method, reason=reason)
 
 
-def _cut_off(exchange: _Exchange) -> Answer:
+def _cut_off(exchange: RequestContext) -> EncodedResponse:
     """The answer to a request that was still being served when the daemon had to stop."""
     route, dispatch = exchange.route, exchange.dispatch
     if route is not None and route.has_effect and dispatch is not None and dispatch.sent:

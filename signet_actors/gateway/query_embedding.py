@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from signet_actors.domain.query_words import dense_query
 from signet_actors.errors import SignetError
-from signet_actors.gateway.stored_text import INLINE_CHARS, raw_frame
+from signet_actors.gateway.ingest import INLINE_CHARS, raw_frame
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Embedder, Vectors

@@ -9,27 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
-from signet_actors.gateway.former_embedding import FormerEmbedding
-from signet_actors.gateway.guard import GuardPolicy, guard_policy
-from signet_actors.gateway.pipeline_figures import PipelineFigures
-from signet_actors.gateway.rate_window import RateWindows
-from signet_actors.gateway.readiness import Readiness, readiness
-from signet_actors.gateway.request_figures import RequestFigures
-from signet_actors.gateway.store_figures import StoreFigures
-from signet_actors.gateway.stored_text import ChunkWrites
+from signet_actors.gateway.auth.rate_limiter import RateLimiter
+from signet_actors.gateway.auth.request_guard import GuardPolicy, guard_policy
+from signet_actors.gateway.ingest import ChunkWriteLimiter
+from signet_actors.gateway.previous_embedder import PreviousEmbedder
+from signet_actors.gateway.status.pipeline_metrics import PipelineMetrics
+from signet_actors.gateway.status.readiness import Readiness, readiness
+from signet_actors.gateway.status.request_metrics import RequestMetrics
+from signet_actors.gateway.status.store_metrics import StoreMetrics
 from signet_actors.gateway.vector_waits import VectorWaits
 from signet_actors.protocol.control import UP
-from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.processes.child_context import ChildContext
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from signet_actors.gateway.query_embedding import CommonWordsCache
     from signet_actors.gateway.redaction import Redactor
-    from signet_actors.gateway.wire import Wire
+    from signet_actors.gateway.server.server_context import ServerContext
     from signet_actors.providers.embedding import Embedder
-    from signet_actors.runtime.async_bus import AsyncBus
+    from signet_actors.runtime.messaging.bus_client import BusClient
 
 
 @dataclass(slots=True)
@@ -62,32 +62,32 @@ class GatewayState:
     ``wire`` is what the connections hold and what was refused before the application ran; None until there is a server.
     """
 
-    boot: Boot
+    boot: ChildContext
     config: Config
-    bus: AsyncBus
+    bus: BusClient
     clock: Clock
     rng: random.Random
     log: FilteringBoundLogger
     embedder: Embedder | None
     redactor: Redactor
-    confirm_key: bytes
+    signing_key: bytes
     common_words: CommonWordsCache
     port: int
     started_at_ms: int
     guard: GuardPolicy = field(init=False)
     logs_every_request: bool = field(init=False)
-    chunk_writes: ChunkWrites = field(default_factory=ChunkWrites)
+    chunk_writes: ChunkWriteLimiter = field(default_factory=ChunkWriteLimiter)
     draining: bool = False
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: EdgeCounters = field(default_factory=EdgeCounters)
-    requests: RequestFigures = field(default_factory=RequestFigures)
-    store: StoreFigures = field(default_factory=StoreFigures)
-    pipeline: PipelineFigures = field(default_factory=PipelineFigures)
-    former: FormerEmbedding = field(default_factory=FormerEmbedding)
-    rate_windows: RateWindows = field(default_factory=RateWindows)
+    requests: RequestMetrics = field(default_factory=RequestMetrics)
+    store: StoreMetrics = field(default_factory=StoreMetrics)
+    pipeline: PipelineMetrics = field(default_factory=PipelineMetrics)
+    former: PreviousEmbedder = field(default_factory=PreviousEmbedder)
+    rate_windows: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
     vector_waits: VectorWaits = field(default_factory=VectorWaits)
-    wire: Wire | None = None
+    wire: ServerContext | None = None
     owner_token: str | None = None
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 
 from signet_actors.domain.extraction.summary_card import MIN_LIMIT, SUMMARY_SOURCE, summary_id
 from signet_actors.errors import SignetError
-from signet_actors.gateway.route import Call
+from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.extractor import Summarize
 from signet_actors.protocol.http.recall import RecallResult
 from signet_actors.protocol.searcher import RecalledRow
@@ -33,7 +33,7 @@ _OPERATION: Final = "recallLlm"
 
 
 async def summary_card(
-    call: Call, query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
+    call: HttpRequest, query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
 ) -> RecallResult | None:
     """A card on those of ``rows`` that will stand beside it; None when it is switched off, not wanted, or not to be had
     in time.
@@ -87,7 +87,7 @@ def beside(rows: Sequence[RecalledRow], limit: int) -> Sequence[RecalledRow]:
     return rows[: limit - 1]
 
 
-def _allowed(call: Call) -> bool:
+def _allowed(call: HttpRequest) -> bool:
     """The caller has a card left in this minute. Nobody is counted in local mode."""
     auth = call.state.config.auth
     if auth.mode == "local":

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from signet_actors.gateway.route import Call
+from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 
 MOST_AT_ONCE: Final = 8
@@ -44,7 +44,7 @@ class VectorWaits:
         """Questions that the extractor has not answered; a client that goes leaves one behind."""
         return len(self._asked)
 
-    async def stored(self, call: Call, versions: Mapping[str, int]) -> Collection[str]:
+    async def stored(self, call: HttpRequest, versions: Mapping[str, int]) -> Collection[str]:
         """Those of the memories, just committed without a vector at these versions, whose vectors are stored now."""
         patience_ms = self._patience_ms(call) if versions else 0
         if patience_ms <= 0:
@@ -89,7 +89,7 @@ class VectorWaits:
         for asked in self._asked:
             asked.cancel()
 
-    def _patience_ms(self, call: Call) -> int:
+    def _patience_ms(self, call: HttpRequest) -> int:
         """How long this request may wait; nothing where it must not."""
         state = call.state
         now_ns = state.clock.monotonic_ns()

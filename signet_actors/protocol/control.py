@@ -54,7 +54,7 @@ class Heartbeat(Message, frozen=True, tag="control.heartbeat"):
     counters: dict[str, float] = {}
 
 
-class Leaving(Message, frozen=True, tag="control.leaving"):
+class Exiting(Message, frozen=True, tag="control.leaving"):
     """The child's last words: the exit code it is about to leave with, and why, in words for a person."""
 
     code: int
@@ -80,7 +80,7 @@ class FilesOpened(Message, frozen=True, tag="control.files_opened"):
     temporary: list[FileIdentity]
 
 
-class LogPressure(Message, frozen=True, tag="control.log_pressure"):
+class WalPressure(Message, frozen=True, tag="control.log_pressure"):
     """The writer cannot fold the write-ahead log back, because snapshots are in the way: readers must end theirs.
 
     ``severe`` when that was said before and the log went on growing: who still holds one is to be killed.
@@ -133,5 +133,5 @@ class Idle(Message, frozen=True, tag="searcher.idle"):
     """The searcher holds no query; said on every connection and repeated while it stays idle."""
 
 
-ChildSays = Starting | Ready | Heartbeat | Leaving | GetTree | LogPressure | SnapshotsEnded | FilesOpened
+ChildSays = Starting | Ready | Heartbeat | Exiting | GetTree | WalPressure | SnapshotsEnded | FilesOpened
 SupervisorSays = TreeChanged | Drain | Reload | EndSnapshots

@@ -472,11 +472,11 @@ class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_ba
     name: str
 
 
-class DamageNoted(Message, frozen=True, tag="writer.damage_noted"):
+class WritesDisabled(Message, frozen=True, tag="writer.damage_noted"):
     """Writes are refused from now on."""
 
 
-class ReportDamage(Request[DamageNoted], frozen=True, tag="writer.report_damage"):
+class ReportDamage(Request[WritesDisabled], frozen=True, tag="writer.report_damage"):
     """The database's structure is damaged: refuse every write, so that the damage does not spread.
 
     Ended by a restore, or by a start at which the database is found whole.
@@ -524,7 +524,7 @@ WriterReply = (
     | HighWaterMark
     | WriterStatus
     | BackupProgress
-    | DamageNoted
+    | WritesDisabled
     | PipelineReply
     | Failure
 )

@@ -26,7 +26,7 @@ import msgspec
 
 from signet_actors.config.checks import is_loopback
 from signet_actors.errors import ProviderError, ProviderErrorKind
-from signet_actors.providers.quoting import on_one_line, quotable, unless_echoed
+from signet_actors.providers.log_sanitizing import on_one_line, quotable, unless_echoed
 
 if TYPE_CHECKING:
     import httpx

@@ -23,7 +23,7 @@ class _Answer(msgspec.Struct):
     embeddings: list[list[float]]
 
 
-class OllamaEmbeddingWire:
+class OllamaEmbeddingClient:
     """One embedding model of one Ollama server."""
 
     def __init__(self, endpoint: str, model: str) -> None:

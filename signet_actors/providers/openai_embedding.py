@@ -26,7 +26,7 @@ class _Answer(msgspec.Struct):
     data: list[_Row]
 
 
-class OpenAiEmbeddingWire:
+class OpenAiEmbeddingClient:
     """One embedding model of one server. ``shortened_to`` asks a model that can for fewer dimensions than it has."""
 
     def __init__(self, endpoint: str, model: str, key: str | None, *, shortened_to: int | None = None) -> None:

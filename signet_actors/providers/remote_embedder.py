@@ -31,7 +31,7 @@ _POLICY: Final = BreakerPolicy(failures=3, cooldown_ms=2000, max_cooldown_ms=60_
 _MODEL_UNKNOWN: Final = KnownModel(0)
 
 
-class EmbeddingWire(Protocol):
+class EmbeddingClient(Protocol):
     """How one kind of server is asked for vectors. One event loop only."""
 
     @property
@@ -56,7 +56,7 @@ class RemoteEmbedder:
         provider: str,
         model: str,
         dimensions: int,
-        new_wire: Callable[[], EmbeddingWire],
+        new_wire: Callable[[], EmbeddingClient],
         now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
     ) -> None:
         self.provider = provider
@@ -125,7 +125,7 @@ class RemoteEmbedder:
         self._breaker.succeeded(permit)
         return rows
 
-    async def _rows(self, wire: EmbeddingWire, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
+    async def _rows(self, wire: EmbeddingClient, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
         """One row per text; texts without a visible character are not sent and stay zeros."""
         vectors: Vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         places = [place for place, text in enumerate(texts) if text.strip()]

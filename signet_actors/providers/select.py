@@ -15,8 +15,8 @@ from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.errors import ConfigError, ProviderError
 from signet_actors.providers.embedded import DIMENSIONS, FAMILY, MODEL, EmbeddedEmbedder
 from signet_actors.providers.embedding import AsyncEmbedder, Embedder
-from signet_actors.providers.in_threads import InThreads
-from signet_actors.providers.remote_embedder import EmbeddingWire, RemoteEmbedder
+from signet_actors.providers.remote_embedder import EmbeddingClient, RemoteEmbedder
+from signet_actors.providers.threaded_embedder import ThreadedEmbedder
 
 
 def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None = None) -> Embedder | None:
@@ -48,24 +48,24 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
 
 def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
     """``embedder`` for a process that must not block."""
-    return embedder if isinstance(embedder, RemoteEmbedder) else InThreads(embedder)
+    return embedder if isinstance(embedder, RemoteEmbedder) else ThreadedEmbedder(embedder)
 
 
 def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
-    from signet_actors.providers.ollama_embedding import OllamaEmbeddingWire  # noqa: PLC0415 - only for who has chosen it
+    from signet_actors.providers.ollama_embedding import OllamaEmbeddingClient  # noqa: PLC0415 - only for who has chosen it
 
     model = config.model or default_model(config.provider)
     _check_width(config, model)
 
-    def new_wire() -> EmbeddingWire:
-        return OllamaEmbeddingWire(config.endpoint, model)
+    def new_wire() -> EmbeddingClient:
+        return OllamaEmbeddingClient(config.endpoint, model)
 
     return RemoteEmbedder(config.provider, model, config.dimensions, new_wire)
 
 
 def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEmbedder:
     from signet_actors.providers.llm.openai_compatible import key_from  # noqa: PLC0415 - only for who has chosen it
-    from signet_actors.providers.openai_embedding import OpenAiEmbeddingWire  # noqa: PLC0415 - only for who has chosen it
+    from signet_actors.providers.openai_embedding import OpenAiEmbeddingClient  # noqa: PLC0415 - only for who has chosen it
 
     if not config.model:
         raise ConfigError("embedding.model: the provider openai needs one, for example text-embedding-3-small")
@@ -77,8 +77,8 @@ def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEm
     known = known_model(config.model)
     shortened = known is not None and known.dimensions != config.dimensions
 
-    def new_wire() -> EmbeddingWire:
-        return OpenAiEmbeddingWire(
+    def new_wire() -> EmbeddingClient:
+        return OpenAiEmbeddingClient(
             config.endpoint, config.model, key, shortened_to=config.dimensions if shortened else None
         )
 

@@ -13,10 +13,10 @@ from signet_actors.protocol.writer import WriterReply
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.verification import Verification
-from signet_actors.runtime.actor_loop import ActorLoop
-from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logs import configure_logging
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.child_context import read_context
 
 _MAX_ITEMS = 16
 _MAX_BYTES = 64 * 1024
@@ -24,7 +24,7 @@ _MAX_BYTES = 64 * 1024
 
 def main() -> int:
     """The exit code of the retention actor."""
-    boot = read_boot()
+    boot = read_context()
     log = configure_logging(boot)
     clock = SystemClock()
     loop = ActorLoop(boot, clock, log)

@@ -25,7 +25,7 @@ from signet_actors.retention.periodic.purge import Purge
 from signet_actors.retention.periodic.reconciliation import Reconciliation
 from signet_actors.retention.writer_ref import WriterRef
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.messaging.mailbox import Incoming
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -86,7 +86,7 @@ class Retention:
             self._backup.step()
         if self._reconciliation.due_ns <= self._clock.monotonic_ns():
             self._reconciliation.step()
-        self._answer_the_impatient()
+        self._reply_before_deadline()
         duties = (self._reaper, self._purge, self._backup, self._reconciliation)
         wanted_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
         return max(0.0, wanted_ns / 1e9)
@@ -131,7 +131,7 @@ class Retention:
         self._reaped = (0, 0) if isinstance(reaped, Failure) else (reaped.requeued, reaped.dead)
         self._purge.begin(vouched=vouched)
 
-    def _answer_the_impatient(self) -> None:
+    def _reply_before_deadline(self) -> None:
         soon_ns = self._clock.monotonic_ns() + _ANSWER_BEFORE_DEADLINE_NS
         impatient = [incoming for incoming in self._waiting if incoming.expired(soon_ns)]
         if impatient:

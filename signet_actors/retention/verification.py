@@ -15,7 +15,7 @@ import msgspec
 _GONE_S = 5.0
 
 
-class Verdict(NamedTuple):
+class VerificationResult(NamedTuple):
     """Whether the copy is a backup now; if not, ``findings`` (kind, text), or ``detail`` when the check broke."""
 
     ok: bool
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
 class Verifying(Protocol):
     """A check in progress."""
 
-    def poll(self) -> Verdict | None:
+    def poll(self) -> VerificationResult | None:
         """The verdict, None while there is none."""
         ...
 
@@ -55,7 +55,7 @@ class Verification:
             stdout=subprocess.PIPE,
         )
 
-    def poll(self) -> Verdict | None:
+    def poll(self) -> VerificationResult | None:
         """The verdict, None while the process runs. It prints less than a pipe holds, so that it never waits for us."""
         code = self._process.poll()
         if code is None:
@@ -64,8 +64,8 @@ class Verification:
         try:
             verdict = msgspec.json.decode(said, type=_Said)
         except msgspec.MsgspecError:
-            return Verdict(False, [], 0, f"the check of the copy broke (exit code {code})")
-        return Verdict(verdict.ok and code == 0, verdict.findings, verdict.memories)
+            return VerificationResult(False, [], 0, f"the check of the copy broke (exit code {code})")
+        return VerificationResult(verdict.ok and code == 0, verdict.findings, verdict.memories)
 
     def stop(self) -> None:
         """The process is gone."""

@@ -123,7 +123,7 @@ def watch(watcher: Callable[[str], None] | None) -> None:
     _watcher = watcher
 
 
-def begin_life(incarnation: int) -> None:
+def begin_incarnation(incarnation: int) -> None:
     """From here on this process is that life of its child."""
     global _life  # noqa: PLW0603 - a process has one life
     _life = incarnation

@@ -7,11 +7,11 @@ import sys
 import msgspec
 
 from signet_actors.protocol.searcher import SearcherQuery
-from signet_actors.runtime.actor_loop import ActorLoop
-from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logs import configure_logging
-from signet_actors.runtime.network_refusal import refuse_network_sockets
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.child_context import read_context
+from signet_actors.runtime.processes.network_guard import block_network_sockets
 from signet_actors.searcher.actor import Searcher
 
 _MAX_ITEMS = 16
@@ -25,14 +25,14 @@ of those who ask.
 
 def main() -> int:
     """The exit code of the searcher."""
-    refuse_network_sockets()
-    boot = read_boot()
+    block_network_sockets()
+    boot = read_context()
     log = configure_logging(boot)
     clock = SystemClock()
     loop = ActorLoop(boot, clock, log)
     decoder: msgspec.msgpack.Decoder[SearcherQuery] = msgspec.msgpack.Decoder(SearcherQuery)
     loop.bind_mailbox(boot.name, decoder, max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES)
-    loop.connect_work(boot.name, decoder)
+    loop.join_pool(boot.name, decoder)
     return loop.run(Searcher(boot, loop, clock, log))
 
 

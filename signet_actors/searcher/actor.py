@@ -36,16 +36,16 @@ from signet_actors.protocol.searcher import (
     SearcherReply,
 )
 from signet_actors.protocol.writer import ReportDamage, WriterReply
-from signet_actors.runtime.actor_loop import ActorLoop
-from signet_actors.runtime.blocking_ref import BlockingRef
-from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.messaging.blocking_ref import BlockingRef
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.searcher.queries import candidates, embeddings, forget, memories, pipeline, stats, transfer
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import common_words, probe, recall
-from signet_actors.store.failures import (
+from signet_actors.store.errors import (
     BROKEN_DISK,
     DAMAGED,
     REMEDY,
@@ -54,7 +54,7 @@ from signet_actors.store.failures import (
     check_schema,
     is_index_damage,
 )
-from signet_actors.store.snapshot import MadeWay, Snapshot, SnapshotEnded
+from signet_actors.store.snapshot import Preempted, Snapshot, SnapshotEnded
 
 _START_BUDGET_NS = 1_500_000_000
 """So long a start may take for building vector files; the rest is built between queries."""
@@ -72,7 +72,7 @@ Answer = tuple[SearcherReply, list[bytes]]
 class Searcher:
     """Serves the work socket."""
 
-    def __init__(self, boot: Boot, loop: ActorLoop, clock: Clock, log: Any) -> None:
+    def __init__(self, boot: ChildContext, loop: ActorLoop, clock: Clock, log: Any) -> None:
         self.loop = loop
         self.clock = clock
         self.log = log
@@ -117,7 +117,7 @@ class Searcher:
                 self.clock,
                 read_timeout_ms=self.config.supervision.start_timeout_ms,
                 beat=self.loop.beat,
-                must_end=self.loop.must_end_snapshot,
+                must_end=self.loop.snapshot_revoked,
             )
         self.loop.rest.first = reader.rest
         until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
@@ -238,16 +238,16 @@ class Searcher:
         """
         if isinstance(incoming.body, FindCandidates):
             try:
-                return self._answered(incoming, self.loop.queries_wait)
-            except MadeWay:
+                return self._answered(incoming, self.loop.has_pending_query)
+            except Preempted:
                 self._made_way += 1
-            self.loop.work_off_queries(self)
+            self.loop.serve_pending(self)
             if incoming.expired(self.clock.monotonic_ns()):
                 return Failure(ErrorCode.UNAVAILABLE, "the deadline passed while others were answered", None, 1000), []
         return self._answered(incoming)
 
     def _answered(self, incoming: Incoming[SearcherQuery], others_wait: Callable[[], bool] | None = None) -> Answer:
-        """The result or the failure. Raises ActorExit where the process must end, and MadeWay if ``others_wait``."""
+        """The result or the failure. Raises ActorExit where the process must end, and Preempted if ``others_wait``."""
         try:
             try:
                 answer = self._in_snapshot(incoming, others_wait)
@@ -258,7 +258,7 @@ class Searcher:
             except DAMAGED:
                 self._reader.rest()
                 answer = self._in_snapshot(incoming)
-        except (ActorExit, MadeWay):
+        except (ActorExit, Preempted):
             raise
         except SignetError as error:
             failure = Failure(error.code, error.detail, error.field, error.retry_after_ms)

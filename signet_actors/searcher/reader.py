@@ -12,7 +12,7 @@ import numpy as np
 
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.runtime.clock import Clock
-from signet_actors.searcher.admitted import AdmittedRows
+from signet_actors.searcher.access_masks import AccessMasks
 from signet_actors.searcher.columns import Mask, MemoryColumns
 from signet_actors.searcher.common_words import CommonWordsOfScopes
 from signet_actors.searcher.legs.hints import HintsLeg
@@ -51,7 +51,7 @@ class Reader:
         self.keyword = KeywordLeg(self.columns, self.postings)
         self.hints = HintsLeg(self.columns)
         self.common_words = CommonWordsOfScopes()
-        self._admitted = AdmittedRows(self.columns)
+        self._admitted = AccessMasks(self.columns)
         self._index_dir = index_dir
         self._legs: dict[tuple[str, int], VectorLeg] = {}
 
@@ -59,7 +59,7 @@ class Reader:
     def view(self, *, deadline_ns: int = 0, others_wait: Callable[[], bool] | None = None) -> Iterator[Snapshot]:
         """A snapshot that ends at the asker's deadline or after ``read_timeout_ms``, whichever is sooner.
 
-        With ``others_wait`` its query steps back when that says so: ``MadeWay``.
+        With ``others_wait`` its query steps back when that says so: ``Preempted``.
         """
         latest = self.clock.monotonic_ns() + self.read_timeout_ms * 1_000_000
         with snapshot(

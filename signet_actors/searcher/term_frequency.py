@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from signet_actors.store.fts_tokens import stem
 from signet_actors.store.snapshot import Snapshot
-from signet_actors.store.tokens import stem
 
 _REMEMBERED = 20_000
 _GROWTH = 1.05

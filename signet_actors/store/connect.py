@@ -21,7 +21,7 @@ import apsw
 
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError, DatabaseMissing, ForeignDatabase
-from signet_actors.runtime.file_sync import sync_to_disk
+from signet_actors.runtime.fsync import fsync_path
 from signet_actors.store.database_files import beside, filled_logs
 
 APPLICATION_ID = 0x5369676E
@@ -101,8 +101,8 @@ def _create(path: Path, vfs: str | None) -> None:
     for suffix in ("-journal", "-wal", "-shm"):
         beside(path, suffix).unlink(missing_ok=True)
     os.replace(fresh, path)
-    sync_to_disk(path.parent)
-    sync_to_disk(path.parent.parent)
+    fsync_path(path.parent)
+    fsync_path(path.parent.parent)
 
 
 @functools.cache

@@ -25,7 +25,7 @@ import apsw
 from signet_actors.domain.backups import parse_backup_name
 from signet_actors.errors import ConfigError, StoreIOError
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.file_sync import sync_to_disk
+from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.checkpoint import PAGE_BYTES, checkpoint
 from signet_actors.store.checks import STRUCTURE, Finding, is_structural, scrub
@@ -100,7 +100,7 @@ def backup(
             if (done - synced) * PAGE_BYTES > _SYNCED_AT_ONCE:
                 # No single sync takes so long that nobody could tell it from one that hangs.
                 synced = done
-                sync_to_disk(partial)
+                fsync_path(partial)
     except BaseException:
         copy.close()
         partial.unlink(missing_ok=True)
@@ -177,11 +177,11 @@ def sweep_partials(directory: Path) -> None:
 
 def install(partial: Path, target: Path) -> None:
     """The file bears the name ``target``, and both file and name are on disk."""
-    sync_to_disk(partial)
+    fsync_path(partial)
     sync_point("backup.before_rename")
     partial.replace(target)
-    sync_to_disk(target.parent)
-    sync_to_disk(target.parent.parent)  # the directory may be as new as the file
+    fsync_path(target.parent)
+    fsync_path(target.parent.parent)  # the directory may be as new as the file
 
 
 def _make_private(directory: Path) -> None:

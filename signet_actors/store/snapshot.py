@@ -35,7 +35,7 @@ class SnapshotEnded(SignetError):
     retry_after_ms = 1000
 
 
-class MadeWay(Exception):
+class Preempted(Exception):
     """The query stepped back for one that somebody waits for; it may be begun again."""
 
 
@@ -47,9 +47,9 @@ class Snapshot:
         self._others_wait = others_wait
 
     def make_way(self) -> None:
-        """Raises MadeWay if others wait. Called between steps that leave every cache as it was or complete."""
+        """Raises Preempted if others wait. Called between steps that leave every cache as it was or complete."""
         if self._others_wait is not None and self._others_wait():
-            raise MadeWay
+            raise Preempted
 
     def rows(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a SELECT."""

@@ -13,12 +13,12 @@ import sys
 import msgspec
 
 from signet_actors.protocol.writer import WriterCommand
-from signet_actors.runtime.actor_loop import ActorLoop
-from signet_actors.runtime.boot import read_boot
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.linger import Linger
-from signet_actors.runtime.logs import configure_logging
-from signet_actors.runtime.network_refusal import refuse_network_sockets
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.messaging.linger import Linger
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.child_context import read_context
+from signet_actors.runtime.processes.network_guard import block_network_sockets
 from signet_actors.writer.actor import Writer
 from signet_actors.writer.backup import verify_command
 from signet_actors.writer.check import check_command
@@ -27,10 +27,10 @@ from signet_actors.writer.restore import restore_command
 
 def main() -> int:
     """The exit code of the writer."""
-    refuse_network_sockets()
+    block_network_sockets()
     if len(sys.argv) > 1:
         return _tool(sys.argv[1:])
-    boot = read_boot()
+    boot = read_context()
     log = configure_logging(boot)
     clock = SystemClock()
     loop = ActorLoop(boot, clock, log)

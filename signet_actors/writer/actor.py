@@ -30,14 +30,13 @@ from signet_actors.errors import (
     StoreIOError,
     UpgradeRefused,
 )
-from signet_actors.protocol.control import LogPressure
+from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.pipeline import ReconcileJobs, WatchJobs
 from signet_actors.protocol.writer import (
     AdvanceBackup,
     AdvanceHighWaterMark,
     BackupProgress,
-    DamageNoted,
     ForgetMany,
     GetWriterStatus,
     PurgeStep,
@@ -46,16 +45,17 @@ from signet_actors.protocol.writer import (
     TouchMemories,
     WriterCommand,
     WriterStatus,
+    WritesDisabled,
 )
-from signet_actors.runtime.actor_loop import ActorLoop
-from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import Clock, iso
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.store import checkpoint
 from signet_actors.store.checkpoint import Pressure
 from signet_actors.store.checks import STRUCTURE, schema_findings
 from signet_actors.store.connect import check_sqlite_version, drop_cached_pages, open_reader, open_writer
-from signet_actors.store.failures import (
+from signet_actors.store.errors import (
     BROKEN_DISK,
     DAMAGED,
     REMEDY,
@@ -68,14 +68,14 @@ from signet_actors.store.failures import (
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
 from signet_actors.writer.backup import BackupWork
-from signet_actors.writer.ballast import Ballast
+from signet_actors.writer.busy_handler import BusyHandler, patience_until_ns
+from signet_actors.writer.command_context import QueueChanges, RowCache, Session
 from signet_actors.writer.commands import agents
+from signet_actors.writer.disk_reserve import DiskReserve
 from signet_actors.writer.group_commit import GroupCommit, unapplied
-from signet_actors.writer.job_watches import JobWatches
-from signet_actors.writer.lock_wait import LockWait, patience_until_ns
+from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.restore import finish_restore
-from signet_actors.writer.session import KnownRows, QueueNews, Session
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
@@ -99,7 +99,7 @@ class Damaged(SignetError):
 class Writer:
     """Turns batches of commands into group commits; between batches it keeps house."""
 
-    def __init__(self, boot: Boot, loop: ActorLoop, clock: Clock, rng: random.Random, log: Any) -> None:
+    def __init__(self, boot: ChildContext, loop: ActorLoop, clock: Clock, rng: random.Random, log: Any) -> None:
         self.boot = boot
         self.loop = loop
         self.clock = clock
@@ -107,12 +107,12 @@ class Writer:
         self.log = log
         self.config: Config = boot.config
         self.workspace = Workspace(Path(boot.workspace))
-        self.waiting = LockWait(clock, loop, boot.config.supervision.start_timeout_ms)
+        self.waiting = BusyHandler(clock, loop, boot.config.supervision.start_timeout_ms)
         self.files = OpenFiles(self.workspace, boot.files, linked=self._warn_of_link)
         self.connection: Connection | None = None
         self.group: GroupCommit | None = None
         self.backup: BackupWork | None = None
-        self.watches = JobWatches(clock)
+        self.watches = JobWaiters(clock)
         self.damage: str | None = None
         """Why every write is refused: what was found wrong with the structure of the database."""
         self.gone: str | None = None
@@ -162,7 +162,7 @@ class Writer:
         try:
             self._check_schema(connection)
             self._quick_check(connection, path)
-            ballast = Ballast(self.workspace.ballast_file, self.config.writer.ballast_bytes)
+            ballast = DiskReserve(self.workspace.ballast_file, self.config.writer.ballast_bytes)
             applied = migrate(
                 connection,
                 path,
@@ -216,7 +216,7 @@ class Writer:
         for incoming in batch:
             if isinstance(incoming.body, ReportDamage):
                 self._note_damage(incoming.body.detail)
-                incoming.reply(DamageNoted())
+                incoming.reply(WritesDisabled())
         if self.damage is not None:
             self._refuse_damaged(batch)
             return
@@ -484,9 +484,9 @@ class Writer:
         """Whoever waits for a job that may be leased now has been told; seconds until there may be more to tell."""
         group = self._group
         if not self.watches:
-            group.queue_news = QueueNews()
+            group.queue_news = QueueChanges()
             return None
-        news, group.queue_news = group.queue_news, QueueNews()
+        news, group.queue_news = group.queue_news, QueueChanges()
         try:
             # While nothing can be written nothing can be leased: nobody is called for it.
             return self.watches.look(group.connection, news, may_write=not group.storage_full)
@@ -546,7 +546,7 @@ class Writer:
     def _first_commit(self) -> None:
         group = self._group
         with write_transaction(group.connection) as tx:
-            session = Session.begin(tx, self.clock, self.rng, self.config, self.boot.boot_id, KnownRows())
+            session = Session.begin(tx, self.clock, self.rng, self.config, self.boot.boot_id, RowCache())
             agents.sync_roster(session)
             tx.execute(
                 "INSERT INTO store_meta (key, value) VALUES ('database_id', ?) ON CONFLICT (key) DO NOTHING",
@@ -619,11 +619,11 @@ class Writer:
                 return checkpoint.checkpoint(connection, plan.mode)
         log_bytes = self._wal_frames * checkpoint.PAGE_BYTES
         with self.waiting.at_most(plan.busy_ms // 2):
-            self.loop.tell_supervisor(LogPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
+            self.loop.tell_supervisor(WalPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
             folded = checkpoint.checkpoint(connection, "full")
             if folded[0] < 0:
                 return folded
-            self.loop.tell_supervisor(LogPressure(log_bytes, severe=False))
+            self.loop.tell_supervisor(WalPressure(log_bytes, severe=False))
             return checkpoint.checkpoint(connection, plan.mode)
 
     def _warn_of_link(self, path: str) -> None:

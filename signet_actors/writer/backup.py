@@ -21,10 +21,10 @@ from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_n
 from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, InvalidRequest
 from signet_actors.protocol.writer import BackupProgress
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.parent import tie_life_to_supervisor
+from signet_actors.runtime.processes.parent_death import tie_life_to_supervisor
 from signet_actors.store.checks import ROWS, STRUCTURE, Finding
 from signet_actors.store.connect import check_ownership, open_reader
-from signet_actors.store.failures import Connection, StoreError
+from signet_actors.store.errors import Connection, StoreError
 from signet_actors.store.migrate import schema_version
 from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, verify_copy
 
@@ -111,7 +111,7 @@ class BackupWork:
         return int(self._connection.pragma("page_count")) * int(self._connection.pragma("page_size"))
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class BackupVerification(msgspec.Struct, frozen=True):
     """What ``--verify`` prints: whether the copy is now a backup, and if not what was wrong; ``memories`` live ones."""
 
     ok: bool
@@ -140,7 +140,7 @@ def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
         partial.unlink(missing_ok=True)
     else:
         install(partial, target)
-    verdict = Verdict(not findings, [(finding.kind, finding.text) for finding in findings[:20]], memories)
+    verdict = BackupVerification(not findings, [(finding.kind, finding.text) for finding in findings[:20]], memories)
     sys.stdout.buffer.write(msgspec.json.encode(verdict) + b"\n")
     return ExitCode.IO_ERROR if findings else ExitCode.OK
 

@@ -23,11 +23,11 @@ import msgspec
 
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, ForeignDatabase, WorkspaceLocked
-from signet_actors.runtime.workspace_lock import WorkspaceLock
+from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
 from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub
 from signet_actors.store.connect import open_writer
 from signet_actors.store.database_files import refuse_unsafe_files
-from signet_actors.store.failures import DAMAGED, Connection, StoreError
+from signet_actors.store.errors import DAMAGED, Connection, StoreError
 from signet_actors.store.repairs import repair_indexes
 from signet_actors.writer.restore import finish_restore
 

@@ -40,21 +40,21 @@ from signet_actors.protocol.writer import (
     RenewLease,
     WriterReply,
 )
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import (
     batch_forget,
     chunks,
     hints,
+    import_memories,
     jobs,
     leases,
     memories,
     proposals,
+    provider_usage,
     purge,
     reviews,
-    transfer,
-    usage,
-    vectors,
+    store_vector,
 )
-from signet_actors.writer.session import Session
 
 Effect = (
     Remember
@@ -118,7 +118,7 @@ def execute(session: Session, command: Effect) -> WriterReply:
         case RememberChunks():
             return chunks.remember(session, command)
         case ImportMemories():
-            return transfer.import_memories(session, command)
+            return import_memories.import_memories(session, command)
         case ModifyMemory():
             return memories.modify(session, command.patch, command.principal, command.read)
         case ModifyMany():
@@ -154,7 +154,7 @@ def execute(session: Session, command: Effect) -> WriterReply:
         case StoreHints():
             return hints.store(session, command)
         case StoreVector():
-            return vectors.store(session, command)
+            return store_vector.store(session, command)
         case ApproveProposal():
             return reviews.approve(session, command)
         case RejectProposal():
@@ -162,9 +162,9 @@ def execute(session: Session, command: Effect) -> WriterReply:
         case UndoRun():
             return reviews.undo(session, command)
         case ReserveCalls():
-            return usage.reserve(session, command)
+            return provider_usage.reserve(session, command)
         case RecordUsage():
-            return usage.record(session, command)
+            return provider_usage.record(session, command)
         case AdvanceHighWaterMark():
             return purge.advance_mark(session, command)
         case _:

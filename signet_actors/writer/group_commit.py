@@ -28,13 +28,13 @@ from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import WriterReply
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.failures import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
+from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.transaction import write_transaction
 from signet_actors.writer import dispatch, idempotency
-from signet_actors.writer.ballast import NO_BALLAST, Ballast
+from signet_actors.writer.command_context import QueueChanges, RowCache, Session
 from signet_actors.writer.commands import purge
-from signet_actors.writer.commands.access import PendingTouches
-from signet_actors.writer.session import KnownRows, QueueNews, Session
+from signet_actors.writer.commands.access_counter import AccessCounter
+from signet_actors.writer.disk_reserve import NO_RESERVE, DiskReserve
 
 
 class Waiting(Protocol):
@@ -62,7 +62,7 @@ class CommitFigures:
     fenced: int = 0
 
 
-class Housekept(NamedTuple):
+class HousekeepingResult(NamedTuple):
     """``rows`` changed, and whether there was ``more`` than one commit takes."""
 
     rows: int
@@ -73,7 +73,7 @@ class _Undone(Exception):
     """A command failed after it had written: the transaction was rolled back, and the batch runs anew."""
 
 
-NOTHING_DONE = Housekept(0, False)
+NOTHING_DONE = HousekeepingResult(0, False)
 PRUNED_AT_ONCE = 2000
 
 
@@ -98,7 +98,7 @@ class GroupCommit:
         config: Config,
         boot_id: str,
         log: Any,
-        ballast: Ballast = NO_BALLAST,
+        ballast: DiskReserve = NO_RESERVE,
         displaced: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.connection = connection
@@ -110,11 +110,11 @@ class GroupCommit:
         self.ballast = ballast
         self.displaced = displaced
         """Asked before each COMMIT: which file of the database is no longer at its path, in words."""
-        self.known = KnownRows()
-        self.touches = PendingTouches()
+        self.known = RowCache()
+        self.touches = AccessCounter()
         self.figures = CommitFigures()
         self.storage_full = False
-        self.queue_news = QueueNews()
+        self.queue_news = QueueChanges()
         """What commits did to the job queue since somebody looked."""
         self._committing = False
 
@@ -165,7 +165,7 @@ class GroupCommit:
             if index == 0:
                 sync_point("writer.after_first_reply")
 
-    def housekeep(self, *, replies_before_ms: int) -> Housekept:
+    def housekeep(self, *, replies_before_ms: int) -> HousekeepingResult:
         """Pending touches and expired replies are written in a commit of their own."""
         if self.storage_full:
             return NOTHING_DONE
@@ -183,7 +183,7 @@ class GroupCommit:
             return NOTHING_DONE
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
-        return Housekept(touched + pruned, bool(self.touches) or pruned == PRUNED_AT_ONCE)
+        return HousekeepingResult(touched + pruned, bool(self.touches) or pruned == PRUNED_AT_ONCE)
 
     def probe_storage(self) -> bool:
         """A small write says whether the disk has room again; True when writes are served."""

@@ -17,10 +17,10 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure, Idempotency
 from signet_actors.protocol.writer import JobsLeased, ManyModified, Modified, Remembered, WriterReply
-from signet_actors.store.failures import Connection
+from signet_actors.store.errors import Connection
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands.job_subjects import job_subjects
-from signet_actors.writer.new_rows import Insert
-from signet_actors.writer.session import Session
+from signet_actors.writer.insert_buffer import Insert
 
 _REPLIES = Insert("request_replies", ("request_id", "body_digest", "reply", "created_ms"))
 _encoder = msgspec.msgpack.Encoder()

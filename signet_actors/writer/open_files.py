@@ -20,7 +20,7 @@ from signet_actors.protocol.control import FileIdentity, FilesOpened
 from signet_actors.runtime.file_identity import displaced, identify
 from signet_actors.store.connect import has_moved
 from signet_actors.store.database_files import filled_logs, refuse_unsafe_files
-from signet_actors.store.failures import Connection
+from signet_actors.store.errors import Connection
 
 
 class OpenFiles:

@@ -26,12 +26,12 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.clock import iso
-from signet_actors.runtime.file_sync import sync_to_disk
+from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.runtime.workspace_lock import FileLock, WorkspaceLock
 from signet_actors.store.connect import check_ownership, open_reader
 from signet_actors.store.database_files import beside, filled_logs, refuse_unsafe_files
-from signet_actors.store.failures import StoreError
+from signet_actors.store.errors import StoreError
 from signet_actors.store.migrate import load_migrations, schema_version
 from signet_actors.writer.backup import verify_backup
 
@@ -123,7 +123,7 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[Told, in
         _sweep(workspace)
         text = f"{path} has schema {schema}, this release knows {len(load_migrations())}: install the newer release"
         return Told(False, [text]), ExitCode.CONFIG
-    sync_to_disk(incoming)
+    fsync_path(incoming)
     before = _memories(workspace.database)
     aside = workspace.memory_dir / f"aside-{now_ms}"
     _decide(workspace, aside)
@@ -166,18 +166,18 @@ def finish_restore(workspace: Workspace) -> None:
             if os.path.lexists(present):
                 present.rename(aside / present.name)
             sync_point("restore.moved_aside")
-        sync_to_disk(aside)
-        sync_to_disk(workspace.memory_dir)
+        fsync_path(aside)
+        fsync_path(workspace.memory_dir)
         incoming.rename(database)
         sync_point("restore.installed")
-    sync_to_disk(workspace.memory_dir)
+    fsync_path(workspace.memory_dir)
     for cache in workspace.index_dir.glob("*") if workspace.index_dir.is_dir() else ():
         if cache.is_file():
             cache.unlink(missing_ok=True)
     workspace.suspect_file.unlink(missing_ok=True)
     sync_point("restore.before_end")
     decision.unlink(missing_ok=True)
-    sync_to_disk(workspace.daemon_dir)
+    fsync_path(workspace.daemon_dir)
 
 
 def _copy_in(source: Path, incoming: Path) -> None:
@@ -210,11 +210,11 @@ def _decide(workspace: Workspace, aside: Path) -> None:
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(f"{aside.name}\n")
-    sync_to_disk(draft)
-    sync_to_disk(workspace.memory_dir)
+    fsync_path(draft)
+    fsync_path(workspace.memory_dir)
     sync_point("restore.before_decision")
     draft.rename(workspace.restore_file)
-    sync_to_disk(workspace.daemon_dir)
+    fsync_path(workspace.daemon_dir)
     sync_point("restore.decided")
 
 

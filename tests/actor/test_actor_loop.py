@@ -20,8 +20,8 @@ from signet_actors.config.schema import Config, SupervisionConfig
 from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.protocol.control import Heartbeat, Ready, Reload, Starting
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.boot import encode_boot
-from signet_actors.runtime.envelope import encode_body
+from signet_actors.runtime.messaging.envelope import encode_body
+from signet_actors.runtime.processes.child_context import encode_context
 from tests.support.async_room import bus_in, command, in_room, query, soon
 from tests.support.bus_room import REPOSITORY, BusRoom, bus_room, child_environment, eventually
 
@@ -69,7 +69,7 @@ def test_an_exception_answers_the_batch_and_ends_the_process_without_quoting_it(
                 await bus.ask_writer(command("crash"), trace_id="t", timeout_ms=500)
             assert failed.value.code in {ErrorCode.INTERNAL, ErrorCode.OUTCOME_UNKNOWN}
             assert await asyncio.to_thread(writer.wait, 10) not in {0, 78}
-            words = room.last_words("writer")
+            words = room.exit_notice("writer")
             assert words is not None
             assert "RuntimeError" in words.detail
             crash = next(line for line in log_lines(room) if line["event"] == "crashed")
@@ -102,7 +102,7 @@ def test_an_actor_that_leaves_says_why_and_leaves_nobody_without_an_outcome() ->
             with pytest.raises(OutcomeUnknown):
                 await bus.ask_writer(command("leave:74"), trace_id="t")
             assert await asyncio.to_thread(writer.wait, 10) == 74
-            words = room.last_words("writer")
+            words = room.exit_notice("writer")
             assert words is not None
             assert (words.code, words.detail) == (74, "told to leave")
 
@@ -191,7 +191,7 @@ def test_it_dies_with_its_supervisor() -> None:
         ) as parent:
             assert parent.stdin is not None
             assert parent.stdout is not None
-            parent.stdin.write(encode_boot(room.boot("writer", "writer", parent=0)))
+            parent.stdin.write(encode_context(room.boot("writer", "writer", parent=0)))
             parent.stdin.close()
             child = int(parent.stdout.readline())
             eventually(lambda: room.heard("writer", Ready))
@@ -203,7 +203,7 @@ def test_a_child_whose_supervisor_is_gone_already_leaves_at_once() -> None:
     with bus_room() as room:
         done = subprocess.run(
             [sys.executable, "-m", "tests.support.echo_actor"],
-            input=encode_boot(room.boot("writer", "writer", parent=1 if os.getpid() != 1 else 2)),
+            input=encode_context(room.boot("writer", "writer", parent=1 if os.getpid() != 1 else 2)),
             env=child_environment(),
             cwd=REPOSITORY,
             timeout=20,

@@ -15,9 +15,9 @@ import structlog
 from signet_actors.errors import Busy, Conflict, ErrorCode, SignetError, Unavailable
 from signet_actors.protocol.control import Ready
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, WriterCommand, WriterReply
-from signet_actors.runtime.async_actor import AsyncActor, AsyncRef
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRef
 from tests.support.async_room import command, in_room, query, soon
 from tests.support.bus_room import BusRoom
 

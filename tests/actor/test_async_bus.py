@@ -14,8 +14,8 @@ from signet_actors.config.schema import Config, SearcherConfig, WriterConfig
 from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, SignetError, Unavailable
 from signet_actors.protocol.writer import TouchMemories
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.envelope import Speaker, new_counters
-from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.runtime.messaging.envelope import MessageFactory, new_counters
+from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from tests.support.async_room import bus_in, command, in_room, query, soon
 from tests.support.bus_room import BusRoom, bus_room
 
@@ -76,7 +76,9 @@ def test_with_no_writer_nothing_is_applied_and_the_caller_knows_it() -> None:
 
 
 def test_a_writer_that_comes_while_it_is_waited_for_gets_what_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signet_actors.runtime.peer_asks.PATIENCE_MS", 30_000)  # an interpreter may start slowly here
+    monkeypatch.setattr(
+        "signet_actors.runtime.messaging.request_tracker.PEER_WAIT_MS", 30_000
+    )  # an interpreter may start slowly here
 
     async def test(room: BusRoom) -> None:
         room.start("writer", "writer", order="boot_sleep:300")
@@ -129,10 +131,10 @@ def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_th
             return connected
 
         with bus_room() as room:
-            asks = PeerAsks(
+            asks = RequestTracker(
                 asyncio.get_running_loop(),
                 SystemClock(),
-                Speaker(room.gateway_boot()),
+                MessageFactory(room.gateway_boot()),
                 send,
                 new_counters(),
                 peer="writer",
@@ -331,10 +333,10 @@ def test_a_searcher_of_another_boot_is_refused() -> None:
 
 def _say_idle(boot: Any) -> None:
     from signet_actors.protocol.control import Idle
-    from signet_actors.runtime.envelope import Speaker
-    from signet_actors.runtime.sockets import SEARCH_SOCKET, connect_dealer, new_context
+    from signet_actors.runtime.messaging.envelope import MessageFactory
+    from signet_actors.runtime.messaging.sockets import SEARCH_SOCKET, connect_dealer, new_context
 
     context = new_context()
     socket = connect_dealer(context, boot.socket_dir, SEARCH_SOCKET, boot.name, boot.bus_key)
-    socket.send_multipart(Speaker(boot).tell(Idle()))
+    socket.send_multipart(MessageFactory(boot).tell(Idle()))
     context.destroy(linger=500)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from signet_actors.runtime.child_process import ChildProcess
+from signet_actors.runtime.supervision.child_process import ChildProcess
 from tests.support.bus_room import REPOSITORY, eventually
 
 ROLE = '''

@@ -16,12 +16,12 @@ import structlog
 from signet_actors.config.schema import ExtractionConfig
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.protocol.pipeline import CallsReserved, RecordUsage, UsageRecorded
-from signet_actors.providers.llm import chosen as chosen_module
-from signet_actors.providers.llm.chosen import ChosenProvider
+from signet_actors.providers.llm import provider_manager as chosen_module
 from signet_actors.providers.llm.provider import Generated
+from signet_actors.providers.llm.provider_manager import ProviderManager
 from signet_actors.runtime.clock import SystemClock
 from tests.support.async_room import soon
-from tests.support.scripted_provider import PATIENCE_S, Act, Asked, FakeCli, ScriptedProvider, kill_all
+from tests.support.scripted_provider import CLIENT_WAIT_S, Act, Asked, FakeCli, ScriptedProvider, kill_all
 
 HANG_GUARD_S = 60.0
 LONG_MS = 60_000
@@ -62,7 +62,7 @@ class Gate:
         self.text = text
 
     def __call__(self, asked: Asked) -> Act:
-        assert self.open.wait(PATIENCE_S)
+        assert self.open.wait(CLIENT_WAIT_S)
         return Act("ok", self.text)
 
 
@@ -85,9 +85,9 @@ def at(server: ScriptedProvider, **more: Any) -> ExtractionConfig:
 
 
 @asynccontextmanager
-async def kept(config: ExtractionConfig, writer: Any, **environment: str) -> AsyncIterator[ChosenProvider]:
+async def kept(config: ExtractionConfig, writer: Any, **environment: str) -> AsyncIterator[ProviderManager]:
     """A provider that is looked after; when this ends, no task but the test's own is left."""
-    chosen = ChosenProvider(config, SystemClock(), structlog.get_logger(), writer, environment=environment)
+    chosen = ProviderManager(config, SystemClock(), structlog.get_logger(), writer, environment=environment)
     keeper = asyncio.ensure_future(chosen.keep())
     try:
         async with asyncio.timeout(HANG_GUARD_S):
@@ -100,7 +100,7 @@ async def kept(config: ExtractionConfig, writer: Any, **environment: str) -> Asy
         keeper.cancel()
 
 
-def calling(chosen: ChosenProvider, prompt: str = "p") -> asyncio.Future[Generated]:
+def calling(chosen: ProviderManager, prompt: str = "p") -> asyncio.Future[Generated]:
     return asyncio.ensure_future(chosen.generate(prompt, timeout_ms=LONG_MS))
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from signet_actors.errors import Busy
-from signet_actors.gateway.stored_text import ChunkWrites
+from signet_actors.gateway.ingest import ChunkWriteLimiter
 
 
 async def pass_turns() -> None:
@@ -17,7 +17,7 @@ async def pass_turns() -> None:
 
 def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> None:
     async def scene() -> None:
-        writes = ChunkWrites(at_once=10, waiting=10)
+        writes = ChunkWriteLimiter(at_once=10, waiting=10)
         order: list[str] = []
         gates = {name: asyncio.Event() for name in "abcd"}
 
@@ -50,7 +50,7 @@ def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> No
 
 def test_a_text_with_more_chunks_than_go_at_once_goes_alone() -> None:
     async def scene() -> None:
-        writes = ChunkWrites(at_once=10, waiting=10)
+        writes = ChunkWriteLimiter(at_once=10, waiting=10)
         async with writes.turn(50):
             waiting = asyncio.create_task(writes.turn(1).__aenter__())
             await pass_turns()
@@ -63,7 +63,7 @@ def test_a_text_with_more_chunks_than_go_at_once_goes_alone() -> None:
 @pytest.mark.parametrize("its_turn_has_come", [True, False])
 def test_whoever_goes_away_while_waiting_holds_up_nobody(its_turn_has_come: bool) -> None:
     async def scene() -> None:
-        writes = ChunkWrites(at_once=10, waiting=100)
+        writes = ChunkWriteLimiter(at_once=10, waiting=100)
 
         async def write() -> None:
             async with writes.turn(10):

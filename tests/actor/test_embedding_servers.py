@@ -13,9 +13,9 @@ import pytest
 from signet_actors.config.schema import EmbeddingConfig, EmbeddingProvider
 from signet_actors.errors import ConfigError, ProviderError, ProviderErrorKind
 from signet_actors.providers.embedded import EmbeddedEmbedder
-from signet_actors.providers.in_threads import InThreads
 from signet_actors.providers.remote_embedder import BATCH_TEXTS, MAX_TEXT_CHARS, RemoteEmbedder
 from signet_actors.providers.select import for_event_loop, make_embedder
+from signet_actors.providers.threaded_embedder import ThreadedEmbedder
 from tests.support.scripted_provider import Fault, ScriptedProvider, vector_of
 
 KEY = "sk-test-0123456789abcdef"
@@ -297,7 +297,7 @@ def test_a_configuration_that_cannot_be_right_is_refused_in_words(config: Embedd
 def test_the_embedded_model_serves_an_event_loop_too() -> None:
     local = EmbeddedEmbedder()
     embedder = for_event_loop(local)
-    assert isinstance(embedder, InThreads)
+    assert isinstance(embedder, ThreadedEmbedder)
 
     async def work() -> None:
         texts = ["short", "long " * 1000]

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config, EmbeddingConfig
-from signet_actors.gateway.former_embedding import FormerEmbedding, former_config
+from signet_actors.gateway.previous_embedder import PreviousEmbedder, former_config
 from signet_actors.protocol.searcher import Recall, Recalled
 from tests.actor.test_memory_routes_recall import RECALL, found, row
 from tests.support.memory_api import DIMENSIONS, MemoryApi, WordEmbedder
@@ -68,7 +68,7 @@ def test_a_new_provider_that_is_away_leaves_the_old_vectors_searchable(tmp_path:
 
 
 def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path: Path) -> None:
-    former = FormerEmbedding()
+    former = PreviousEmbedder()
 
     async def work() -> None:
         former.heard(None, [(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS)], WordEmbedder(), OLLAMA, LOG)
@@ -81,9 +81,9 @@ def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path:
 def test_how_unknown_vectors_were_made_is_not_guessed_and_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     assert former_config(("nomic-embed-text", 768), EmbeddingConfig()) is None
     assert former_config(("other", 12), OLLAMA) == EmbeddingConfig(provider="ollama", model="other", dimensions=12)
-    former, tried = FormerEmbedding(), []
+    former, tried = PreviousEmbedder(), []
     monkeypatch.setattr(
-        "signet_actors.gateway.former_embedding.former_config", lambda space, current: tried.append(space)
+        "signet_actors.gateway.previous_embedder.former_config", lambda space, current: tried.append(space)
     )
 
     async def work() -> None:
@@ -97,7 +97,7 @@ def test_how_unknown_vectors_were_made_is_not_guessed_and_not_tried_twice(monkey
 
 
 def test_an_embedder_that_makes_the_same_vectors_or_none_leaves_no_former_one() -> None:
-    former = FormerEmbedding()
+    former = PreviousEmbedder()
 
     async def work() -> list[Any]:
         kept: list[Any] = []

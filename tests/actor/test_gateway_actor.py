@@ -27,8 +27,8 @@ from signet_actors.errors import ExitCode
 from signet_actors.gateway import actor as gateway_actor
 from signet_actors.gateway.actor import Gateway
 from signet_actors.protocol.control import ChildState, Drain, Heartbeat, Ready, Reload
-from signet_actors.runtime.boot import encode_boot, rehearsal_of
 from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.processes.child_context import encode_context, warmup_payload
 from tests.support.async_room import soon
 from tests.support.bus_room import BusRoom, bus_room, child_environment, eventually
 from tests.support.edge import gateway_config
@@ -78,8 +78,8 @@ def start(
     room.said["gateway"] = []
     with tempfile.TemporaryFile() as stdin:
         if rehearsal is not None:
-            stdin.write(rehearsal_of(msgspec.structs.replace(boot, config=rehearsal)))
-        stdin.write(encode_boot(boot))
+            stdin.write(warmup_payload(msgspec.structs.replace(boot, config=rehearsal)))
+        stdin.write(encode_context(boot))
         stdin.seek(0)
         process = subprocess.Popen(
             [sys.executable, "-m", "signet_actors.gateway"],
@@ -290,7 +290,7 @@ def test_a_key_that_others_can_read_is_refused_with_words(room: BusRoom, listene
     Path(secret).write_bytes(bytes(32))
     secret.chmod(0o644)
     process = start(room, listener)
-    words = eventually(lambda: room.last_words("gateway"), within_s=30)
+    words = eventually(lambda: room.exit_notice("gateway"), within_s=30)
     assert words.code == ExitCode.CONFIG
     assert str(secret) in words.detail
     assert process.wait(10) == ExitCode.CONFIG

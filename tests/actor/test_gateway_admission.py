@@ -12,26 +12,26 @@ from typing import Any, cast
 
 import pytest
 
-from signet_actors.gateway.admission import (
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.server.admission import (
     LARGE_BODY_BYTES,
     Admission,
-    Admitted,
+    Ticket,
     WireLimits,
 )
-from signet_actors.gateway.plain_request import is_plain_request
-from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import ACCEPTS_PER_TURN
-from signet_actors.gateway.turns import READINGS_PER_TURN, Readings
+from signet_actors.gateway.server.fast_path import is_plain_request
+from signet_actors.gateway.server.scheduler import READINGS_PER_TURN, ReadScheduler
+from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_TURN
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
-from tests.support.edge import PATIENCE_S, Answered, RunningEdge, echo, parse_answer, read_to_end
+from tests.support.edge import CLIENT_WAIT_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 
 LARGE = LARGE_BODY_BYTES + 1000
 NEVER_MS = 3_600_000
 """What waits in a gate is not taken for what waits for a dead process, however slow the machine is."""
 
 
-async def healthy(call: Call) -> Reply:
-    return Reply({"status": "healthy"})
+async def healthy(call: HttpRequest) -> HttpResponse:
+    return HttpResponse({"status": "healthy"})
 
 
 def routes(gate: Gate) -> tuple[Route, ...]:
@@ -71,7 +71,7 @@ class Held:
             gate.wait_entered()
 
     def answers(self) -> list[Answered]:
-        found = [answer.result(PATIENCE_S) for answer in self._answers]
+        found = [answer.result(CLIENT_WAIT_S) for answer in self._answers]
         self._pool.shutdown()
         return found
 
@@ -174,10 +174,10 @@ def test_the_request_of_a_client_that_has_gone_is_not_worked_off(tmp_path: Path)
 
         def stop_the_loop() -> None:
             stopped.set()
-            go_on.wait(PATIENCE_S)
+            go_on.wait(CLIENT_WAIT_S)
 
         edge.call_soon(stop_the_loop)
-        assert stopped.wait(PATIENCE_S)
+        assert stopped.wait(CLIENT_WAIT_S)
         for _ in range(2):  # no more large ones are admitted at once
             with edge.connect() as connection:
                 connection.sendall(post_head(edge, f"Content-Length: {LARGE}") + b"x" * LARGE)
@@ -322,7 +322,7 @@ class Queue:
         self.now = 0.0
         self.limits = limits
         self.admission = Admission(lambda: self.now)
-        self.inside: deque[Admitted] = deque()
+        self.inside: deque[Ticket] = deque()
 
     def offer(self, count: int) -> int:
         """How many of ``count`` were let in."""
@@ -483,10 +483,10 @@ class StoppedLoop:
 
         def stop() -> None:
             stopped.set()
-            self._go_on.wait(PATIENCE_S)
+            self._go_on.wait(CLIENT_WAIT_S)
 
         self._edge.call_soon(stop)
-        assert stopped.wait(PATIENCE_S)
+        assert stopped.wait(CLIENT_WAIT_S)
 
     def __exit__(self, *_: object) -> None:
         self._go_on.set()
@@ -498,7 +498,7 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
     limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS, connections=crowd + 8)
     still_waiting: list[int] = []
 
-    async def healthy_in_a_crowd(call: Call) -> Reply:
+    async def healthy_in_a_crowd(call: HttpRequest) -> HttpResponse:
         still_waiting.append(len(wire.readings.waiting))
         return await healthy(call)
 
@@ -572,7 +572,7 @@ def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
         wire = edge.server.wire
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            connection.settimeout(PATIENCE_S)
+            connection.settimeout(CLIENT_WAIT_S)
             for _ in range(1_000_000):
                 connection.sendall(post_head(edge, "Content-Length: 2") + b"{}")
             raise AssertionError("the refusals are kept for a client that does not read them")
@@ -599,7 +599,7 @@ def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_p
             for _ in range(96):
                 crowd.enter_context(edge.connect())
             edge.call_soon(count)
-        assert accepted.wait(PATIENCE_S)
+        assert accepted.wait(CLIENT_WAIT_S)
         assert turns <= 96 // ACCEPTS_PER_TURN + 8
 
 
@@ -628,8 +628,8 @@ def test_a_connection_whose_request_is_not_read_yet_does_not_make_room(tmp_path:
 def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_connection(
     tmp_path: Path, last: str
 ) -> None:
-    async def long_answer(call: Call) -> Reply:
-        return Reply(b"x" * 30_000)
+    async def long_answer(call: HttpRequest) -> HttpResponse:
+        return HttpResponse(b"x" * 30_000)
 
     limits = WireLimits(keep_alive_ms=300, write_ms=500)
     long_route = Route("GET", "/long", long_answer, None, "long", "test")
@@ -696,7 +696,7 @@ def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> 
     loop = asyncio.new_event_loop()
     faults: list[object] = []
     loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
-    readings = Readings()
+    readings = ReadScheduler()
     for connection in crowd:
         readings.wait(cast("Any", connection), loop)
     for _ in range(6):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from signet_actors.gateway.admission import GLANCES_AT_ONCE, Admission, Admitted, WireLimits
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.server.admission import GLANCES_AT_ONCE, Admission, Ticket, WireLimits
 from tests.actor.test_gateway_admission import NEVER_MS, Held, assert_nothing_held, post_head, routes
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import RunningEdge, parse_answer
@@ -22,7 +22,7 @@ class Lanes:
         self.limits = limits
         self.admission = Admission(lambda: self.now)
         self.writer_is_there = True
-        self._changes: list[Admitted] = []
+        self._changes: list[Ticket] = []
 
     def change(self) -> bool:
         admitted = self.admission.admit(10, self.limits, changes=True)
@@ -43,17 +43,17 @@ class Lanes:
 
     def pass_time(self, seconds: float, *, changes_per_s: int, reads_per_s: int) -> tuple[int, int]:
         """Changes let in, and reads that were not."""
-        let_in = refused = 0
+        admit_on_arrival = refused = 0
         for step in range(int(seconds * 1000)):
             self.now += 0.001
             if self.writer_is_there:
                 for admitted in self._changes:
                     admitted.release()
                 self._changes.clear()
-            let_in += sum(self.change() for _ in range(changes_per_s // 1000))
+            admit_on_arrival += sum(self.change() for _ in range(changes_per_s // 1000))
             if step % (1000 // reads_per_s) == 0:
                 refused += not self.read()
-        return let_in, refused
+        return admit_on_arrival, refused
 
 
 def test_a_flood_of_changes_that_wait_for_a_dead_writer_locks_out_no_reader() -> None:
@@ -61,22 +61,22 @@ def test_a_flood_of_changes_that_wait_for_a_dead_writer_locks_out_no_reader() ->
     lanes.pass_time(2, changes_per_s=5000, reads_per_s=20)
     lanes.writer_is_there = False
     lanes.pass_time(0.4, changes_per_s=5000, reads_per_s=20)
-    let_in, refused = lanes.pass_time(1.6, changes_per_s=5000, reads_per_s=20)
+    admit_on_arrival, refused = lanes.pass_time(1.6, changes_per_s=5000, reads_per_s=20)
     assert refused == 0
-    assert let_in == 0
+    assert admit_on_arrival == 0
     assert lanes.admission.requests <= 2 * lanes.limits.unanswered
     lanes.writer_is_there = True
-    let_in, refused = lanes.pass_time(1, changes_per_s=5000, reads_per_s=20)
-    assert let_in > 4000
+    admit_on_arrival, refused = lanes.pass_time(1, changes_per_s=5000, reads_per_s=20)
+    assert admit_on_arrival > 4000
     assert refused == 0
 
 
 def test_a_few_more_than_half_of_the_room_may_wait_for_the_writer_and_then_no_more() -> None:
     lanes = Lanes(WireLimits(unanswered=128))
     lanes.writer_is_there = False
-    let_in, refused = lanes.pass_time(10, changes_per_s=1000, reads_per_s=10)
-    assert 64 <= let_in <= 192
-    assert lanes.admission.requests == let_in
+    admit_on_arrival, refused = lanes.pass_time(10, changes_per_s=1000, reads_per_s=10)
+    assert 64 <= admit_on_arrival <= 192
+    assert lanes.admission.requests == admit_on_arrival
     assert refused <= 10 * 0.4
 
 
@@ -110,8 +110,8 @@ def test_clients_who_drip_short_bodies_are_in_nobodys_way() -> None:
     lanes = Lanes(WireLimits())
     dripping = [lanes.admission.admit(10, lanes.limits) for _ in range(lanes.limits.unanswered)]
     lanes.pass_time(0.4, changes_per_s=1000, reads_per_s=100)
-    let_in, refused = lanes.pass_time(2, changes_per_s=1000, reads_per_s=100)
-    assert (let_in, refused) == (2000, 0)
+    admit_on_arrival, refused = lanes.pass_time(2, changes_per_s=1000, reads_per_s=100)
+    assert (admit_on_arrival, refused) == (2000, 0)
     for admitted in dripping:
         assert admitted is not None
         assert admitted.arrived(lanes.limits)
@@ -170,12 +170,12 @@ class Glanced:
         self.count = 0
         self.gate: Gate | None = None
 
-    async def handler(self, call: Call) -> Reply:
+    async def handler(self, call: HttpRequest) -> HttpResponse:
         self.count += 1
         count = self.count
         if self.gate is not None:
             await self.gate.handler(call)
-        return Reply({"count": count})
+        return HttpResponse({"count": count})
 
 
 def with_glances(gate: Gate, glanced: Glanced) -> tuple[Route, ...]:

@@ -17,16 +17,16 @@ import pytest
 from signet_actors.config.schema import Config, GatewayConfig, MemoryConfig, PipelineV2Config
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, NotFound, SignetError, StorageFull, Unavailable
-from signet_actors.gateway.confirm_key import KEY_BYTES, confirm_key
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.auth.signing_key import KEY_BYTES, signing_key
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes import ROUTES, config_files
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus, SweepNow, Swept
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, Purged, WriterStatus
 from tests.support.edge import (
+    CLIENT_WAIT_S,
     EVERYBODY_UP,
-    PATIENCE_S,
     RunningEdge,
     ScriptedBus,
     echo,
@@ -35,36 +35,36 @@ from tests.support.edge import (
 )
 
 
-async def broken(call: Call) -> Reply:
+async def broken(call: HttpRequest) -> HttpResponse:
     raise RuntimeError(f"a fault that quotes {call.raw!r}")
 
 
-async def internal(call: Call) -> Reply:
+async def internal(call: HttpRequest) -> HttpResponse:
     raise SignetError("a detail of ours")
 
 
-async def not_valid(call: Call) -> Reply:
+async def not_valid(call: HttpRequest) -> HttpResponse:
     raise InvalidRequest("importance must be a number", field="importance")
 
 
-async def missing(call: Call) -> Reply:
+async def missing(call: HttpRequest) -> HttpResponse:
     raise NotFound("Not found")
 
 
-async def full(call: Call) -> Reply:
+async def full(call: HttpRequest) -> HttpResponse:
     raise StorageFull
 
 
-async def disk_error(call: Call) -> Reply:
+async def disk_error(call: HttpRequest) -> HttpResponse:
     raise OSError(getattr(errno, call.path["error"]), "no such luck")
 
 
-async def surrogate(call: Call) -> Reply:
-    return Reply({"text": "a\ud800b", "list": [{"k\udfff": 1.5}]})
+async def surrogate(call: HttpRequest) -> HttpResponse:
+    return HttpResponse({"text": "a\ud800b", "list": [{"k\udfff": 1.5}]})
 
 
-async def body_of(call: Call) -> Reply:
-    return Reply(call.json_object())
+async def body_of(call: HttpRequest) -> HttpResponse:
+    return HttpResponse(call.json_object())
 
 
 TEST_ROUTES: tuple[Route, ...] = (
@@ -761,7 +761,7 @@ def test_a_request_that_was_given_up_is_unknown_and_replaces_nothing(
     go_on = threading.Event()
 
     def slow(workspace: Path, data: bytes, running: Config) -> list[str]:
-        assert go_on.wait(PATIENCE_S)
+        assert go_on.wait(CLIENT_WAIT_S)
         return []
 
     monkeypatch.setattr(config_files, "_checked", slow)
@@ -852,31 +852,31 @@ def test_the_doubled_host_of_a_smuggled_request_is_refused(edge: RunningEdge) ->
 
 def test_the_confirm_key_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / ".daemon" / "secret"
-    key = confirm_key(path)
+    key = signing_key(path)
     assert len(key) == KEY_BYTES
-    assert confirm_key(path) == key
+    assert signing_key(path) == key
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert os.listdir(path.parent) == ["secret"]
 
 
 def test_a_confirm_key_that_others_could_know_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "secret"
-    confirm_key(path)
+    signing_key(path)
     path.chmod(0o640)
     with pytest.raises(ConfigError, match="open to other users"):
-        confirm_key(path)
+        signing_key(path)
     path.unlink()
     path.write_bytes(b"short")
     path.chmod(0o600)
     with pytest.raises(ConfigError, match="damaged"):
-        confirm_key(path)
+        signing_key(path)
     link = tmp_path / "link"
     link.symlink_to(path)
     with pytest.raises(ConfigError, match="cannot be read"):
-        confirm_key(link)
+        signing_key(link)
     os.mkfifo(tmp_path / "fifo", 0o600)
     with pytest.raises(ConfigError, match="regular file"):
-        confirm_key(tmp_path / "fifo")
+        signing_key(tmp_path / "fifo")
 
 
 def test_every_error_code_has_a_status() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from signet_actors.errors import Busy
-from signet_actors.gateway.admission import WireLimits
-from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.runtime.dispatch import mark_sent
-from tests.support.edge import PATIENCE_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.runtime.messaging.dispatch import mark_sent
+from tests.support.edge import CLIENT_WAIT_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
 
 BODY_LIMIT = 10_000
 SHORT_MS = 150
@@ -29,14 +29,14 @@ class Gate:
         self.entered = threading.Semaphore(0)
         self.release: Any = None
 
-    async def handler(self, call: Call) -> Reply:
+    async def handler(self, call: HttpRequest) -> HttpResponse:
         if self.release is None:
             self.release = asyncio.Event()
         self.entered.release()
         await self.release.wait()
         return await echo(call)
 
-    async def handler_of_a_sent_change(self, call: Call) -> Reply:
+    async def handler_of_a_sent_change(self, call: HttpRequest) -> HttpResponse:
         mark_sent()
         return await self.handler(call)
 
@@ -44,11 +44,11 @@ class Gate:
         edge.call_soon(self.release.set)
 
     def wait_entered(self) -> None:
-        assert self.entered.acquire(timeout=PATIENCE_S)
+        assert self.entered.acquire(timeout=CLIENT_WAIT_S)
 
 
-async def large(call: Call) -> Reply:
-    return Reply({"text": "x" * 40_000_000})
+async def large(call: HttpRequest) -> HttpResponse:
+    return HttpResponse({"text": "x" * 40_000_000})
 
 
 def routes(the_gate: Gate) -> tuple[Route, ...]:
@@ -395,7 +395,7 @@ def test_a_client_that_leaves_mid_body_does_no_harm(edge: RunningEdge) -> None:
 
 
 def test_busy_carries_retry_after(tmp_path: Path) -> None:
-    async def busy(call: Call) -> Reply:
+    async def busy(call: HttpRequest) -> HttpResponse:
         raise Busy(retry_after_ms=1200)
 
     with RunningEdge((Route("GET", "/busy", busy, None, "busy", "test"),), tmp_path) as edge:
@@ -405,7 +405,7 @@ def test_busy_carries_retry_after(tmp_path: Path) -> None:
 
 def poll_until(condition: Any) -> None:
     """``condition`` has come true, within the test's patience."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + CLIENT_WAIT_S
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         threading.Event().wait(0.005)

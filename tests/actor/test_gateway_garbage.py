@@ -6,14 +6,14 @@ import gc
 from pathlib import Path
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from tests.support.edge import RunningEdge
 
 REQUESTS = 300
 
 
-async def counted(call: Call) -> Reply:
-    return Reply({"length": len(call.json_object())})
+async def counted(call: HttpRequest) -> HttpResponse:
+    return HttpResponse({"length": len(call.json_object())})
 
 
 def test_answered_requests_leave_no_garbage(tmp_path: Path) -> None:

@@ -12,12 +12,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import CircuitState, ModelState, OutcomeCounts, ProviderReport, Selection
 from signet_actors.errors import StorageFull
-from signet_actors.gateway.admission import WireLimits
-from signet_actors.gateway.metrics import METRICS
-from signet_actors.gateway.request_figures import UNROUTED
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.routes.metrics import MEDIA_TYPE
+from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.status.metrics import METRICS
+from signet_actors.gateway.status.request_metrics import UNROUTED
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
@@ -71,11 +71,11 @@ STATS = StoreStats(
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
-async def full(call: Call) -> Reply:
+async def full(call: HttpRequest) -> HttpResponse:
     raise StorageFull
 
 
-async def broken(call: Call) -> Reply:
+async def broken(call: HttpRequest) -> HttpResponse:
     raise RuntimeError("a fault")
 
 

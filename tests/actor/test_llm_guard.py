@@ -15,11 +15,11 @@ from signet_actors.errors import ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.providers.llm.breaker import BreakerPolicy
 from signet_actors.providers.llm.guarded import (
     Budget,
+    BudgetExhausted,
     GuardedProvider,
     GuardLimits,
     ProviderRetired,
     Reservation,
-    UsedUp,
 )
 from signet_actors.providers.llm.ollama import OllamaProvider
 from signet_actors.providers.llm.provider import Availability, Generated
@@ -54,10 +54,10 @@ class ScriptedBudget:
     given_back: list[Reservation] = field(default_factory=list)
     closed: bool = False
 
-    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+    async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
         self.reserved.append(tokens)
         if self.refuses_for_ms is not None:
-            return UsedUp(self.refuses_for_ms)
+            return BudgetExhausted(self.refuses_for_ms)
         return Reservation(f"day {len(self.reserved)}", tokens)
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
@@ -417,7 +417,7 @@ class SlowBudget(ScriptedBudget):
         super().__init__()
         self.answers = asyncio.Event()
 
-    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+    async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
         reserved = await super().reserve(tokens=tokens)
         await self.answers.wait()
         return reserved
@@ -460,7 +460,7 @@ class BrokenBudget(ScriptedBudget):
         super().__init__()
         self.at = at
 
-    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+    async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
         if self.at == "reserve":
             raise Unavailable("away")
         return await super().reserve(tokens=tokens)

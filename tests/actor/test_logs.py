@@ -17,9 +17,9 @@ import structlog
 
 from signet_actors.config.schema import Config, LoggingConfig
 from signet_actors.errors import InvalidRequest
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.log_rotation import rotate_logs
-from signet_actors.runtime.logs import DailyFile, configure_logging, follow_level, log_path
+from signet_actors.runtime.logging.configuration import DailyFile, configure_logging, follow_level, log_path
+from signet_actors.runtime.logging.rotation import rotate_logs
+from signet_actors.runtime.processes.child_context import ChildContext
 from tests.support.bus_room import REPOSITORY, child_environment
 
 DAY_MS = 86_400_000
@@ -27,20 +27,20 @@ NOON_MS = 1_771_675_200_000  # 2026-02-21T12:00:00Z
 
 
 @pytest.fixture
-def boot(tmp_path: Path) -> Iterator[Boot]:
+def boot(tmp_path: Path) -> Iterator[ChildContext]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
-    yield Boot("writer", "writer", 3, "b", os.getppid(), str(tmp_path), str(tmp_path), Config())
+    yield ChildContext("writer", "writer", 3, "b", os.getppid(), str(tmp_path), str(tmp_path), Config())
     root.handlers, root.level = handlers, level
     structlog.reset_defaults()
 
 
-def written(boot: Boot) -> list[dict[str, Any]]:
+def written(boot: ChildContext) -> list[dict[str, Any]]:
     (path,) = (Path(boot.workspace) / ".daemon" / "logs").glob("*.log")
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_line_says_when_who_which_life_and_on_whose_behalf(boot: Boot) -> None:
+def test_a_line_says_when_who_which_life_and_on_whose_behalf(boot: ChildContext) -> None:
     log = configure_logging(boot)
     log.info("committed", rows=3, trace="trace-7")
     log.debug("not at this level")
@@ -50,7 +50,7 @@ def test_a_line_says_when_who_which_life_and_on_whose_behalf(boot: Boot) -> None
     assert (line["trace"], line["rows"]) == ("trace-7", 3)
 
 
-def test_an_exception_is_logged_by_type_and_place_and_only_our_own_by_message(boot: Boot) -> None:
+def test_an_exception_is_logged_by_type_and_place_and_only_our_own_by_message(boot: ChildContext) -> None:
     log = configure_logging(boot)
     for error in (KeyError("what somebody stored"), InvalidRequest("limit must be an integer")):
         try:
@@ -64,14 +64,14 @@ def test_an_exception_is_logged_by_type_and_place_and_only_our_own_by_message(bo
     assert ours["error_detail"] == "limit must be an integer"
 
 
-def test_a_library_that_warns_is_logged_in_the_same_form(boot: Boot) -> None:
+def test_a_library_that_warns_is_logged_in_the_same_form(boot: ChildContext) -> None:
     configure_logging(boot)
     logging.getLogger("uvicorn.error").error("cannot serve %s", "somebody's text")
     (line,) = written(boot)
     assert (line["level"], line["library"], line["event"]) == ("error", "uvicorn.error", "cannot serve %s")
 
 
-def test_only_the_first_line_of_what_a_library_says_is_logged(boot: Boot) -> None:
+def test_only_the_first_line_of_what_a_library_says_is_logged(boot: ChildContext) -> None:
     configure_logging(boot)
     logging.getLogger("asyncio").error("Task exception was never retrieved\nfuture: KeyError('what somebody stored')")
     (line,) = written(boot)
@@ -79,7 +79,7 @@ def test_only_the_first_line_of_what_a_library_says_is_logged(boot: Boot) -> Non
     assert "somebody" not in json.dumps(line)
 
 
-def test_a_new_level_holds_for_loggers_that_exist_already(boot: Boot) -> None:
+def test_a_new_level_holds_for_loggers_that_exist_already(boot: ChildContext) -> None:
     log = configure_logging(boot).bind(part="x")
     follow_level(LoggingConfig(level="debug"))
     log.debug("seen")
@@ -90,7 +90,7 @@ def test_a_new_level_holds_for_loggers_that_exist_already(boot: Boot) -> None:
     assert [line["event"] for line in written(boot)] == ["seen", "seen too"]
 
 
-def test_the_file_is_private(boot: Boot) -> None:
+def test_the_file_is_private(boot: ChildContext) -> None:
     configure_logging(boot).info("x")
     (path,) = (Path(boot.workspace) / ".daemon" / "logs").glob("*.log")
     assert path.stat().st_mode & 0o777 == 0o600
@@ -119,7 +119,7 @@ def test_a_log_that_cannot_be_written_loses_lines_and_nothing_else(tmp_path: Pat
 
 def test_lines_of_several_processes_never_mix(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from signet_actors.runtime.logs import DailyFile\n"
+        "import sys; from pathlib import Path; from signet_actors.runtime.logging.configuration import DailyFile\n"
         "file = DailyFile(Path(sys.argv[1]))\n"
         "for _ in range(300): file.write(sys.argv[2].encode() * 3000 + b'\\n')\n"
     )
@@ -199,7 +199,7 @@ ODD_VALUES = (
 @pytest.mark.parametrize("console", [False, True])
 @pytest.mark.parametrize("key", ["stack", "exception", "value", "exc_info", "level", "timestamp"])
 def test_no_value_makes_a_log_call_raise(
-    boot: Boot, capfd: pytest.CaptureFixture[str], key: str, *, console: bool
+    boot: ChildContext, capfd: pytest.CaptureFixture[str], key: str, *, console: bool
 ) -> None:
     log = configure_logging(msgspec.structs.replace(boot, console=console))
     for value in ODD_VALUES:
@@ -212,7 +212,7 @@ def test_no_value_makes_a_log_call_raise(
 
 @pytest.mark.parametrize("console", [False, True])
 def test_an_exception_is_logged_with_its_stack_also_to_the_terminal(
-    boot: Boot, capfd: pytest.CaptureFixture[str], *, console: bool
+    boot: ChildContext, capfd: pytest.CaptureFixture[str], *, console: bool
 ) -> None:
     log = configure_logging(msgspec.structs.replace(boot, console=console))
     for error in (KeyError("k"), UnreadableError(5, "x")):
@@ -225,7 +225,7 @@ def test_an_exception_is_logged_with_its_stack_also_to_the_terminal(
     assert ("test_logs.py" in capfd.readouterr().err) == console
 
 
-def test_wrong_arguments_of_a_log_call_do_not_raise(boot: Boot) -> None:
+def test_wrong_arguments_of_a_log_call_do_not_raise(boot: ChildContext) -> None:
     log: Any = configure_logging(boot)
     log.info("%d notes", "three")
     log.info("named twice", **{"event": "again"})  # noqa: PIE804 - as a caller with a mapping would
@@ -235,14 +235,14 @@ def test_wrong_arguments_of_a_log_call_do_not_raise(boot: Boot) -> None:
     assert written(boot)[-1]["event"] == "the next line"
 
 
-def test_a_library_that_logs_what_cannot_be_shown_does_not_fail(boot: Boot) -> None:
+def test_a_library_that_logs_what_cannot_be_shown_does_not_fail(boot: ChildContext) -> None:
     configure_logging(boot)
     logging.getLogger("uvicorn.error").error(Unreadable())
     logging.getLogger("uvicorn.error").log(35, "odd level")
     assert written(boot)[-1]["event"] == "odd level"
 
 
-def test_a_disk_that_is_gone_or_full_loses_the_lines_and_nothing_else(boot: Boot, tmp_path: Path) -> None:
+def test_a_disk_that_is_gone_or_full_loses_the_lines_and_nothing_else(boot: ChildContext, tmp_path: Path) -> None:
     logs = tmp_path / ".daemon" / "logs"
     logs.parent.mkdir()
     logs.write_text("not a directory")
@@ -262,11 +262,12 @@ def test_a_terminal_that_takes_nothing_neither_fails_nor_stops_the_process(tmp_p
     program = (
         "import os, sys\n"
         "from signet_actors.config.schema import Config\n"
-        "from signet_actors.runtime.boot import Boot\n"
-        "from signet_actors.runtime.logs import configure_logging\n"
-        "from signet_actors.runtime.terminal import open_standard_streams, say\n"
+        "from signet_actors.runtime.processes.child_context import ChildContext\n"
+        "from signet_actors.runtime.logging.configuration import configure_logging\n"
+        "from signet_actors.runtime.processes.terminal import open_standard_streams, say\n"
         "open_standard_streams()\n"
-        f"log = configure_logging(Boot('w', 'w', 1, 'b', 1, {str(tmp_path)!r}, '/tmp', Config(), console=True))\n"
+        f"context = ChildContext('w', 'w', 1, 'b', 1, {str(tmp_path)!r}, '/tmp', Config(), console=True)\n"
+        "log = configure_logging(context)\n"
         "for number in range(3000):\n"
         "    log.error('line', number=number, stack=['x' * 100])\n"
         "    say('said')\n"

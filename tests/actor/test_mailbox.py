@@ -18,10 +18,10 @@ from signet_actors.protocol.header import PROTOCOL_VERSION, Header
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, TouchMemories, WriterCommand, WriterReply
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.envelope import Speaker, encode_body, new_counters
-from signet_actors.runtime.linger import Linger
-from signet_actors.runtime.mailbox import Mailbox
-from signet_actors.runtime.sockets import bind_router, connect_dealer, new_context
+from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
+from signet_actors.runtime.messaging.linger import Linger
+from signet_actors.runtime.messaging.mailbox import Mailbox
+from signet_actors.runtime.messaging.sockets import bind_router, connect_dealer, new_context
 from tests.support.bus_room import BOOT_ID, eventually
 
 DECODE_REPLY = msgspec.msgpack.Decoder(WriterReply).decode
@@ -46,7 +46,7 @@ class Pair:
     def __init__(self, directory: Path) -> None:
         self.context = new_context()
         self.counters = new_counters()
-        speaker = Speaker.__new__(Speaker)
+        speaker = MessageFactory.__new__(MessageFactory)
         speaker.boot_id, speaker.name, speaker.incarnation = BOOT_ID, "writer", 1
         self.box: Mailbox[Any] = Mailbox(
             bind_router(self.context, directory, "writer", ""),

@@ -13,8 +13,8 @@ import pytest
 
 from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.errors import Busy
-from signet_actors.gateway import stored_text
-from signet_actors.gateway.stored_text import ADMITTED_CHARS, LongTexts
+from signet_actors.gateway import ingest as stored_text
+from signet_actors.gateway.ingest import ADMITTED_CHARS, TextExecutor
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.protocol.writer import (
     ChunksRemembered,
@@ -247,8 +247,8 @@ def test_a_short_text_is_worked_on_at_once(api: MemoryApi, threads: list[str]) -
 def test_long_texts_beyond_the_bound_are_refused_and_served_again_later(
     api: MemoryApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pool = LongTexts(threads=1, max_waiting=1)
-    monkeypatch.setattr(stored_text, "LONG_TEXTS", pool)
+    pool = TextExecutor(threads=1, max_waiting=1)
+    monkeypatch.setattr(stored_text, "TEXT_EXECUTOR", pool)
     gate, begun = threading.Event(), threading.Event()
 
     def hold() -> str:

@@ -18,9 +18,9 @@ from signet_actors.domain.providers import (
     Selection,
 )
 from signet_actors.errors import ErrorCode, OutcomeUnknown, SignetError, Unavailable
-from signet_actors.gateway.pipeline_health import latency
-from signet_actors.gateway.request_figures import RequestFigures
-from signet_actors.gateway.routes import ROUTES, changes, forget, modify, recall, remember
+from signet_actors.gateway.routes import ROUTES, batch_modify, forget, memory_changes, recall, remember
+from signet_actors.gateway.status.pipeline_health import latency
+from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus, LaneState
@@ -250,13 +250,13 @@ def test_the_latency_is_that_of_the_requests_that_were_answered(api: MemoryApi) 
 
 
 def test_the_latency_counts_requests_by_every_path_of_a_route() -> None:
-    figures = RequestFigures()
+    figures = RequestMetrics()
     paths = {
         handler: {route.path for route in ROUTES if route.handler in handlers}
         for handler, handlers in {
             "remember": (remember.remember,),
             "recall": (recall.recall, recall.search),
-            "mutate": (modify.modify, forget.forget, changes.recover_memory),
+            "mutate": (batch_modify.modify, forget.forget, memory_changes.recover_memory),
         }.items()
     }
     assert {"/api/memory/save", "/api/hook/remember"} < paths["remember"]

@@ -15,7 +15,7 @@ import pytest
 
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, WorkspaceLocked
-from signet_actors.runtime.sockets import (
+from signet_actors.runtime.messaging.sockets import (
     MAX_PATH_BYTES,
     bind_router,
     make_private_directory,
@@ -23,7 +23,7 @@ from signet_actors.runtime.sockets import (
     remove_stale_sockets,
     socket_directory,
 )
-from signet_actors.runtime.workspace_lock import WorkspaceLock
+from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
 from tests.support.bus_room import REPOSITORY, child_environment
 
 
@@ -116,9 +116,9 @@ def test_the_lock_is_exclusive_names_its_holder_and_is_free_again_after_release(
 
 ATTEMPTS = """
 import socket, sys, urllib.request
-from signet_actors.runtime.network_refusal import refuse_network_sockets
+from signet_actors.runtime.processes.network_guard import block_network_sockets
 early = socket.socket()
-refuse_network_sockets()
+block_network_sockets()
 a, b = socket.socketpair(socket.AF_UNIX)
 a.sendall(b'x'); assert b.recv(1) == b'x'
 attempts = {
@@ -160,9 +160,9 @@ def test_a_process_that_refused_the_network_cannot_reach_it_in_any_way() -> None
 
 def test_the_bus_still_works_in_a_process_that_refused_the_network(short: Path) -> None:
     script = (
-        "import sys; from signet_actors.runtime.network_refusal import refuse_network_sockets\n"
-        "refuse_network_sockets()\n"
-        "from signet_actors.runtime.sockets import bind_router, connect_dealer, new_context\n"
+        "import sys; from signet_actors.runtime.processes.network_guard import block_network_sockets\n"
+        "block_network_sockets()\n"
+        "from signet_actors.runtime.messaging.sockets import bind_router, connect_dealer, new_context\n"
         "context = new_context(); a = bind_router(context, sys.argv[1], 'writer', '')\n"
         "b = connect_dealer(context, sys.argv[1], 'writer', 'x', ''); assert b.poll(5000, 2); b.send(b'hello')\n"
         "assert a.poll(5000); assert a.recv_multipart() == [b'x', b'hello']; context.destroy(linger=0)\n"

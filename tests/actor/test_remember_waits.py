@@ -23,8 +23,8 @@ from signet_actors.config.schema import (
 )
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
-from signet_actors.gateway.admission import WireLimits
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.server.admission import WireLimits
 from signet_actors.gateway.vector_waits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MOST_AT_ONCE
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
@@ -321,10 +321,10 @@ def edge(tmp_path: Path) -> Iterator[tuple[RunningEdge, list[Any]]]:
     bus.ask_extractor = hang  # type: ignore[method-assign]
     bus.tree = TreeChanged([*bus.tree.children, msgspec.structs.replace(bus.tree.children[0], role="extractor")])
 
-    async def handler(call: Call) -> Reply:
+    async def handler(call: HttpRequest) -> HttpResponse:
         call.json_object()
         became.append(list(await call.state.vector_waits.stored(call, {"m1": 1})))
-        return Reply({})
+        return HttpResponse({})
 
     route = Route("POST", "/wait", handler, Permission.REMEMBER, "Wait", "Test", mutates=True)
     with RunningEdge([route], tmp_path, bus=bus, config=configured(wait_ms=LONG_MS), limits=WireLimits()) as running:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from signet_actors.config.schema import EmbeddingConfig
+from signet_actors.gateway.ingest import stored_vectors
 from signet_actors.gateway.query_embedding import QueryVector, query_vector
-from signet_actors.gateway.stored_text import stored_vectors
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.providers.remote_embedder import RemoteEmbedder
 from signet_actors.providers.select import make_embedder

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.runtime.restart_policy import GiveUp, Policy, Record, Restart, after_death, backoff_ms
+from signet_actors.runtime.supervision.restart_policy import GiveUp, Policy, Record, Restart, after_death, backoff_ms
 
 POLICIES = st.builds(
     Policy,

@@ -32,7 +32,6 @@ from signet_actors.protocol.writer import (
     AdvanceBackup,
     AdvanceHighWaterMark,
     BackupProgress,
-    DamageNoted,
     GetWriterStatus,
     HighWaterMark,
     LeasesReaped,
@@ -41,13 +40,14 @@ from signet_actors.protocol.writer import (
     ReapLeases,
     ReportDamage,
     WriterStatus,
+    WritesDisabled,
 )
 from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
-from signet_actors.retention.verification import Verdict
+from signet_actors.retention.verification import VerificationResult
 from signet_actors.runtime.clock import iso
-from signet_actors.runtime.mailbox import Incoming, Mailbox
+from signet_actors.runtime.messaging.mailbox import Incoming, Mailbox
 
 R = TypeVar("R")
 
@@ -126,7 +126,7 @@ class ScriptedWriter:
                 return BackupProgress(request.name, self.copy_state, 10, 5, None, 7)
             case ReportDamage():
                 self.damage = request.detail
-                return DamageNoted()
+                return WritesDisabled()
         raise AssertionError(f"unexpected {request}")
 
     def steps(self) -> list[str]:
@@ -150,10 +150,10 @@ class ScriptedCheck:
     def __init__(self, name: str, last_seq: int) -> None:
         self.name = name
         self.last_seq = last_seq
-        self.verdict: Verdict | None = None
+        self.verdict: VerificationResult | None = None
         self.stopped = False
 
-    def poll(self) -> Verdict | None:
+    def poll(self) -> VerificationResult | None:
         return self.verdict
 
     def stop(self) -> None:
@@ -545,7 +545,7 @@ def keep(room: Room, name: str) -> None:
     (room.backup_dir / name).write_bytes(b"a database")
 
 
-def one_backup(room: Room, verdict: Verdict) -> str:
+def one_backup(room: Room, verdict: VerificationResult) -> str:
     """The backup that is in progress has been copied and checked, with this verdict; its name."""
     room.run_for(200)
     room.writer.copy_state = "copied"
@@ -566,9 +566,9 @@ def backups(room: Room) -> BackupState:
     return answer
 
 
-FINE = Verdict(True, [], 3)
-TORN = Verdict(False, [("structure", "page 7 is torn")], 0)
-FLIPPED = Verdict(False, [("content", "memory x: the content does not match its checksum")], 3)
+FINE = VerificationResult(True, [], 3)
+TORN = VerificationResult(False, [("structure", "page 7 is torn")], 0)
+FLIPPED = VerificationResult(False, [("content", "memory x: the content does not match its checksum")], 3)
 
 
 def test_the_first_backup_comes_when_the_daemon_has_settled_and_the_next_a_day_later(vault: Room) -> None:

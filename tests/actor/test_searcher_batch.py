@@ -15,11 +15,11 @@ from signet_actors.errors import ActorExit, ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.searcher import GetStoreStats, SearcherQuery
-from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.searcher.actor import Searcher
-from signet_actors.store.failures import BROKEN_DISK
+from signet_actors.store.errors import BROKEN_DISK
 
 
 class Loop:
@@ -50,7 +50,7 @@ def loop() -> Loop:
 
 @pytest.fixture
 def searcher(loop: Loop, tmp_path: Path) -> Searcher:
-    boot = Boot("searcher-1", "searcher", 1, "b", 1, str(tmp_path), str(tmp_path), Config())
+    boot = ChildContext("searcher-1", "searcher", 1, "b", 1, str(tmp_path), str(tmp_path), Config())
     return Searcher(boot, cast("Any", loop), SystemClock(), structlog.get_logger())
 
 

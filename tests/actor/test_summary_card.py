@@ -20,7 +20,7 @@ from signet_actors.config.schema import (
     RerankerConfig,
 )
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
-from signet_actors.gateway.rate_window import RateWindows
+from signet_actors.gateway.auth.rate_limiter import RateLimiter
 from signet_actors.gateway.summary_card import MOST_AT_ONCE
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import Summarize, Summarized
@@ -178,7 +178,7 @@ def test_in_local_mode_nobody_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_window_counts_each_key_by_itself_and_says_how_long_it_lasts() -> None:
-    windows, limit = RateWindows(), RateLimit(window_ms=1000, max_count=2)
+    windows, limit = RateLimiter(), RateLimit(window_ms=1000, max_count=2)
     assert [windows.take("a", limit, at) for at in (0, 400, 700)] == [0, 0, 300]
     assert windows.take("b", limit, 700) == 0
     assert windows.take("a", limit, 1000) == 0

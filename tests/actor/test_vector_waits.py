@@ -11,8 +11,8 @@ import pytest
 
 from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.extractor.job_runner import LeaseLost
 from signet_actors.extractor.jobs.embed import Embed
-from signet_actors.extractor.lane import LeaseLost
 from signet_actors.extractor.vector_waits import ENDS_KEPT, VectorWaits
 from signet_actors.protocol.extractor import VectorsAwaited
 from signet_actors.protocol.pipeline import VectorStored

@@ -6,7 +6,7 @@ from typing import Any
 
 from signet_actors.protocol.control import RESTARTING, ChildState, TreeChanged
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.work_pool import Query, WorkPool
+from signet_actors.runtime.messaging.searcher_pool import Query, SearcherPool
 
 FAR_NS = 60_000_000_000
 
@@ -18,7 +18,7 @@ class Pool:
         self.loop = loop
         self.given: list[tuple[str, str]] = []
         self.counters = dict.fromkeys(("shed", "late", "resent", "expired"), 0)
-        self.pool = WorkPool(loop, SystemClock(), self._send, self.counters, queue_limit=100, in_flight=2)
+        self.pool = SearcherPool(loop, SystemClock(), self._send, self.counters, queue_limit=100, in_flight=2)
 
     def _send(self, identity: bytes, query: Query) -> bool:
         self.given.append((identity.decode(), query.message_id))
@@ -30,7 +30,7 @@ class Pool:
             self.pool.submit(Query(name, "trace", deadline, b"", [], self.loop.create_future()))
 
     def answer(self, searcher: str, name: str) -> None:
-        self.pool.heard_answer(searcher.encode(), 1, name, (None, []))
+        self.pool.on_reply(searcher.encode(), 1, name, (None, []))
 
     def end(self) -> None:
         for query in list(self.pool._asked.values()):
@@ -51,7 +51,7 @@ def played(scene: Callable[[Pool], Any]) -> None:
 
 def test_the_only_searcher_has_its_next_query_before_it_answers() -> None:
     def scene(pool: Pool) -> None:
-        pool.pool.heard_idle(b"one", 1)
+        pool.pool.on_idle(b"one", 1)
         pool.ask("a", "b", "c", "d")
         assert pool.given == [("one", "a"), ("one", "b")]
         pool.answer("one", "a")
@@ -63,8 +63,8 @@ def test_the_only_searcher_has_its_next_query_before_it_answers() -> None:
 
 def test_of_two_searchers_each_holds_one_query_so_that_a_slow_one_delays_nobody() -> None:
     def scene(pool: Pool) -> None:
-        pool.pool.heard_idle(b"one", 1)
-        pool.pool.heard_idle(b"two", 1)
+        pool.pool.on_idle(b"one", 1)
+        pool.pool.on_idle(b"two", 1)
         pool.ask("slow", "b", "c", "d")
         assert pool.given == [("one", "slow"), ("two", "b")]
         pool.answer("two", "b")
@@ -76,9 +76,9 @@ def test_of_two_searchers_each_holds_one_query_so_that_a_slow_one_delays_nobody(
 
 def test_a_searcher_that_is_not_the_only_one_any_more_gets_no_second_query() -> None:
     def scene(pool: Pool) -> None:
-        pool.pool.heard_idle(b"one", 1)
+        pool.pool.on_idle(b"one", 1)
         pool.ask("slow")
-        pool.pool.heard_idle(b"two", 1)
+        pool.pool.on_idle(b"two", 1)
         pool.ask("b", "c")
         assert pool.given == [("one", "slow"), ("two", "b")]
         pool.answer("one", "slow")
@@ -89,11 +89,11 @@ def test_a_searcher_that_is_not_the_only_one_any_more_gets_no_second_query() -> 
 
 def test_what_the_only_searcher_held_goes_to_its_next_life() -> None:
     def scene(pool: Pool) -> None:
-        pool.pool.heard_idle(b"one", 1)
+        pool.pool.on_idle(b"one", 1)
         pool.ask("a", "b", "c")
         pool.pool.tree_changed(TreeChanged([ChildState("one", "searcher", RESTARTING, 1, 0, None)]))
         assert pool.pool.waiting == 3
-        pool.pool.heard_idle(b"one", 2)
+        pool.pool.on_idle(b"one", 2)
         assert sorted(pool.given[2:]) == [("one", "a"), ("one", "b")]
         assert pool.counters["resent"] == 2
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import runpy
 
-from signet_actors.runtime import supervision
-from signet_actors.runtime.restart_policy import Policy, Record, Restart
+from signet_actors.runtime.supervision.restart_policy import Policy, Record, Restart
+from signet_actors.runtime.supervision.supervisor import supervisor
 
 
 def at_once(policy: Policy, record: Record, *, now_ms: int, ready_at_ms: int | None, rng: random.Random) -> Restart:
@@ -14,5 +14,5 @@ def at_once(policy: Policy, record: Record, *, now_ms: int, ready_at_ms: int | N
 
 
 if __name__ == "__main__":
-    supervision.after_death = at_once  # type: ignore[assignment]
+    supervisor.after_death = at_once  # type: ignore[assignment]
     runpy.run_module("tests.support.echo_tree", run_name="__main__")

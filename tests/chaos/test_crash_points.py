@@ -177,11 +177,11 @@ def test_a_point_fires_on_its_hit_in_its_life() -> None:
     try:
         sync_points.sync_point("writer.mid_batch")
         sync_points.sync_point("writer.mid_batch")
-        sync_points.begin_life(3)
+        sync_points.begin_incarnation(3)
         sync_points.sync_point("writer.mid_batch")
         with pytest.raises(OSError, match=r"writer\.mid_batch"):
             sync_points.sync_point("writer.mid_batch")
         sync_points.sync_point("writer.mid_batch")
     finally:
-        sync_points.begin_life(1)
+        sync_points.begin_incarnation(1)
         sync_points.arm("")

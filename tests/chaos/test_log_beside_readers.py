@@ -18,7 +18,7 @@ from typing import Any, Self
 import pytest
 
 from signet_actors.config.schema import Config, WriterConfig
-from signet_actors.protocol.control import LogPressure
+from signet_actors.protocol.control import WalPressure
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.store.connect import open_reader
 from signet_actors.store.snapshot import ReadTimeout, snapshot
@@ -64,7 +64,7 @@ class SlowReaders:
             thread.join(30)
             assert not thread.is_alive()
 
-    def end_snapshots(self, _pressure: LogPressure) -> None:
+    def end_snapshots(self, _pressure: WalPressure) -> None:
         for asked in self.asked:
             asked.set()
 

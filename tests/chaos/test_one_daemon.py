@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_actors.runtime.sockets import socket_directory
+from signet_actors.runtime.messaging.sockets import socket_directory
 from tests.chaos.seeds import FULL, SEED
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, live_daemon

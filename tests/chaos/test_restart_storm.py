@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from signet_actors.runtime.sockets import socket_directory
+from signet_actors.runtime.messaging.sockets import socket_directory
 from tests.chaos.seeds import FULL, share
 from tests.chaos.storms import storm_problems
 from tests.support.bus_room import eventually

@@ -22,9 +22,9 @@ from signet_actors.decider.actor import Decider
 from signet_actors.extractor.actor import Extractor
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.searcher import FindCandidates
-from signet_actors.runtime.async_actor import AsyncActor, AsyncRole
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.runtime.messaging.request_tracker import RequestTracker
+from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRole
+from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.searcher.queries import candidates
 from tests.sim.processes import Life
 from tests.sim.world import NS, Timer, World
@@ -250,7 +250,7 @@ class SimActor(AsyncActor):
 
     def _connect(
         self, peer: str, decode: Callable[[bytes], Any], *, max_items: int, max_bytes: int, resend: bool
-    ) -> tuple[PeerAsks, Any]:
+    ) -> tuple[RequestTracker, Any]:
         life = self._life
 
         def send(parts: list[bytes]) -> bool:
@@ -260,7 +260,7 @@ class SimActor(AsyncActor):
             return sent
 
         self._decoders[peer] = decode
-        asks = self._peers[peer] = PeerAsks(
+        asks = self._peers[peer] = RequestTracker(
             self._loop,
             self.clock,
             self._speaker,
@@ -292,7 +292,7 @@ class AsyncLife(Life):
     daemon: PipelineDaemon
     role: Callable[[AsyncActor], AsyncRole]
 
-    def __init__(self, daemon: PipelineDaemon, boot: Boot) -> None:
+    def __init__(self, daemon: PipelineDaemon, boot: ChildContext) -> None:
         super().__init__(daemon, boot)
         self.loop = LifeLoop(self)
         self.socket: _MailboxSocket | None = None

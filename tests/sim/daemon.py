@@ -14,12 +14,12 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.protocol.control import UP, Heartbeat
 from signet_actors.runtime import sync_points
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.children import ChildSpec
-from signet_actors.runtime.control_socket import ControlSocket, Said
-from signet_actors.runtime.envelope import new_counters
-from signet_actors.runtime.sd_notify import Notifier
-from signet_actors.runtime.supervision import Supervisor
+from signet_actors.runtime.messaging.envelope import new_counters
+from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.control_socket import ControlMessage, ControlSocket
+from signet_actors.runtime.supervision.sd_notify import Notifier
+from signet_actors.runtime.supervision.supervisor import Supervisor
 from tests.sim.faults import Fault, Weather
 from tests.sim.processes import LIVES, SILENT_LOG, Killed, Life, SimProcess
 from tests.sim.world import NS, Timer, World
@@ -87,7 +87,7 @@ class SimControl(ControlSocket):
 
     def __init__(self, daemon: SimDaemon) -> None:
         self._daemon = daemon
-        self._inbox: list[Said] = []
+        self._inbox: list[ControlMessage] = []
         self._last: dict[tuple[str, str], tuple[int, int]] = {}
         """By direction and child: which life of it, and when the last message arrives."""
 
@@ -99,7 +99,7 @@ class SimControl(ControlSocket):
         return False
 
     def heard(self, life: Life, body: Any) -> None:
-        said = Said(life.name, life.speaker.read_header(life.speaker.tell(body)[0]), body)
+        said = ControlMessage(life.name, life.speaker.read_header(life.speaker.tell(body)[0]), body)
         self._daemon.world.call_later(self._on_the_way("from", life), self._arrived, said)
 
     def _on_the_way(self, direction: str, life: Life) -> float:
@@ -112,15 +112,15 @@ class SimControl(ControlSocket):
         self._last[direction, life.name] = (life.boot.incarnation, at_ns)
         return (at_ns - world.now_ns) / 1e9
 
-    def _arrived(self, said: Said) -> None:
+    def _arrived(self, said: ControlMessage) -> None:
         self._inbox.append(said)
         if not isinstance(said.body, Heartbeat):
             self._daemon.poke()
 
-    def hears_within(self, longest_ms: int) -> bool:
+    def poll(self, longest_ms: int) -> bool:
         return bool(self._inbox)
 
-    def read(self, lives: Mapping[str, int]) -> Iterator[Said]:
+    def read(self, lives: Mapping[str, int]) -> Iterator[ControlMessage]:
         inbox, self._inbox = self._inbox, []
         boot_id = self._daemon.boot_id
         yield from (
@@ -138,7 +138,7 @@ class SimControl(ControlSocket):
         for name in names:
             self.tell(name, body)
 
-    def answer(self, asked: Said, body: msgspec.Struct) -> bool:
+    def answer(self, asked: ControlMessage, body: msgspec.Struct) -> bool:
         return self.tell(asked.name, body)
 
 
@@ -153,7 +153,7 @@ class SimDaemon:
         template: Path | None,
         *,
         tree: Sequence[ChildSpec] = TREE,
-        lives: Mapping[str, Callable[[SimDaemon, Boot], Life]] = LIVES,
+        lives: Mapping[str, Callable[[SimDaemon, ChildContext], Life]] = LIVES,
         config: Config | None = None,
     ) -> None:
         self.world = world
@@ -203,7 +203,7 @@ class SimDaemon:
         """The children that do not serve."""
         return [child.name for child in self.supervisor.states().children if child.state != UP]
 
-    def life_of(self, boot: Boot) -> Life:
+    def life_of(self, boot: ChildContext) -> Life:
         self.spawned.setdefault(boot.name, []).append(self.world.now_ns)
         self.world.note("spawn", boot.name, boot.incarnation)
         return self._lives[boot.role](self, boot)
@@ -272,7 +272,7 @@ class SimDaemon:
     def _begin(self) -> None:
         self.starts += 1
         self._down = False
-        boot = Boot("supervisor", "supervisor", 1, self.boot_id, 1, str(self.workspace.root), "", self.config)
+        boot = ChildContext("supervisor", "supervisor", 1, self.boot_id, 1, str(self.workspace.root), "", self.config)
         counters = new_counters()
 
         def process_of(_spec: ChildSpec, name: str) -> SimProcess:

@@ -24,7 +24,7 @@ from signet_actors.config.schema import Config, ExtractionConfig
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import Selection
 from signet_actors.errors import ProviderError, ProviderErrorKind
-from signet_actors.extractor.lane import Lane
+from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.pipeline import ApplyProposals, ReleaseJobs, StoreHints
 from signet_actors.protocol.writer import (
@@ -39,10 +39,10 @@ from signet_actors.protocol.writer import (
     WriterCommand,
     WriterReply,
 )
-from signet_actors.providers.llm import chosen
+from signet_actors.providers.llm import provider_manager
 from signet_actors.providers.llm.provider import Availability, Generated
 from signet_actors.providers.llm.select import Selected
-from signet_actors.runtime.children import ChildSpec
+from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.connect import open_reader, open_writer
 from tests.sim.async_lives import AsyncLife, DeciderLife, ExtractorLife, LifeLoop
@@ -431,7 +431,7 @@ def overtaken(seed: int) -> Run:
     """Nobody renews a lease, and the model often takes longer than one lasts: a worker that is still at a job finds it
     in a new attempt's hands."""
 
-    async def never(_lane: Lane, _job: LeasedJob, _lease_ms: int) -> None:
+    async def never(_lane: JobRunner, _job: LeasedJob, _lease_ms: int) -> None:
         await asyncio.get_running_loop().create_future()
 
     notes = tuple(f"The service slow {number} uses engine slow-{number}. Its port is {number}." for number in range(12))
@@ -440,11 +440,11 @@ def overtaken(seed: int) -> Run:
     extraction = msgspec.structs.replace(pipeline.extraction, timeout_ms=60_000, concurrency=8)
     pipeline = msgspec.structs.replace(pipeline, extraction=extraction)
     config = msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
-    real, Lane._keep = Lane._keep, never  # type: ignore[method-assign]
+    real, JobRunner._keep = JobRunner._keep, never  # type: ignore[method-assign]
     try:
         run = simulate(seed, [], model=Model(takes_s=(1.0, 14.0)), config=config, weather=CALM, notes=notes)
     finally:
-        Lane._keep = real  # type: ignore[method-assign]
+        JobRunner._keep = real  # type: ignore[method-assign]
     if not run.seen["fenced"]:
         run.wrong.append("nobody was ever fenced")
     return run
@@ -608,12 +608,12 @@ def _model_of(daemon: PipelineDaemon) -> Iterator[None]:
             Selection(config.provider, model.name, model.model, "by the simulation", found.ok, "", model.endpoint),
         )
 
-    real = chosen.select_provider
-    chosen.select_provider = select
+    real = provider_manager.select_provider
+    provider_manager.select_provider = select
     try:
         yield
     finally:
-        chosen.select_provider = real
+        provider_manager.select_provider = real
 
 
 @contextmanager

@@ -21,13 +21,13 @@ from signet_actors.errors import ActorExit
 from signet_actors.protocol.control import Drain, Heartbeat, Ready, Starting, TreeChanged
 from signet_actors.protocol.message import Request
 from signet_actors.protocol.writer import ReapLeases, WriterCommand, WriterReply
-from signet_actors.runtime.actor_loop import ActorLoop
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.child_process import ChildProcess
-from signet_actors.runtime.envelope import Speaker, encode_body, new_counters
-from signet_actors.runtime.heap import Rest
-from signet_actors.runtime.mailbox import Mailbox
-from signet_actors.runtime.peer_asks import PeerAsks
+from signet_actors.runtime.messaging.envelope import MessageFactory, encode_body, new_counters
+from signet_actors.runtime.messaging.mailbox import Mailbox
+from signet_actors.runtime.messaging.request_tracker import RequestTracker
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.processes.idle_trimmer import Rest
+from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.writer.actor import Writer
 from tests.sim.world import NS, Promise, Timer
 
@@ -46,14 +46,14 @@ class Killed(BaseException):
 class Life:
     """One life of a child; ``alive`` until it is killed or leaves, ``stopped`` while SIGSTOP holds it."""
 
-    def __init__(self, daemon: SimDaemon, boot: Boot) -> None:
+    def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
         self.daemon = daemon
         self.world = daemon.world
         self.boot = boot
         self.name = boot.name
         self.alive = True
         self.stopped = False
-        self.speaker = Speaker(boot)
+        self.speaker = MessageFactory(boot)
         self.counters = new_counters()
         self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
 
@@ -139,10 +139,10 @@ class Life:
 class AskingLife(Life):
     """A process that asks the writer, through the gateway's own bookkeeping of asks."""
 
-    def __init__(self, daemon: SimDaemon, boot: Boot) -> None:
+    def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
         super().__init__(daemon, boot)
         self._decode = msgspec.msgpack.Decoder(WriterReply).decode
-        self.asks = PeerAsks(
+        self.asks = RequestTracker(
             self.world,  # type: ignore[arg-type]
             self.world,
             self.speaker,
@@ -196,7 +196,7 @@ class Reaper(AskingLife):
 class WriterLife(Life):
     """The real writer, its real mailbox, a real database."""
 
-    def __init__(self, daemon: SimDaemon, boot: Boot) -> None:
+    def __init__(self, daemon: SimDaemon, boot: ChildContext) -> None:
         super().__init__(daemon, boot)
         self._inbox: deque[list[bytes]] = deque()
         self._busy_until_ns = 0
@@ -305,7 +305,7 @@ class SimProcess(ChildProcess):
         return 1000 + self.life.boot.incarnation if self.life is not None else None
 
     def launch(self, document: bytes) -> None:
-        boot = msgspec.json.decode(document, type=Boot)
+        boot = msgspec.json.decode(document, type=ChildContext)
         self._code = None
         self.life = self._daemon.life_of(boot)
         self.life.after(self._daemon.world.rng.uniform(0.01, 0.1), self.life.begin)

@@ -18,13 +18,13 @@ Patch = pytest.MonkeyPatch
 def no_fencing(patch: Patch) -> str:
     """A report counts whatever lease it comes with."""
 
-    def held(session: Any, job_id: str, _lease_id: str) -> leases.Held:
+    def held(session: Any, job_id: str, _lease_id: str) -> leases.ActiveLease:
         row = session.tx.one(
             "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, 0 FROM memory_jobs"
             " WHERE id = ?",
             (job_id,),
         )
-        return leases.Held(*row)
+        return leases.ActiveLease(*row)
 
     patch.setattr(leases, "held", held)
     return "a run of a job that is not completed"
@@ -40,7 +40,7 @@ def attempts_not_given_back(patch: Patch) -> str:
     """A model that is away is the job's failure."""
     give_back = leases._give_back
 
-    def spent(session: Any, job: leases.Held, state: Any, why: str, **how: Any) -> None:
+    def spent(session: Any, job: leases.ActiveLease, state: Any, why: str, **how: Any) -> None:
         give_back(session, job, state, why, **{**how, "attempts": job.attempts})
 
     patch.setattr(leases, "_give_back", spent)
@@ -49,7 +49,7 @@ def attempts_not_given_back(patch: Patch) -> str:
 
 def nobody_told(patch: Patch) -> str:
     """What was handed out in an answer that was lost is left to its lease."""
-    patch.setattr(leases, "_untold", lambda *_: [])
+    patch.setattr(leases, "_redeliver", lambda *_: [])
     return "a lost answer cost an attempt"
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime import supervision
-from signet_actors.runtime.peer_asks import Ask, PeerAsks
-from signet_actors.runtime.restart_policy import Record, Restart
+from signet_actors.runtime.messaging.request_tracker import Ask, RequestTracker
+from signet_actors.runtime.supervision import supervisor as supervision
+from signet_actors.runtime.supervision.restart_policy import Record, Restart
 from signet_actors.writer import group_commit, idempotency
 from signet_actors.writer.commands import leases
 from signet_actors.writer.group_commit import GroupCommit
@@ -27,13 +27,13 @@ Patch = pytest.MonkeyPatch
 def no_fencing(patch: Patch) -> str:
     """A report counts whatever lease it comes with, so it ends jobs that wait for their next worker."""
 
-    def held(session: Any, job_id: str, _lease_id: str) -> leases.Held:
+    def held(session: Any, job_id: str, _lease_id: str) -> leases.ActiveLease:
         row = session.tx.one(
             "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, 0 FROM memory_jobs"
             " WHERE id = ?",
             (job_id,),
         )
-        return leases.Held(*row)
+        return leases.ActiveLease(*row)
 
     patch.setattr(leases, "held", held)
     return "a job that waits for longer than any may"
@@ -61,16 +61,16 @@ def answer_before_commit(patch: Patch) -> str:
 
 def another_id_for_each_sending(patch: Patch) -> str:
     """What was in flight to a writer that died is sent to the next one as if it were new."""
-    sent = PeerAsks._try
+    sent = RequestTracker._try
 
-    def renamed(self: PeerAsks, ask: Ask) -> bool:
+    def renamed(self: RequestTracker, ask: Ask) -> bool:
         if ask.attempt:
             del self._asks[ask.message_id]
             ask.message_id = self._speaker.next_id()
             self._asks[ask.message_id] = ask
         return sent(self, ask)
 
-    patch.setattr(PeerAsks, "_try", renamed)
+    patch.setattr(RequestTracker, "_try", renamed)
     return "a new memory was answered"
 
 

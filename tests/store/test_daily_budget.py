@@ -14,7 +14,7 @@ from signet_actors.errors import OutcomeUnknown, SignetError, Unavailable
 from signet_actors.protocol.message import Failure
 from signet_actors.providers.llm import daily_budget
 from signet_actors.providers.llm.daily_budget import DailyBudget
-from signet_actors.providers.llm.guarded import Reservation, UsedUp
+from signet_actors.providers.llm.guarded import BudgetExhausted, Reservation
 from signet_actors.providers.llm.provider import Generated
 from tests.support.async_room import soon
 from tests.support.pipeline_room import PipelineRoom
@@ -127,7 +127,7 @@ def test_a_new_day_is_let_through_while_the_calls_of_the_former_are_out(room: Pi
         days = budget(Writer(room), room, calls=2)
         early = [await granted(days), await granted(days)]
         room.clock.advance(HOUR_MS - 1)
-        assert await days.reserve(tokens=100) == UsedUp(1)
+        assert await days.reserve(tokens=100) == BudgetExhausted(1)
         room.clock.advance(1)
         assert (await granted(days)).day == AFTER
         for reservation in early:
@@ -144,7 +144,7 @@ def test_a_clock_that_is_set_back_opens_no_day_again(room: PipelineRoom) -> None
         room.clock.advance(2 * HOUR_MS)
         assert (await granted(days)).day == AFTER
         room.clock.advance(-3 * HOUR_MS)
-        assert isinstance(await days.reserve(tokens=1), UsedUp)
+        assert isinstance(await days.reserve(tokens=1), BudgetExhausted)
 
     asyncio.run(life())
 
@@ -153,7 +153,7 @@ def test_a_clock_that_is_set_back_opens_no_day_again(room: PipelineRoom) -> None
 def test_however_many_ask_at_once_no_more_calls_are_let_through_than_the_cap(
     room: PipelineRoom, processes: int
 ) -> None:
-    async def life() -> list[Reservation | UsedUp]:
+    async def life() -> list[Reservation | BudgetExhausted]:
         each = [budget(Writer(room), room, calls=7, model=f"m{number}") for number in range(processes)]
         return await asyncio.gather(*(each[number % processes].reserve(tokens=10) for number in range(40)))
 
@@ -169,7 +169,9 @@ def test_however_many_ask_at_once_no_more_tokens_are_put_aside_than_the_cap(room
         reserved = [answer for answer in answers if isinstance(answer, Reservation)]
         assert len(reserved) == 3
         await days.settle(reserved[0], Generated("", 250, 50, estimated=True))
-        assert isinstance(await days.reserve(tokens=101), UsedUp), "a call that may be paid for gives nothing back"
+        assert isinstance(await days.reserve(tokens=101), BudgetExhausted), (
+            "a call that may be paid for gives nothing back"
+        )
         await days.settle(reserved[1], None)
         assert isinstance(await days.reserve(tokens=400), Reservation)
 
@@ -181,7 +183,7 @@ def test_the_count_outlives_the_process_and_so_does_what_a_dead_one_had_put_asid
     async def life() -> None:
         for _ in range(2):
             await granted(budget(Writer(room), room, calls=2))
-        assert isinstance(await budget(Writer(room), room, calls=2).reserve(tokens=1), UsedUp)
+        assert isinstance(await budget(Writer(room), room, calls=2).reserve(tokens=1), BudgetExhausted)
 
     asyncio.run(life())
 
@@ -200,7 +202,7 @@ def test_no_call_is_let_through_while_the_writer_does_not_answer_and_one_that_it
             await days.reserve(tokens=1)
         writer.silent = False
         assert isinstance(await days.reserve(tokens=1), Reservation)
-        assert isinstance(await days.reserve(tokens=1), UsedUp), "kept too well, and not broken"
+        assert isinstance(await days.reserve(tokens=1), BudgetExhausted), "kept too well, and not broken"
 
     asyncio.run(life())
 
@@ -214,7 +216,7 @@ def test_what_cannot_be_settled_stays_put_aside(room: PipelineRoom) -> None:
         with pytest.raises(Unavailable):
             await days.settle(reservation, None)
         writer.fails = None
-        assert isinstance(await days.reserve(tokens=500), UsedUp)
+        assert isinstance(await days.reserve(tokens=500), BudgetExhausted)
 
     asyncio.run(life())
 

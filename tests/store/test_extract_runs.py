@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.extraction.echo import RECALLED_LATELY_MS
+from signet_actors.domain.extraction.junk_filter import RECALLED_LATELY_MS
 from signet_actors.runtime.clock import iso
 from signet_actors.writer.commands.jobs import DERIVED
 from tests.support.pipeline_room import configured
@@ -42,8 +42,8 @@ def test_a_run_that_began_frozen_stays_so_when_the_freeze_ends_meanwhile(room: P
     room.model.meanwhile = lambda: room.reconfigure(free)
     room.work()
     assert room.model.decisions, "the freeze ended while the run was on"
-    held_back = room.events(source.id)[-1]["metadata"]
-    assert (held_back["outcome"], held_back["blockedReason"]) == ("blocked", "autonomous_frozen")
+    blocked = room.events(source.id)[-1]["metadata"]
+    assert (blocked["outcome"], blocked["blockedReason"]) == ("blocked", "autonomous_frozen")
 
 
 TOLD = "The gateway of the homelab listens on port 3850."

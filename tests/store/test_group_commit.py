@@ -27,7 +27,7 @@ from signet_actors.runtime import sync_points
 from signet_actors.searcher.recall import recall
 from signet_actors.store.transaction import WriteTransaction, write_transaction
 from signet_actors.writer import dispatch
-from signet_actors.writer.ballast import Ballast
+from signet_actors.writer.disk_reserve import DiskReserve
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, StoreRoom, remembering
 
 ME = Principal()
@@ -218,7 +218,7 @@ def test_a_retry_is_never_told_that_nothing_was_applied_when_it_was(room: StoreR
 
 def test_what_frees_space_is_served_on_a_full_disk_from_the_ballast(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
-    room.group.ballast = Ballast(tmp_path / "ballast", 1 << 20)
+    room.group.ballast = DiskReserve(tmp_path / "ballast", 1 << 20)
     assert room.group.ballast.take_in()
     memory = room.remember("kept")
     room.connection.pragma("max_page_count", room.connection.pragma("page_count"))

@@ -46,7 +46,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.runtime.clock import iso
 from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
-from signet_actors.writer.job_watches import MOST_PARKED, JobWatches
+from signet_actors.writer.job_waiters import MOST_PARKED, JobWaiters
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, kept_sound, raw, remembering
 from tests.support.writer_life import Life
@@ -725,7 +725,7 @@ def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(life: Life) -> No
 
 
 def test_an_empty_queue_of_watches_costs_a_commit_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JobWatches, "look", lambda *_, **__: pytest.fail("nobody waits"))
+    monkeypatch.setattr(JobWaiters, "look", lambda *_, **__: pytest.fail("nobody waits"))
     handed(life, note("a text", "1"))
     life.writer.tick()
     assert refused(_lost(life)).code is ErrorCode.LEASE_LOST

@@ -25,8 +25,8 @@ from signet_actors.protocol.writer import (
     ReapLeases,
     RenewLease,
 )
+from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.commands import leases
-from signet_actors.writer.session import QueueNews
 from tests.support.store_room import StoreRoom
 
 LEASE_MS = 60_000
@@ -190,7 +190,7 @@ def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_o
     assert [job.memory_id for job in first] == [fresh, lost[0]]
     assert taken_by(room, "extractor", 2) == []
     assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ()
-    room.group.queue_news = QueueNews()
+    room.group.queue_news = QueueChanges()
     room.ask(CompleteJob(first[1].id, first[1].lease_id))
     assert "extract" in room.group.queue_news.ready
     assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ("extract",)

@@ -11,10 +11,10 @@ from msgspec import structs
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import FindCandidates, Recall
-from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.searcher import recall as recall_module
 from signet_actors.searcher.actor import Searcher
-from signet_actors.store.failures import BROKEN_DISK
+from signet_actors.store.errors import BROKEN_DISK
 from tests.support.store_room import MODEL, Asked, StoreRoom, raw
 
 QUESTION = FindCandidates("which port does staging use", "default", "global")
@@ -29,10 +29,10 @@ class Loop:
         self.waiting = [room.asked(RECALL)]
         self.served: list[Asked] = []
 
-    def queries_wait(self) -> bool:
+    def has_pending_query(self) -> bool:
         return bool(self.waiting)
 
-    def work_off_queries(self, searcher: Searcher) -> None:
+    def serve_pending(self, searcher: Searcher) -> None:
         batch = list(self.waiting)
         if not self.ceaseless:
             self.waiting.clear()
@@ -44,7 +44,7 @@ class Loop:
 
 
 def searcher_in(room: StoreRoom, loop: Loop) -> Searcher:
-    boot = Boot("searcher-1", "searcher", 1, "b", 1, str(room.path.parent), str(room.path.parent), room.config)
+    boot = ChildContext("searcher-1", "searcher", 1, "b", 1, str(room.path.parent), str(room.path.parent), room.config)
     searcher = Searcher(boot, cast("Any", loop), room.clock, structlog.get_logger())
     searcher.reader = room.reader
     return searcher
@@ -85,13 +85,13 @@ def test_what_was_committed_while_it_had_stepped_back_is_among_its_candidates(ro
     loop = Loop(room)
     searcher = searcher_in(room, loop)
     committed: list[str] = []
-    serve = loop.work_off_queries
+    serve = loop.serve_pending
 
     def serve_and_commit(actor: Searcher) -> None:
         serve(actor)
         committed.append(room.remember("staging uses port 5433").id)
 
-    loop.work_off_queries = serve_and_commit  # type: ignore[method-assign]
+    loop.serve_pending = serve_and_commit  # type: ignore[method-assign]
     question = room.asked(QUESTION)
     searcher.handle(cast("Any", [question]))
     assert [candidate.id for candidate in question.answer.candidates] == committed
@@ -109,7 +109,7 @@ def test_whatever_step_it_left_the_caches_answer_the_next_query_rightly(
         frames = [] if vector is None else [raw(vector)]
         looks = iter([*[False] * (step - 1), True])
         loop = Loop(room)
-        loop.queries_wait = lambda looks=looks: next(looks, False)  # type: ignore[method-assign, misc]
+        loop.has_pending_query = lambda looks=looks: next(looks, False)  # type: ignore[method-assign, misc]
         searcher = searcher_in(room, loop)
         question = room.asked(asked, frames)
         searcher.handle(cast("Any", [question]))
@@ -139,13 +139,13 @@ def test_a_question_whose_time_ran_out_meanwhile_is_not_worked_on_again(room: St
     searcher = searcher_in(room, loop)
     question = room.asked(QUESTION)
     question.header = structs.replace(question.header, deadline_ns=room.clock.monotonic_ns() + 1_000_000)
-    serve = loop.work_off_queries
+    serve = loop.serve_pending
 
     def serve_slowly(actor: Searcher) -> None:
         serve(actor)
         room.clock.advance(2)
 
-    loop.work_off_queries = serve_slowly  # type: ignore[method-assign]
+    loop.serve_pending = serve_slowly  # type: ignore[method-assign]
     searcher.handle(cast("Any", [question]))
     assert question.answer.code == ErrorCode.UNAVAILABLE
     assert "deadline" in question.answer.detail

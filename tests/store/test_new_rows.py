@@ -18,7 +18,7 @@ from signet_actors.protocol.writer import (
     RememberChunks,
 )
 from signet_actors.store.vectors import vec_table
-from signet_actors.writer.session import Session
+from signet_actors.writer.command_context import Session
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, broken_invariants, remembering
 
 

@@ -11,11 +11,10 @@ import pytest
 
 from signet_actors.config.schema import AgentsConfig, Config, RosterEntry, WriterConfig
 from signet_actors.errors import ActorExit, ErrorCode, ExitCode
-from signet_actors.protocol.control import LogPressure
+from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
     AdvanceBackup,
-    DamageNoted,
     ForgetMemory,
     Forgotten,
     GetWriterStatus,
@@ -26,6 +25,7 @@ from signet_actors.protocol.writer import (
     ReportDamage,
     TouchMemories,
     WriterStatus,
+    WritesDisabled,
 )
 from signet_actors.store import checkpoint
 from signet_actors.store.connect import open_writer
@@ -59,7 +59,7 @@ def test_damage_that_is_reported_among_other_commands_refuses_them_and_ends_noth
     before, reported, after = sent(note("before"), "1"), sent(ReportDamage("page 7 is torn"), "2"), sent(note("x"), "3")
     asked = sent(GetWriterStatus(), "4")
     handle(life, before, reported, after, asked)
-    assert isinstance(reported.answer, DamageNoted)
+    assert isinstance(reported.answer, WritesDisabled)
     assert isinstance(asked.answer, WriterStatus)
     assert "page 7 is torn" in asked.answer.damage
     assert [refused.answer.code for refused in (before, after)] == [ErrorCode.NOT_APPLIED] * 2
@@ -140,7 +140,7 @@ def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
 def test_readers_are_told_of_a_large_log_in_one_round_and_not_after_it_was_folded_back(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[LogPressure] = []
+    told: list[WalPressure] = []
     monkeypatch.setattr(life.writer.loop, "tell_supervisor", told.append, raising=False)
     monkeypatch.setattr(checkpoint, "RESTART_BYTES", 4096)
     monkeypatch.setattr(checkpoint, "END_SNAPSHOTS_BYTES", 4096)

@@ -15,17 +15,17 @@ from signet_actors.config.schema import Config
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import GetCommonWords
 from signet_actors.protocol.writer import AdvanceHighWaterMark
-from signet_actors.runtime.async_bus import AsyncBus
 from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.messaging.bus_client import BusClient
 from tests.support.bus_room import BusRoom, bus_room
 
 
 @asynccontextmanager
-async def bus_in(room: BusRoom) -> AsyncIterator[AsyncBus]:
+async def bus_in(room: BusRoom) -> AsyncIterator[BusClient]:
     """A bus that has heard the tree."""
     room.listen()
     room.said["gateway"] = []
-    bus = AsyncBus(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
+    bus = BusClient(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))
     await bus.start()
     bus.ready()
     try:

@@ -17,10 +17,10 @@ import msgspec
 import zmq
 
 from signet_actors.config.schema import Config
-from signet_actors.protocol.control import ChildSays, ChildState, Drain, Heartbeat, Leaving, Ready, TreeChanged
-from signet_actors.runtime.boot import Boot, encode_boot
-from signet_actors.runtime.envelope import Speaker
-from signet_actors.runtime.sockets import SUPERVISOR_SOCKET, bind_router, new_context
+from signet_actors.protocol.control import ChildSays, ChildState, Drain, Exiting, Heartbeat, Ready, TreeChanged
+from signet_actors.runtime.messaging.envelope import MessageFactory
+from signet_actors.runtime.messaging.sockets import SUPERVISOR_SOCKET, bind_router, new_context
+from signet_actors.runtime.processes.child_context import ChildContext, encode_context
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BOOT_ID = "00112233aabbccdd"
@@ -51,7 +51,7 @@ class BusRoom:
         self.socket_dir.mkdir(mode=0o700)
         self.context = new_context()
         self.router = bind_router(self.context, self.socket_dir, SUPERVISOR_SOCKET, "")
-        self.speaker = Speaker(self.boot("supervisor", "supervisor"))
+        self.speaker = MessageFactory(self.boot("supervisor", "supervisor"))
         self.decode = msgspec.msgpack.Decoder(ChildSays).decode
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.states: dict[str, ChildState] = {}
@@ -59,8 +59,8 @@ class BusRoom:
 
     def boot(
         self, name: str, role: str, incarnation: int = 1, *, boot_id: str = BOOT_ID, parent: int | None = None
-    ) -> Boot:
-        return Boot(
+    ) -> ChildContext:
+        return ChildContext(
             name=name,
             role=role,
             incarnation=incarnation,
@@ -71,7 +71,7 @@ class BusRoom:
             config=self.config,
         )
 
-    def gateway_boot(self) -> Boot:
+    def gateway_boot(self) -> ChildContext:
         """For a bus inside the test's own process, whose parent is whoever runs the tests."""
         return self.boot("gateway", "gateway", parent=os.getppid())
 
@@ -79,7 +79,7 @@ class BusRoom:
         """A child process that is not known to be ready yet; its incarnation is one more than its last."""
         incarnation = self.states[name].incarnation + 1 if name in self.states else 1
         with tempfile.TemporaryFile() as stdin:
-            stdin.write(encode_boot(self.boot(name, role, incarnation)))
+            stdin.write(encode_context(self.boot(name, role, incarnation)))
             stdin.seek(0)
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.echo_actor"],
@@ -115,8 +115,8 @@ class BusRoom:
         beat = self.heard(name, Heartbeat)
         return beat.counters if beat else {}
 
-    def last_words(self, name: str) -> Leaving | None:
-        return self.heard(name, Leaving)  # type: ignore[no-any-return]
+    def exit_notice(self, name: str) -> Exiting | None:
+        return self.heard(name, Exiting)  # type: ignore[no-any-return]
 
     def set_state(self, name: str, state: str) -> None:
         self.states[name] = msgspec.structs.replace(self.states[name], state=state)

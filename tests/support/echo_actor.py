@@ -32,20 +32,20 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import Conflict
-from signet_actors.protocol.control import LogPressure
+from signet_actors.protocol.control import WalPressure
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords, SearcherQuery
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, WriterCommand, WriterReply
-from signet_actors.runtime.actor_loop import ActorExit, ActorLoop
-from signet_actors.runtime.boot import Boot, read_boot
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logs import configure_logging
-from signet_actors.runtime.mailbox import Incoming
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.processes.actor_loop import ActorExit, ActorLoop
+from signet_actors.runtime.processes.child_context import ChildContext, read_context
 
 
 class Echo:
     """An actor that does what it is told."""
 
-    def __init__(self, boot: Boot, loop: ActorLoop) -> None:
+    def __init__(self, boot: ChildContext, loop: ActorLoop) -> None:
         self.boot = boot
         self.loop = loop
         self.handled = 0
@@ -122,7 +122,7 @@ class Echo:
             self.loop.beat()
             time.sleep(0.005)
         if way == "pressure":
-            self.loop.tell_supervisor(LogPressure(40 << 20, severe=self.ready_at > 0))
+            self.loop.tell_supervisor(WalPressure(40 << 20, severe=self.ready_at > 0))
             self.ready_at = 1.0
             return 0.1
         return None
@@ -141,7 +141,7 @@ class Echo:
 
 
 def main() -> int:
-    boot = read_boot()
+    boot = read_context()
     log = configure_logging(boot)
     loop = ActorLoop(boot, SystemClock(), log)
     if boot.role == "writer":
@@ -154,7 +154,7 @@ def main() -> int:
         )
     elif boot.role == "searcher":
         loop.bind_mailbox(boot.name, msgspec.msgpack.Decoder(SearcherQuery), max_items=16, max_bytes=1 << 20)
-        loop.connect_work(boot.name, msgspec.msgpack.Decoder(SearcherQuery))
+        loop.join_pool(boot.name, msgspec.msgpack.Decoder(SearcherQuery))
     elif boot.role == "retention":
         loop.connect_ask("writer", msgspec.msgpack.Decoder(WriterReply))
     echo = Echo(boot, loop)

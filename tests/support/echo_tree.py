@@ -14,8 +14,8 @@ import msgspec
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError
-from signet_actors.runtime.children import ChildSpec
-from signet_actors.runtime.daemon_life import run_supervisor
+from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.daemon import run_supervisor
 
 ECHO = "tests.support.echo_actor"
 

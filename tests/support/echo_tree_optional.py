@@ -10,8 +10,8 @@ import os
 import sys
 from pathlib import Path
 
-from signet_actors.runtime.children import ChildSpec
-from signet_actors.runtime.daemon_life import run_supervisor
+from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.daemon import run_supervisor
 from supervisor import decider_count, extractor_count
 from tests.support.echo_tree import ECHO, load
 

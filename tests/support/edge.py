@@ -20,19 +20,19 @@ import uvloop
 
 from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Unavailable
-from signet_actors.gateway.admission import WireLimits
-from signet_actors.gateway.app import Edge
-from signet_actors.gateway.route import Call, Reply, Route
-from signet_actors.gateway.server import InProcessServer
+from signet_actors.gateway.app import Application
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.gateway.server.uvicorn_server import InProcessServer
 from signet_actors.gateway.state import GatewayState
-from signet_actors.gateway.wire import Wire
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
-from signet_actors.runtime.async_bus import Answering
-from signet_actors.runtime.boot import Boot
 from signet_actors.runtime.clock import SystemClock, new_id
 from signet_actors.runtime.histogram import Histogram
+from signet_actors.runtime.messaging.bus_client import Answering
+from signet_actors.runtime.processes.child_context import ChildContext
 
-PATIENCE_S = 10.0
+CLIENT_WAIT_S = 10.0
 
 EVERYBODY_UP = (
     ChildState("writer", "writer", UP, 1, 0, 11),
@@ -115,7 +115,7 @@ class RunningEdge:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         config = config or Config()
-        boot = Boot(
+        boot = ChildContext(
             name="gateway",
             role="gateway",
             incarnation=1,
@@ -135,14 +135,16 @@ class RunningEdge:
             log=self._new_log(),
             embedder=None,
             redactor=cast("Any", None),
-            confirm_key=bytes(32),
+            signing_key=bytes(32),
             common_words=cast("Any", None),
             port=self.port,
             started_at_ms=clock.wall_ms(),
         )
         self.state.logs_every_request = True
-        self._app = Edge(self.state, routes)
-        self._wire = self.state.wire = Wire(limits or WireLimits(), lambda: new_id(clock, rng), self._app.has_effect)
+        self._app = Application(self.state, routes)
+        self._wire = self.state.wire = ServerContext(
+            limits or WireLimits(), lambda: new_id(clock, rng), self._app.has_effect
+        )
         self._new_loop = new_loop
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -150,7 +152,7 @@ class RunningEdge:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._started.wait(PATIENCE_S), "the server did not start"
+        assert self._started.wait(CLIENT_WAIT_S), "the server did not start"
         assert self.failure is None, self.failure
         return self
 
@@ -163,7 +165,7 @@ class RunningEdge:
         """The server has drained and its thread is gone."""
         with contextlib.suppress(RuntimeError):  # a loop that has just ended by itself takes nothing any more
             self._loop.call_soon_threadsafe(self._drain, grace_ms)
-        self._thread.join(PATIENCE_S)
+        self._thread.join(CLIENT_WAIT_S)
         assert not self._thread.is_alive(), "the server did not stop"
 
     def begin_drain(self, grace_ms: int) -> None:
@@ -186,7 +188,7 @@ class RunningEdge:
         headers: Mapping[str, str] | None = None,
     ) -> Answered:
         """One request over its own connection; a mapping is sent as JSON, bytes as they are."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CLIENT_WAIT_S)
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -200,7 +202,7 @@ class RunningEdge:
 
     def connect(self) -> socket.socket:
         """A raw connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=CLIENT_WAIT_S)
 
     def raw(self, data: bytes) -> bytes:
         """What the server sends back to ``data`` until it closes the connection."""
@@ -263,9 +265,9 @@ def gateway_config(**changes: Any) -> Config:
     return Config(gateway=msgspec.structs.replace(GatewayConfig(), **changes))
 
 
-async def echo(call: Call) -> Reply:
+async def echo(call: HttpRequest) -> HttpResponse:
     """What the handler was given."""
-    return Reply(
+    return HttpResponse(
         {
             "path": dict(call.path),
             "query": dict(call.query),

@@ -20,7 +20,7 @@ from urllib.parse import quote, quote_from_bytes
 import msgspec
 from msgspec import inspect
 
-from signet_actors.gateway.route import Route
+from signet_actors.gateway.http.route import Route
 from tests.support.raw_http import encoded
 
 WORDS: Final = (

@@ -31,7 +31,7 @@ from tests.support.bus_room import REPOSITORY, eventually
 from tests.support.store_room import broken_invariants
 
 MARK = "SIGNET_TEST_MARK"
-PATIENCE_S = 30.0
+CLIENT_WAIT_S = 30.0
 """A guard against hanging, never a measurement."""
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
@@ -96,7 +96,7 @@ class Client:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
         *,
-        timeout: float = PATIENCE_S,
+        timeout: float = CLIENT_WAIT_S,
     ) -> Answer:
         """One exchange; ``body`` is sent as it is if it is bytes, else as JSON. Raises OSError, HTTPException."""
         raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -266,7 +266,7 @@ class LiveDaemon:
         """The exit code of a start that must fail, and what it said."""
         said = len(self.terminal())
         process = self.launch(**more)
-        code = process.wait(PATIENCE_S)
+        code = process.wait(CLIENT_WAIT_S)
         self.gone()
         return code, self.terminal()[said:]
 
@@ -275,13 +275,13 @@ class LiveDaemon:
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(CLIENT_WAIT_S)
         self.gone()
         return code
 
     def gone(self) -> None:
         """No process of this daemon is left."""
-        eventually(lambda: not self.processes(), within_s=PATIENCE_S, what="no process left over")
+        eventually(lambda: not self.processes(), within_s=CLIENT_WAIT_S, what="no process left over")
         if self in living:
             living.remove(self)
 
@@ -298,7 +298,7 @@ class LiveDaemon:
             for pid in self.processes():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            self.process.wait(PATIENCE_S)
+            self.process.wait(CLIENT_WAIT_S)
             if self in living:
                 living.remove(self)
 
@@ -340,7 +340,7 @@ class LiveDaemon:
         """The supervisor alone is killed; nothing else is left of the daemon a moment later."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(PATIENCE_S)
+        self.process.wait(CLIENT_WAIT_S)
 
     # what it left
 

@@ -1,6 +1,6 @@
 """The daemon's log as it grows: who lives, since when, and what became of the others.
 
-Source: the events that ``runtime/supervision.py`` writes.
+Source: the events that ``runtime/supervision/supervisor.py`` writes.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import structlog
 
 from signet_actors.config.schema import Config
 from signet_actors.errors import Unavailable
-from signet_actors.gateway.app import Edge
+from signet_actors.gateway.app import Application
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
@@ -27,8 +27,8 @@ from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
-from signet_actors.runtime.async_bus import Answering
-from signet_actors.runtime.boot import Boot
+from signet_actors.runtime.messaging.bus_client import Answering
+from signet_actors.runtime.processes.child_context import ChildContext
 
 DIMENSIONS = 4
 NOW_MS = 1_771_668_000_000  # 2026-02-21T10:00:00Z
@@ -179,7 +179,7 @@ class MemoryApi:
         self.embedder = WordEmbedder()
         config = config or Config()
         self.state = GatewayState(
-            boot=Boot(
+            boot=ChildContext(
                 name="gateway",
                 role="gateway",
                 incarnation=1,
@@ -196,7 +196,7 @@ class MemoryApi:
             log=cast("Any", structlog.wrap_logger(None, processors=[_drop])),
             embedder=self.embedder,
             redactor=Redactor(),
-            confirm_key=bytes(range(32)),
+            signing_key=bytes(range(32)),
             common_words=CommonWordsCache(),
             port=3850,
             started_at_ms=NOW_MS,
@@ -247,13 +247,13 @@ class MemoryApi:
         )
 
 
-_built: list[Edge] = []
+_built: list[Application] = []
 
 
-def _edge(state: GatewayState) -> Edge:
+def _edge(state: GatewayState) -> Application:
     """The one application of this test process (building its router takes longer than most tests), given ``state``."""
     if not _built:
-        _built.append(Edge(state, ROUTES))
+        _built.append(Application(state, ROUTES))
     _built[0].state = state
     return _built[0]
 

@@ -19,12 +19,12 @@ import msgspec
 import structlog
 
 from signet_actors.config.schema import Config, EmbeddingConfig
-from signet_actors.decider.decision import Deciding
+from signet_actors.decider.fact_decider import FactDecider
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import SignetError
+from signet_actors.extractor.job_runner import JobRun
 from signet_actors.extractor.jobs.extract import Extract
-from signet_actors.extractor.lane import JobRun
-from signet_actors.extractor.workshop import Workshop
+from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import FailJob
@@ -93,9 +93,9 @@ class PoisonRoom(PipelineRoom):
         self._runner = asyncio.Runner()
         actor = cast("Any", _Actor(self))
         model = cast("Any", self.model)
-        self._deciding = Deciding(actor, model)
+        self._deciding = FactDecider(actor, model)
         decider, self._writer = cast("Any", SimpleNamespace(ask=self._decide)), SimpleNamespace(ask=self._write)
-        self._extract = Extract(Workshop(actor, cast("Any", self._writer), decider, model))
+        self._extract = Extract(Resources(actor, cast("Any", self._writer), decider, model))
 
     def work(self) -> None:
         """No extract job waits: each was done, or has failed as often as it may."""

@@ -59,7 +59,7 @@ Fault = Literal[
 ]
 
 MODEL_FAULTS: Final[tuple[Fault, ...]] = ("garbage", "think_block", "fenced", "cut_json")
-PATIENCE_S: Final = 20.0
+CLIENT_WAIT_S: Final = 20.0
 _HUGE_BYTES: Final = 1 << 30
 _REASONS: Final = {200: "OK", 307: "Temporary Redirect", 400: "Bad Request", 429: "Too Many Requests"}
 
@@ -144,7 +144,7 @@ class ScriptedProvider:
     ) -> None:
         self.die()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
+        self._thread.join(CLIENT_WAIT_S)
         assert not self._thread.is_alive(), "the scripted provider did not stop"
         self._loop.close()
 
@@ -163,11 +163,11 @@ class ScriptedProvider:
 
     def die(self) -> None:
         """Nobody listens any more, and every connection is reset."""
-        asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(PATIENCE_S)
+        asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(CLIENT_WAIT_S)
 
     def revive(self) -> None:
         """The server listens, on the port that it had."""
-        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(PATIENCE_S)
+        asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(CLIENT_WAIT_S)
 
     def await_asked(self, count: int) -> None:
         """``count`` requests have come."""
@@ -179,7 +179,7 @@ class ScriptedProvider:
 
     def _await(self, reached: Callable[[], bool], what: str) -> None:
         with self._changed:
-            assert self._changed.wait_for(reached, PATIENCE_S), f"waited in vain for {what}"
+            assert self._changed.wait_for(reached, CLIENT_WAIT_S), f"waited in vain for {what}"
 
     # The server, on its own thread
 
@@ -481,7 +481,7 @@ class FakeCli:
     def await_pids(self, count: int) -> list[int]:
         """``count`` processes have said that they run."""
         deadline = threading.Event()
-        for _ in range(int(PATIENCE_S * 100)):
+        for _ in range(int(CLIENT_WAIT_S * 100)):
             if len(self.pids) >= count:
                 return self.pids
             deadline.wait(0.01)
@@ -494,7 +494,7 @@ class FakeCli:
     def await_none_living(self) -> None:
         """None of ``pids`` runs any more."""
         pause = threading.Event()
-        for _ in range(int(PATIENCE_S * 100)):
+        for _ in range(int(CLIENT_WAIT_S * 100)):
             if not self.living():
                 return
             pause.wait(0.01)

@@ -49,11 +49,11 @@ from signet_actors.protocol.writer import (
     Remembered,
     TouchMemories,
 )
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.heap import Rest
+from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.processes.idle_trimmer import Rest
 from signet_actors.store import checkpoint
 from signet_actors.store.connect import open_writer
-from signet_actors.store.failures import StoreError
+from signet_actors.store.errors import StoreError
 from signet_actors.writer import actor
 from signet_actors.writer.actor import Writer
 from tests.support.store_room import Asked, SetClock, remembering
@@ -234,7 +234,7 @@ def touched_by(command: Any) -> set[str]:
 
 
 class Script:
-    """Turns of a writer's work, chosen by ``seed``: batches of commands, checkpoints, housekeeping."""
+    """HandlerScheduler of a writer's work, chosen by ``seed``: batches of commands, checkpoints, housekeeping."""
 
     def __init__(self, seed: int, *, turns: int = 24, checkpoints: bool = True) -> None:
         self.seed = seed
@@ -348,7 +348,7 @@ class Life:
         self.workspace.ensure()
         self.clock = clock or SetClock()
         self.config = config or Config(writer=WriterConfig(ballast_bytes=0, reply_retention_ms=60_000))
-        boot = Boot("writer", "writer", 1, "boot", 0, str(root), str(root), self.config)
+        boot = ChildContext("writer", "writer", 1, "boot", 0, str(root), str(root), self.config)
         self.bus = _NoBus()
         self.writer = Writer(boot, self.bus, self.clock, random.Random(seed), QUIET)  # type: ignore[arg-type]
         self._vfs = vfs

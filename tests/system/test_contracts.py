@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 PLANTS = (
     ("rooms are layered", "signet_actors/protocol/header.py", "import signet_actors.runtime.clock"),
-    ("rooms are layered", "signet_actors/writer/session.py", "import signet_actors.gateway.guard"),
+    ("rooms are layered", "signet_actors/writer/command_context.py", "import signet_actors.gateway.auth.request_guard"),
     ("rooms are layered", "signet_actors/store/rows.py", "import signet_actors.providers.select"),
     ("rooms are layered", "signet_actors/errors.py", "import signet_actors.domain.confirm"),
     ("rooms are layered", "signet_actors/attic/__init__.py", '"""A room that the contract does not name."""'),
@@ -44,7 +44,7 @@ PLANTS = (
     ("zmq has one door", "signet_actors/gateway/actor.py", "import zmq"),
     ("SQLite has one door", "signet_actors/writer/actor.py", "import apsw"),
     ("SQLite has one door", "signet_actors/cli/doctor.py", "import sqlite3"),
-    ("the web framework stays in the gateway", "signet_actors/runtime/listener.py", "import uvicorn"),
+    ("the web framework stays in the gateway", "signet_actors/runtime/supervision/listener.py", "import uvicorn"),
     ("YAML stays in config", "signet_actors/gateway/routes/config_files.py", "import yaml"),
 )
 
@@ -120,8 +120,8 @@ def test_a_planted_violation_is_caught(tree: Path, name: str, path: str, line: s
 )
 def test_a_network_connection_planted_in_a_storing_process_is_refused(tree: Path, role: str, *, refused: bool) -> None:
     """The real entry point arms the refusal before the planted code, the first that it calls, is run."""
-    boot = tree / "signet_actors" / "runtime" / "boot.py"
-    planted = "def read_boot():\n    import socket\n    socket.create_connection(('127.0.0.1', 9))\n"
+    boot = tree / "signet_actors" / "runtime" / "processes" / "child_context.py"
+    planted = "def read_context():\n    import socket\n    socket.create_connection(('127.0.0.1', 9))\n"
     boot.write_text(f"{boot.read_text(encoding='utf-8')}\n\n{planted}", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", f"signet_actors.{role}"],

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.support.bus_room import eventually
-from tests.support.live_daemon import PATIENCE_S, LiveDaemon, live_daemon
+from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon
 from tests.support.load import UNKNOWN, load_on
 
 pytestmark = pytest.mark.system
@@ -58,7 +58,7 @@ def replace_workspace(daemon: LiveDaemon) -> None:
 def ended(daemon: LiveDaemon) -> int:
     """The exit code of a daemon that nobody asked to stop; none of its processes is left."""
     assert daemon.process is not None
-    code = daemon.process.wait(PATIENCE_S)
+    code = daemon.process.wait(CLIENT_WAIT_S)
     daemon.gone()
     return code
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_actors.runtime.peer_asks import PATIENCE_MS
+from signet_actors.runtime.messaging.request_tracker import PEER_WAIT_MS
 from tests.chaos.seeds import share
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import LiveDaemon, foreign_lock, live_daemon
@@ -94,7 +94,7 @@ def test_a_write_that_is_asked_while_the_writer_is_dead_waits_for_its_next_life(
         (up,) = tail.events("child is up", child="writer", child_incarnation=life)
         away_s = seconds(up["timestamp"]) - seconds(died["timestamp"])
         statuses = {answer.status for answer in asked}
-        assert statuses == {200} or (statuses <= {200, 503} and away_s > 0.9 * PATIENCE_MS / 1000), statuses
+        assert statuses == {200} or (statuses <= {200, 503} and away_s > 0.9 * PEER_WAIT_MS / 1000), statuses
         answered += [answer.json for answer in asked if answer.status == 200]
     assert not any(answer["deduped"] for answer in answered), "one of them acted twice"
     stored = fresh.read("SELECT id FROM memories")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from signet_actors.gateway.metrics import HEARTBEAT, LABELLED, METRICS
+from signet_actors.gateway.status.metrics import HEARTBEAT, LABELLED, METRICS
 from tests.support.bus_room import eventually
 from tests.support.live_daemon import Client, LiveDaemon
 

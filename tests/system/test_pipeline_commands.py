@@ -9,7 +9,7 @@ import pytest
 
 from signet_actors.domain.extraction.proposals import NO_CANDIDATES_REASON
 from tests.support.bus_room import REPOSITORY, eventually
-from tests.support.live_daemon import PATIENCE_S, LiveDaemon, live_daemon
+from tests.support.live_daemon import CLIENT_WAIT_S, LiveDaemon, live_daemon
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_provider import ScriptedProvider
 
@@ -32,7 +32,7 @@ def signet(daemon: LiveDaemon, *arguments: str, exit_code: int = 0) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE_S,
+        timeout=CLIENT_WAIT_S,
     )
     assert done.returncode == exit_code, (arguments, done.stdout, done.stderr)
     return done.stdout

@@ -34,8 +34,8 @@ def test_a_process_is_born_without_what_its_life_does_not_need(role: str, needle
 
 def test_a_logger_whose_asyncio_was_left_out_can_be_awaited_all_the_same() -> None:
     logged = (
-        "import sys; from signet_actors.runtime import logs; print('asyncio' in sys.modules)\n"
-        "import asyncio; asyncio.run(logs.structlog.get_logger().ainfo('awaited'))"
+        "import sys; from signet_actors.runtime.logging import configuration; print('asyncio' in sys.modules)\n"
+        "import asyncio; asyncio.run(configuration.structlog.get_logger().ainfo('awaited'))"
     )
     said = subprocess.run([sys.executable, "-c", logged], capture_output=True, text=True, timeout=60, check=True)
     first, _, rest = said.stdout.partition("\n")

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from signet_actors.config.schema import Config
 from signet_actors.protocol.control import UP
-from signet_actors.runtime.child_process import ChildProcess
-from signet_actors.runtime.children import Child, Children, ChildSpec
+from signet_actors.runtime.supervision.child_process import ChildProcess
+from signet_actors.runtime.supervision.children import Child, Children, ChildSpec
 
 TREE = (
     ChildSpec("extractor", "m", core=False),

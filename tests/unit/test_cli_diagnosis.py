@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from signet_actors.cli.configuration import yaml_lines
+from signet_actors.cli.config import yaml_lines
 from signet_actors.cli.doctor import database_verdict
 from signet_actors.cli.main import cli
 from signet_actors.config.load import effective_mapping, load_config

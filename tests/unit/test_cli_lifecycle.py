@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from signet_actors.cli import lifecycle
+from signet_actors.cli.daemon_process import is_supervisor, lock_held, supervisor_pid
 from signet_actors.cli.main import cli
-from signet_actors.cli.running import is_supervisor, lock_held, supervisor_pid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
-from signet_actors.cli import transfer
+from signet_actors.cli import import_export as transfer
 from signet_actors.cli.main import cli
 from signet_actors.errors import InvalidRequest
 from tests.support.scripted_daemon import ScriptedDaemon

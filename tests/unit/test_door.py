@@ -9,36 +9,36 @@ from typing import Any, cast
 import pytest
 
 from signet_actors.errors import ErrorCode
-from signet_actors.gateway import door
-from signet_actors.gateway.admission import GLANCES_AT_ONCE, LARGE_BODY_BYTES, WireLimits
-from signet_actors.gateway.answers import Answer
-from signet_actors.gateway.app import Edge
-from signet_actors.gateway.framing import Framing
-from signet_actors.gateway.plain_request import MOST_BYTES
-from signet_actors.gateway.recent_answers import RECENT_NS, RecentAnswers
-from signet_actors.gateway.route_table import RouteTable
+from signet_actors.gateway.app import Application
+from signet_actors.gateway.http.response_cache import RECENT_NS, ResponseCache
+from signet_actors.gateway.http.responses import EncodedResponse
+from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.wire import Wire
-from signet_actors.gateway.wire_answers import BUSY, BusyAnswer, Refused, answer_bytes, refusal
+from signet_actors.gateway.server import load_shedding
+from signet_actors.gateway.server.admission import GLANCES_AT_ONCE, LARGE_BODY_BYTES, WireLimits
+from signet_actors.gateway.server.fast_path import MOST_BYTES
+from signet_actors.gateway.server.framing import Framing
+from signet_actors.gateway.server.rejections import BUSY, PrebuiltBusyResponse, Refused, answer_bytes, refusal
+from signet_actors.gateway.server.server_context import ServerContext
 
 NO_BODY = Framing(0, False)
 ONE = WireLimits(unanswered=1)
 
 
-def full() -> Wire:
+def full() -> ServerContext:
     """One request is inside, and there is room for no other."""
-    wire = Wire(ONE, lambda: "trace", lambda method, path: method != b"GET")
-    assert door.let_in(wire, ONE, b"GET", b"/a", NO_BODY, placed=True) is not None
+    wire = ServerContext(ONE, lambda: "trace", lambda method, path: method != b"GET")
+    assert load_shedding.admit_on_arrival(wire, ONE, b"GET", b"/a", NO_BODY, placed=True) is not None
     return wire
 
 
 def test_where_there_is_no_room_a_short_request_is_turned_away_and_a_large_one_stopped() -> None:
     wire = full()
-    assert door.let_in(wire, ONE, b"GET", b"/a", NO_BODY, placed=True) is None
-    assert door.let_in(wire, ONE, b"POST", b"/a", Framing(10, False), placed=True) is None
+    assert load_shedding.admit_on_arrival(wire, ONE, b"GET", b"/a", NO_BODY, placed=True) is None
+    assert load_shedding.admit_on_arrival(wire, ONE, b"POST", b"/a", Framing(10, False), placed=True) is None
     for framing in (Framing(LARGE_BODY_BYTES + 1, False), Framing(0, True)):
         with pytest.raises(Refused) as refused:
-            door.let_in(wire, ONE, b"POST", b"/a", framing, placed=True)
+            load_shedding.admit_on_arrival(wire, ONE, b"POST", b"/a", framing, placed=True)
         assert refused.value.verdict is BUSY
 
 
@@ -47,27 +47,29 @@ def test_where_there_is_no_room_a_short_request_is_turned_away_and_a_large_one_s
 def test_who_asks_for_the_health_is_always_let_in(target: bytes, placed: bool) -> None:
     wire = full()
     for _ in range(100):
-        assert door.let_in(wire, ONE, b"GET", target, NO_BODY, placed=placed) is not None
+        assert load_shedding.admit_on_arrival(wire, ONE, b"GET", target, NO_BODY, placed=placed) is not None
 
 
-@pytest.mark.parametrize("path", sorted(door.GLANCES))
+@pytest.mark.parametrize("path", sorted(load_shedding.GLANCES))
 @pytest.mark.parametrize("placed", [True, False])
 def test_an_operators_question_is_let_in_while_few_are(path: bytes, placed: bool) -> None:
     wire = full()
-    asked = [door.let_in(wire, ONE, b"GET", path, NO_BODY, placed=placed) for _ in range(GLANCES_AT_ONCE)]
+    asked = [
+        load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=placed) for _ in range(GLANCES_AT_ONCE)
+    ]
     assert [one.glance for one in asked if one is not None] == [path] * GLANCES_AT_ONCE
     if placed:
-        assert door.let_in(wire, ONE, b"GET", path, NO_BODY, placed=True) is None
+        assert load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=True) is None
     else:
         with pytest.raises(Refused):
-            door.let_in(wire, ONE, b"GET", path, NO_BODY, placed=False)
-    (other,) = door.GLANCES - {path}
-    assert door.let_in(wire, ONE, b"GET", other, NO_BODY, placed=placed) is not None
+            load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=False)
+    (other,) = load_shedding.GLANCES - {path}
+    assert load_shedding.admit_on_arrival(wire, ONE, b"GET", other, NO_BODY, placed=placed) is not None
     for one in asked:
         assert one is not None
         one.release()
         one.release()
-        assert door.let_in(wire, ONE, b"GET", path, NO_BODY, placed=placed) is not None
+        assert load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=placed) is not None
     assert wire.admission.glances[path] == GLANCES_AT_ONCE
 
 
@@ -82,40 +84,40 @@ def test_an_operators_question_is_let_in_while_few_are(path: bytes, placed: bool
     ],
 )
 def test_nobody_else_has_their_right(method: bytes, target: bytes, framing: Framing) -> None:
-    assert door.let_in(full(), ONE, method, target, framing, placed=True) is None
+    assert load_shedding.admit_on_arrival(full(), ONE, method, target, framing, placed=True) is None
 
 
 def test_where_there_is_room_an_operators_question_is_one_like_any_other() -> None:
-    wire = Wire(WireLimits(), lambda: "trace")
-    admitted = door.let_in(wire, wire.limits, b"GET", b"/metrics", NO_BODY, placed=True)
+    wire = ServerContext(WireLimits(), lambda: "trace")
+    admitted = load_shedding.admit_on_arrival(wire, wire.limits, b"GET", b"/metrics", NO_BODY, placed=True)
     assert admitted is not None
     assert (admitted.counted, admitted.glance) == (True, b"")
 
 
 def test_a_connection_without_a_place_may_ask_for_nothing_else() -> None:
-    wire = Wire(WireLimits(), lambda: "trace")
+    wire = ServerContext(WireLimits(), lambda: "trace")
     with pytest.raises(Refused):
-        door.let_in(wire, wire.limits, b"GET", b"/a", NO_BODY, placed=False)
+        load_shedding.admit_on_arrival(wire, wire.limits, b"GET", b"/a", NO_BODY, placed=False)
     assert wire.refused.connections == 1
 
 
 def test_in_a_crowd_the_short_ones_wait_their_turn_but_those_who_ask_how_the_daemon_is() -> None:
     wire = full()
-    assert door.waits_in_crowd(wire, ONE, b"GET /a HTTP/1.1\r\n")
-    assert not door.waits_in_crowd(wire, ONE, b"GET /a HTTP/1.1\r\n" + b"x" * MOST_BYTES)
-    for path in (b"/health", *door.GLANCES):
-        assert not door.waits_in_crowd(wire, ONE, b"GET " + path + b" HTTP/1.1\r\n")
-    assert not door.waits_in_crowd(Wire(ONE, lambda: "trace"), ONE, b"GET /a HTTP/1.1\r\n")
+    assert load_shedding.should_defer(wire, ONE, b"GET /a HTTP/1.1\r\n")
+    assert not load_shedding.should_defer(wire, ONE, b"GET /a HTTP/1.1\r\n" + b"x" * MOST_BYTES)
+    for path in (b"/health", *load_shedding.GLANCES):
+        assert not load_shedding.should_defer(wire, ONE, b"GET " + path + b" HTTP/1.1\r\n")
+    assert not load_shedding.should_defer(ServerContext(ONE, lambda: "trace"), ONE, b"GET /a HTTP/1.1\r\n")
 
 
 def test_what_operators_may_always_ask_is_served_and_changes_nothing() -> None:
     served = {route.path.encode(): route for route in ROUTES if route.method == "GET"}
-    for path in (b"/health", b"/health/live", b"/health/ready", *door.GLANCES):
+    for path in (b"/health", b"/health/live", b"/health/ready", *load_shedding.GLANCES):
         assert not served[path].has_effect
 
 
 def test_whether_a_request_asks_for_a_change_is_told_by_the_route_table() -> None:
-    edge = Edge(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
+    edge = Application(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
     for route in ROUTES:
         path = route.path.replace("{id}", "x").replace("{file}", "x").encode()
         assert edge.has_effect(route.method.encode(), path) == route.has_effect, route
@@ -127,14 +129,14 @@ def test_whether_a_request_asks_for_a_change_is_told_by_the_route_table() -> Non
 def test_every_change_waits_for_the_writer_or_a_file_and_recall_does_not() -> None:
     table = RouteTable(ROUTES)
     assert table.find("/api/memory/recall") is not None
-    edge = Edge(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
+    edge = Application(cast("Any", SimpleNamespace(log=None, clock=None)), ROUTES)
     assert not edge.has_effect(b"POST", b"/api/memory/recall")
     assert edge.has_effect(b"POST", b"/api/memory/remember")
 
 
 def test_a_recent_answer_is_given_again_and_an_old_one_is_not() -> None:
-    recent = RecentAnswers()
-    answer = Answer(200, {}, b"{}")
+    recent = ResponseCache()
+    answer = EncodedResponse(200, {}, b"{}")
     assert recent.find("/metrics", RECENT_NS // 2) is None
     recent.keep("/metrics", answer, 1_000)
     assert recent.find("/metrics", 1_000 + RECENT_NS - 1) is answer
@@ -143,7 +145,7 @@ def test_a_recent_answer_is_given_again_and_an_old_one_is_not() -> None:
 
 
 def test_the_prebuilt_refusal_is_the_one_that_would_be_written() -> None:
-    busy = BusyAnswer()
+    busy = PrebuiltBusyResponse()
     rng = random.Random(1)
     for second in range(3):
         default = [(b"date", b"second %d" % second)]

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import signet_actors
-from signet_actors.domain.extraction.echo import (
+from signet_actors.domain.extraction.facts import Fact
+from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.extraction.junk_filter import (
     PROMPT_EXAMPLES,
     Injected,
     JunkReason,
     junk_reason,
     without_junk,
 )
-from signet_actors.domain.extraction.facts import Fact
-from signet_actors.domain.extraction.injected_text import without_injected
 from tests.support.model_answers import notes
 
 CLEAN = notes("clean_notes.txt")

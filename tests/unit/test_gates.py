@@ -28,7 +28,7 @@ from signet_actors.domain.extraction.gates import (
     maintenance_runs,
     pipeline_mode,
 )
-from signet_actors.domain.extraction.instructions import Mark
+from signet_actors.domain.extraction.injection_detector import Mark
 from signet_actors.domain.extraction.proposals import ACTIONS, Action, Proposal
 
 FACT = Fact("The cache holds two thousand rows", "fact", 0.9)

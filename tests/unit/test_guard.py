@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.gateway.guard import guard_policy, judge
+from signet_actors.gateway.auth.request_guard import guard_policy, judge
 
 PORT = 3850
 POLICY = guard_policy(PORT, ())

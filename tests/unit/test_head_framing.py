@@ -5,9 +5,9 @@ from __future__ import annotations
 import httptools
 import pytest
 
-from signet_actors.gateway.admission import WireLimits
-from signet_actors.gateway.framing import MAX_HEADERS, Framing, HeadCount, check_head, why_stopped
-from signet_actors.gateway.wire_answers import BUSY, NOT_HTTP, OUR_FAULT, Refused
+from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.server.framing import MAX_HEADERS, Framing, HeadCount, check_head, parser_rejection
+from signet_actors.gateway.server.rejections import BUSY, NOT_HTTP, OUR_FAULT, Refused
 
 LIMITS = WireLimits(header_bytes=1000, body_bytes=5000)
 Headers = list[tuple[bytes, bytes]]
@@ -114,7 +114,7 @@ def parser_error(data: bytes, fault: Exception | None = None) -> httptools.HttpP
 
 def test_why_the_parser_stopped_is_told_apart() -> None:
     whole = b"GET / HTTP/1.1\r\n\r\n"
-    assert why_stopped(parser_error(b"nonsense\r\n\r\n")) is NOT_HTTP
-    assert why_stopped(parser_error(whole, Refused(BUSY))) is BUSY
-    assert why_stopped(parser_error(whole, httptools.HttpParserInvalidURLError())) is NOT_HTTP
-    assert why_stopped(parser_error(whole, KeyError("a fault of ours"))) is OUR_FAULT
+    assert parser_rejection(parser_error(b"nonsense\r\n\r\n")) is NOT_HTTP
+    assert parser_rejection(parser_error(whole, Refused(BUSY))) is BUSY
+    assert parser_rejection(parser_error(whole, httptools.HttpParserInvalidURLError())) is NOT_HTTP
+    assert parser_rejection(parser_error(whole, KeyError("a fault of ours"))) is OUR_FAULT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.runtime.heap import QUIET_NS, Rest
+from signet_actors.runtime.processes.idle_trimmer import QUIET_NS, Rest
 
 BEAT_NS = 500_000_000
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.domain.extraction.facts import Fact
-from signet_actors.domain.extraction.instructions import Mark, supported, suspicion
+from signet_actors.domain.extraction.injection_detector import Mark, supported, suspicion
 from signet_actors.domain.extraction.proposals import propose_add, with_suspicion
 from tests.hostile.poisons import attacks
 from tests.support.model_answers import notes

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from signet_actors.gateway.request_warnings import MAX_WARNINGS, known_fields, object_warnings
+from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.protocol.http.request_fields import CallerFields, not_yet
 

@@ -13,11 +13,18 @@ from typing import Any, Final
 import pytest
 
 from signet_actors.domain import chunking, memories, normalization, query_words, timestamps
-from signet_actors.domain.extraction import contradiction, echo, injected_text, instructions, llm_output, prompts
+from signet_actors.domain.extraction import (
+    contradiction,
+    injected_text,
+    injection_detector,
+    junk_filter,
+    llm_output,
+    prompts,
+)
 from signet_actors.domain.redaction import scan, values
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway import plain_request
 from signet_actors.gateway.redaction import Redactor
+from signet_actors.gateway.server import fast_path
 
 PACKAGE: Final = Path(__file__).parents[2] / "signet_actors"
 
@@ -26,7 +33,7 @@ SEARCHED, MATCHED, WHOLE, FIXED = "searched", "matched", "whole", "fixed"
 
 PATTERNS: Final[dict[str, dict[str, str]]] = {
     "cli.presentation": {"_UNSAFE": SEARCHED, "_UNSAFE_IN_JSON": SEARCHED, "_SPACE": SEARCHED},
-    "cli.transfer": {"_LINE": SEARCHED},
+    "cli.import_export": {"_LINE": SEARCHED},
     "config.keys": {"snake:sub": FIXED, "camel:sub": FIXED},
     "config.yaml_file": {"_INT": MATCHED, "_FLOAT": MATCHED},
     "config.load": {"_read_text:search": FIXED, "_with_environment:fullmatch": FIXED},
@@ -34,7 +41,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.chunking": {"_SENTENCE_END": SEARCHED, "_LIST_NUMBER": WHOLE},
     "domain.date_phrases": {"_NUMBERS": SEARCHED, "_WORDS": SEARCHED, "_YEAR": SEARCHED},
     "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},
-    "domain.extraction.echo": {
+    "domain.extraction.junk_filter": {
         **dict.fromkeys(("_MARK", "_CHAT_MARK", "_SENTENCE_END", "_ANSI", "_UNBROKEN"), SEARCHED),
         **dict.fromkeys(("_ASKS", "_PROMPT", "_COURTESY", "_TOOL"), MATCHED),
     },
@@ -42,7 +49,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_MARK", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED),
         **dict.fromkeys(("_DATE_LINE", "_DATE_WORDS", "_BULLET", "_ROLE", "_HEADING"), MATCHED),
     },
-    "domain.extraction.instructions": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
+    "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
     "domain.extraction.llm_output": {"_TAG": SEARCHED, "_START": SEARCHED},
     "domain.extraction.prompts": {"_NONCE": WHOLE, "_SLOT": FIXED, "_TURN": SEARCHED, "fenced:sub": FIXED},
     "domain.extraction.telling_words": {"_WORDS": SEARCHED},
@@ -88,18 +95,18 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     },
     "domain.text_windows": {"_BLANK": SEARCHED},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
-    "gateway.fields": {"_LEADING_INTEGER": MATCHED, "_NUMBER": WHOLE, "_WHOLE_INTEGER": WHOLE},
-    "gateway.request_warnings": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
-    "gateway.guard": {"_HOST": WHOLE},
-    "gateway.openapi": {"operation_id:sub": FIXED, "_path_parameters:findall": FIXED},
-    "gateway.plain_request": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
+    "gateway.http.request_reader": {"_LEADING_INTEGER": MATCHED, "_NUMBER": WHOLE, "_WHOLE_INTEGER": WHOLE},
+    "gateway.http.request_warnings": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
+    "gateway.auth.request_guard": {"_HOST": WHOLE},
+    "gateway.http.openapi": {"operation_id:sub": FIXED, "_path_parameters:findall": FIXED},
+    "gateway.server.fast_path": {"_HEAD": MATCHED, "_UNUSUAL": SEARCHED},
     "gateway.redaction": {"_WORD": SEARCHED},
-    "gateway.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
-    "gateway.route_table": {"_SLASHES": SEARCHED},
-    "gateway.routes.notes": {"_NOT_SLUG": SEARCHED},
+    "gateway.http.route": {"_AGENT_NAME": WHOLE, "_CONTROL": SEARCHED},
+    "gateway.http.route_table": {"_SLASHES": SEARCHED},
+    "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
     "gateway.routes.transfer": {"_UUID": WHOLE},
     "providers.llm.cli_provider": {"_LIMITED": SEARCHED, "_NO_LEAVE": SEARCHED},
-    "providers.quoting": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_NO_LETTERS": SEARCHED},
+    "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_NO_LETTERS": SEARCHED},
     "searcher.recall": {"_exact_first": FIXED},  # escaped names, with nothing repeated
     "searcher.vector_matrix": {"__init__:sub": FIXED},
     "store.migrate": {"_WHOLE_WORD": SEARCHED},
@@ -377,10 +384,10 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "model answer in an object": lambda text: llm_output.read_json('{"facts": [' + text, ("facts",)),
     "model answer in a string": lambda text: llm_output.read_json('{"facts": ["' + text, ("facts",)),
     "model answer in a number": lambda text: llm_output.read_json('{"facts": [1' + text + "x]}", ("facts",)),
-    "junk": echo.junk_reason,
+    "junk": junk_filter.junk_reason,
     "injected blocks": injected_text.without_injected,
     "injected feedback": lambda text: injected_text.without_injected("<memory-feedback>" + text),
-    "instructions": lambda text: instructions.suspicion(text, text),
+    "instructions": lambda text: injection_detector.suspicion(text, text),
     "contradiction": lambda text: contradiction.syntactic_contradiction(text, text),
     "prompt": lambda text: prompts.fenced(text, "0" * 32),
     "chunks": lambda text: chunking.chunk_by_sentence(text, 300),
@@ -393,8 +400,8 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "tags": lambda text: memories.parse_prefixes("[" + text),
     "type": memories.infer_type,
     "time": timestamps.normalize_timestamp,
-    "request head": lambda text: plain_request.is_plain_request(b"GET /" + text.encode("utf-8", "replace")),
-    "headers": lambda text: plain_request.is_plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
+    "request head": lambda text: fast_path.is_plain_request(b"GET /" + text.encode("utf-8", "replace")),
+    "headers": lambda text: fast_path.is_plain_request(b"GET / HTTP/1.1\r\n" + text.encode("utf-8", "replace")),
 }
 
 

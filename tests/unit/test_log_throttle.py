@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from signet_actors.runtime.log_throttle import LogThrottle
+from signet_actors.runtime.logging.throttle import LogThrottle
 
 
 class Lines:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.errors import ErrorCode
-from signet_actors.gateway.metrics import METRICS
-from signet_actors.gateway.request_figures import OTHER_METHOD, UNROUTED, RequestFigures
-from signet_actors.runtime.envelope import COUNTER_NAMES, new_counters
+from signet_actors.gateway.status.metrics import METRICS
+from signet_actors.gateway.status.request_metrics import OTHER_METHOD, UNROUTED, RequestMetrics
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
-from signet_actors.runtime.process_figures import process_figures
+from signet_actors.runtime.messaging.envelope import COUNTER_NAMES, new_counters
+from signet_actors.runtime.processes.process_metrics import process_figures
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"\| `(signet_\w+)` \| (\w+) \| ([^|]*) \| (\w*) ?\| (.+) \|")
@@ -51,7 +51,7 @@ def test_no_metric_is_described_twice() -> None:
 
 
 def test_every_place_where_a_message_can_vanish_has_a_metric() -> None:
-    from signet_actors.gateway.metrics import HEARTBEAT
+    from signet_actors.gateway.status.metrics import HEARTBEAT
 
     assert set(COUNTER_NAMES) | set(process_figures()) <= set(HEARTBEAT)
     assert set(new_counters()) == set(COUNTER_NAMES)
@@ -101,7 +101,7 @@ def test_what_takes_exactly_a_bound_is_within_it(bound: float) -> None:
 
 
 def test_requests_without_a_route_and_strange_methods_share_one_label_each() -> None:
-    figures = RequestFigures()
+    figures = RequestMetrics()
     for method in ("GET", "PROPFIND", "SEARCH"):
         figures.observe(None, method, 404, 1, ErrorCode.NOT_FOUND)
     assert figures.answered == {(UNROUTED, "GET", 4): 1, (UNROUTED, OTHER_METHOD, 4): 2}

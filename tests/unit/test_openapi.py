@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from signet_actors.gateway.openapi import for_openapi_30, openapi_document, operation_id
-from signet_actors.gateway.route import Parameter, Reply, Route
+from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document, operation_id
+from signet_actors.gateway.http.route import HttpResponse, Parameter, Route
 from signet_actors.gateway.routes import ROUTES
 
 DOCUMENT = openapi_document(ROUTES)
@@ -155,8 +155,8 @@ def test_the_older_document_has_nothing_that_3_0_does_not_know() -> None:
 
 
 def test_a_nullable_reference_and_a_tuple_are_rewritten_for_3_0() -> None:
-    async def handler(_: Any) -> Reply:
-        return Reply({})
+    async def handler(_: Any) -> HttpResponse:
+        return HttpResponse({})
 
     route = Route("GET", "/x", handler, None, "x", "x", query=(Parameter("q"),), replies={200: Outer})
     assert operation_id(route) == "get_x"

@@ -11,13 +11,13 @@ from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
 from signet_actors.protocol.control import FAILED, RESTARTING, STOPPING, UP
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.dispatch import track_dispatch
-from signet_actors.runtime.envelope import Speaker, new_counters
-from signet_actors.runtime.peer_asks import PATIENCE_MS, PeerAsks
+from signet_actors.runtime.messaging.dispatch import track_dispatch
+from signet_actors.runtime.messaging.envelope import MessageFactory, new_counters
+from signet_actors.runtime.messaging.request_tracker import PEER_WAIT_MS, RequestTracker
+from signet_actors.runtime.processes.child_context import ChildContext
 from tests.sim.world import NS, Promise, World
 
-PATIENCE_S = PATIENCE_MS / 1000
+CLIENT_WAIT_S = PEER_WAIT_MS / 1000
 PROMPTLY_S = 0.1
 LONG_MS = 60_000
 CREDITS = 4
@@ -30,8 +30,8 @@ class Peer:
         self.world = World(1)
         self.there = True
         self.got: list[tuple[Header, bytes]] = []
-        self._speaker = Speaker(Boot("gateway", "gateway", 1, "boot", 1, "", "", Config()))
-        self.asks = PeerAsks(
+        self._speaker = MessageFactory(ChildContext("gateway", "gateway", 1, "boot", 1, "", "", Config()))
+        self.asks = RequestTracker(
             self.world,  # type: ignore[arg-type]
             self.world,
             self._speaker,
@@ -89,7 +89,7 @@ def refused(promise: Promise) -> bool:
 def test_who_asks_while_the_peer_is_replaced_is_answered_by_its_next_life(peer: Peer) -> None:
     peer.dies()
     asked = [peer.ask(b"first"), peer.ask(b"second")]
-    peer.wait(PATIENCE_S - 0.1)
+    peer.wait(CLIENT_WAIT_S - 0.1)
     peer.lives()
     peer.wait(0.1)
     assert [(header.attempt, body) for header, body in peer.got] == [(1, b"first"), (1, b"second")]
@@ -101,7 +101,7 @@ def test_who_asks_while_the_peer_is_replaced_is_answered_by_its_next_life(peer: 
 def test_the_patience_is_counted_from_the_beginning_of_the_absence(peer: Peer) -> None:
     peer.dies()
     early = peer.ask()
-    peer.wait(PATIENCE_S - 0.5)
+    peer.wait(CLIENT_WAIT_S - 0.5)
     late = peer.ask()
     peer.wait(0.4)
     assert not early.done()
@@ -115,7 +115,7 @@ def test_the_patience_is_counted_from_the_beginning_of_the_absence(peer: Peer) -
 def test_of_a_peer_that_stays_away_a_refusal_is_prompt(peer: Peer) -> None:
     peer.dies()
     peer.ask()
-    peer.wait(10 * PATIENCE_S)
+    peer.wait(10 * CLIENT_WAIT_S)
     hopeless = peer.ask()
     peer.wait(PROMPTLY_S)
     assert refused(hopeless)
@@ -124,11 +124,11 @@ def test_of_a_peer_that_stays_away_a_refusal_is_prompt(peer: Peer) -> None:
 def test_a_life_that_was_never_asked_anything_still_ends_an_absence(peer: Peer) -> None:
     peer.dies()
     peer.ask()
-    peer.wait(10 * PATIENCE_S)
+    peer.wait(10 * CLIENT_WAIT_S)
     peer.lives()
     peer.dies()
     asked = peer.ask()
-    peer.wait(PATIENCE_S - 0.1)
+    peer.wait(CLIENT_WAIT_S - 0.1)
     peer.lives()
     peer.wait(0.1)
     peer.answer(0)
@@ -154,7 +154,7 @@ def test_nobody_waits_for_a_peer_that_is_given_up(peer: Peer, state: str) -> Non
 def test_a_peer_that_stops_is_still_asked_as_long_as_it_is_there(peer: Peer) -> None:
     peer.asks.peer_is(STOPPING, peer.life)
     asked = peer.ask()
-    peer.wait(PATIENCE_S)
+    peer.wait(CLIENT_WAIT_S)
     peer.answer(0)
     assert asked.result() == "done"
 
@@ -164,7 +164,7 @@ def test_who_waits_for_a_peer_holds_its_place_and_the_rest_is_refused_at_once(pe
     waiting = [peer.ask() for _ in range(CREDITS)]
     with pytest.raises(Busy):
         peer.ask()
-    peer.wait(2 * PATIENCE_S)
+    peer.wait(2 * CLIENT_WAIT_S)
     assert all(refused(promise) for promise in waiting)
     assert len(peer.asks) == 0
 
@@ -172,7 +172,7 @@ def test_who_waits_for_a_peer_holds_its_place_and_the_rest_is_refused_at_once(pe
 def test_what_was_in_flight_is_sent_to_the_next_life_under_its_id_however_long_that_takes(peer: Peer) -> None:
     asked = peer.ask()
     peer.dies()
-    peer.wait(5 * PATIENCE_S)
+    peer.wait(5 * CLIENT_WAIT_S)
     peer.lives()
     peer.wait(0.1)
     first, second = (header for header, _ in peer.got)

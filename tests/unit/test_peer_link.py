@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 
 from signet_actors.config.schema import Config
-from signet_actors.gateway.readiness import readiness
+from signet_actors.gateway.status.readiness import readiness
 from signet_actors.protocol.control import UP, ChildState
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.envelope import PING, Speaker
-from signet_actors.runtime.outcomes import Outcomes
-from signet_actors.runtime.peer_link import PeerLink
+from signet_actors.runtime.messaging.envelope import PING, MessageFactory
+from signet_actors.runtime.messaging.outcomes import Outcomes
+from signet_actors.runtime.messaging.peer_link import PeerLink
+from signet_actors.runtime.processes.child_context import ChildContext
 
 S = 1_000_000_000
 BEAT = S // 2
@@ -50,7 +50,7 @@ class Room:
         self.clock = Clock()
         self.there = True
         self.connections: list[Connection] = []
-        speaker = Speaker(Boot("gateway", "gateway", 1, "b", 1, "/w", "/s", Config()))
+        speaker = MessageFactory(ChildContext("gateway", "gateway", 1, "b", 1, "/w", "/s", Config()))
         self.link = PeerLink(self.clock, speaker, cast("Any", self.connect), probe=True)
 
     def connect(self) -> Connection:

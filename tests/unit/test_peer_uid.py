@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_actors.gateway.peer_uid import GONE, peer_uid
+from signet_actors.gateway.auth.peer_uid import GONE, peer_uid
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LISTENS = (

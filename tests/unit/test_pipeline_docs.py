@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from signet_actors.config.schema import ExtractionProvider
-from signet_actors.domain.extraction.echo import JunkReason
 from signet_actors.domain.extraction.gates import PipelineMode, Reason
+from signet_actors.domain.extraction.junk_filter import JunkReason
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.providers import CircuitState
 from signet_actors.gateway.routes import ROUTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.gateway.places import EVICTION_LOOKS, Places
+from signet_actors.gateway.server.connection_limiter import EVICTION_LOOKS, ConnectionLimiter
 
 
 class Client:
@@ -20,19 +20,19 @@ class Client:
         self.fate = "gave way"
 
 
-def served(places: Places, *clients: Client, most: int = 2) -> None:
+def served(places: ConnectionLimiter, *clients: Client, most: int = 2) -> None:
     for client in clients:
         assert places.take(client, most)
 
 
 def test_a_connection_that_is_served_takes_no_second_place() -> None:
-    places, client = Places(), Client()
+    places, client = ConnectionLimiter(), Client()
     served(places, client, client, client, most=1)
     assert places.served == {client}
 
 
 def test_where_nobody_is_idle_the_newcomer_gets_no_place_until_one_leaves() -> None:
-    places, first, second, newcomer = Places(), Client(), Client(), Client()
+    places, first, second, newcomer = ConnectionLimiter(), Client(), Client(), Client()
     served(places, first, second)
     assert not places.take(newcomer, 2)
     places.go_beyond(newcomer, 2)
@@ -43,7 +43,7 @@ def test_where_nobody_is_idle_the_newcomer_gets_no_place_until_one_leaves() -> N
 
 
 def test_the_one_that_has_been_idle_longest_makes_room_and_only_waits_to_be_closed() -> None:
-    places, shortly, longest, newcomer = Places(), Client(), Client(), Client()
+    places, shortly, longest, newcomer = ConnectionLimiter(), Client(), Client(), Client()
     served(places, shortly, longest)
     for client in (shortly, longest):
         places.rest(client)
@@ -57,7 +57,7 @@ def test_the_one_that_has_been_idle_longest_makes_room_and_only_waits_to_be_clos
 
 
 def test_a_connection_with_something_unread_is_not_idle() -> None:
-    places, speaks, silent, newcomer = Places(), Client(unread=True), Client(), Client()
+    places, speaks, silent, newcomer = ConnectionLimiter(), Client(unread=True), Client(), Client()
     served(places, speaks, silent)
     for client in (speaks, silent):
         places.rest(client)
@@ -66,7 +66,7 @@ def test_a_connection_with_something_unread_is_not_idle() -> None:
 
 
 def test_not_more_than_a_few_are_asked_whether_they_are_idle() -> None:
-    places, newcomer = Places(), Client()
+    places, newcomer = ConnectionLimiter(), Client()
     crowd = [Client(unread=True) for _ in range(EVICTION_LOOKS)]
     served(places, *crowd, silent := Client(), most=EVICTION_LOOKS + 1)
     for client in (*crowd, silent):
@@ -76,7 +76,7 @@ def test_not_more_than_a_few_are_asked_whether_they_are_idle() -> None:
 
 
 def test_who_has_no_place_is_none_of_those_that_make_room() -> None:
-    places, client, beyond = Places(), Client(), Client()
+    places, client, beyond = ConnectionLimiter(), Client(), Client()
     served(places, client, most=1)
     places.go_beyond(beyond, 1)
     places.rest(beyond)
@@ -84,7 +84,7 @@ def test_who_has_no_place_is_none_of_those_that_make_room() -> None:
 
 
 def test_beyond_the_places_the_oldest_go_first() -> None:
-    places = Places()
+    places = ConnectionLimiter()
     crowd = [Client() for _ in range(5)]
     for client in crowd:
         places.go_beyond(client, 2)
@@ -93,7 +93,7 @@ def test_beyond_the_places_the_oldest_go_first() -> None:
 
 
 def test_the_newcomer_who_gets_a_place_is_not_the_oldest_that_must_go() -> None:
-    places, idle, newcomer, other = Places(), Client(), Client(), Client()
+    places, idle, newcomer, other = ConnectionLimiter(), Client(), Client(), Client()
     served(places, idle, most=1)
     places.go_beyond(newcomer, 1)
     places.rest(idle)
@@ -104,7 +104,7 @@ def test_the_newcomer_who_gets_a_place_is_not_the_oldest_that_must_go() -> None:
 
 
 def test_who_leaves_is_in_none_of_the_books() -> None:
-    places, client, beyond = Places(), Client(), Client()
+    places, client, beyond = ConnectionLimiter(), Client(), Client()
     served(places, client, most=1)
     places.rest(client)
     places.go_beyond(beyond, 1)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import signet_actors
 from signet_actors.domain.extraction.contradiction import parse_semantic
-from signet_actors.domain.extraction.echo import junk_reason
 from signet_actors.domain.extraction.facts import FACT_TYPES, MAX_INPUT_CHARS, Fact, parse_extraction
 from signet_actors.domain.extraction.hints import parse_hints
+from signet_actors.domain.extraction.junk_filter import junk_reason
 from signet_actors.domain.extraction.prompts import (
     MAX_CANDIDATE_CHARS,
     UnfitTemplate,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.providers.quoting import ECHO_CHARS, unless_echoed
+from signet_actors.providers.log_sanitizing import ECHO_CHARS, unless_echoed
 
 PROMPT = "You turn a note into facts.\n<data>\nThe code word of the vault is Wolverine-7731.\n</data>"
 

@@ -14,8 +14,8 @@ from signet_actors.domain.retention import (
     LEAP_MS,
     STEPS,
     ClockVerdict,
+    check_clock,
     cutoff_ms,
-    judge_clock,
 )
 
 NOW = 1_771_668_000_000
@@ -51,14 +51,14 @@ def test_a_cutoff_is_the_window_before_now_and_never_before_the_epoch() -> None:
 
 
 def test_the_first_sweep_of_a_store_and_an_ordinary_one_go_ahead() -> None:
-    assert judge_clock(NOW, None).may_purge
-    assert judge_clock(NOW + 6 * HOUR_MS, NOW).verdict is ClockVerdict.STEADY
-    assert judge_clock(NOW + LEAP_MS, NOW).verdict is ClockVerdict.STEADY
-    assert judge_clock(NOW - BACK_MS, NOW).verdict is ClockVerdict.STEADY
+    assert check_clock(NOW, None).may_purge
+    assert check_clock(NOW + 6 * HOUR_MS, NOW).verdict is ClockVerdict.STEADY
+    assert check_clock(NOW + LEAP_MS, NOW).verdict is ClockVerdict.STEADY
+    assert check_clock(NOW - BACK_MS, NOW).verdict is ClockVerdict.STEADY
 
 
 def test_a_leap_of_more_than_48_hours_is_suspected() -> None:
-    decision = judge_clock(NOW + 3653 * DAY, NOW)
+    decision = check_clock(NOW + 3653 * DAY, NOW)
     assert decision.verdict is ClockVerdict.LEAPT_FORWARD
     assert not decision.may_purge
     assert decision.suspected_since_ms == NOW + 3653 * DAY
@@ -69,50 +69,50 @@ def test_a_leap_of_more_than_48_hours_is_suspected() -> None:
 
 
 def test_elapsed_monotonic_time_excuses_a_long_interval() -> None:
-    assert not judge_clock(NOW + 7 * DAY, NOW).may_purge
-    assert judge_clock(NOW + 7 * DAY, NOW, elapsed_ms=7 * DAY).verdict is ClockVerdict.STEADY
-    assert not judge_clock(NOW + 10 * DAY, NOW, elapsed_ms=7 * DAY).may_purge
+    assert not check_clock(NOW + 7 * DAY, NOW).may_purge
+    assert check_clock(NOW + 7 * DAY, NOW, elapsed_ms=7 * DAY).verdict is ClockVerdict.STEADY
+    assert not check_clock(NOW + 10 * DAY, NOW, elapsed_ms=7 * DAY).may_purge
 
 
 def test_a_leap_is_confirmed_by_a_second_sweep_an_hour_later() -> None:
     leapt = NOW + 30 * DAY
-    early = judge_clock(leapt + 60_000, NOW, suspected_since_ms=leapt)
+    early = check_clock(leapt + 60_000, NOW, suspected_since_ms=leapt)
     assert early.verdict is ClockVerdict.UNCONFIRMED
     assert early.suspected_since_ms == leapt
     assert early.recheck_in_ms == CONFIRM_AFTER_MS - 60_000
-    assert judge_clock(leapt + CONFIRM_AFTER_MS, NOW, suspected_since_ms=leapt).verdict is ClockVerdict.CONFIRMED
+    assert check_clock(leapt + CONFIRM_AFTER_MS, NOW, suspected_since_ms=leapt).verdict is ClockVerdict.CONFIRMED
 
 
 def test_a_second_leap_begins_the_suspicion_anew() -> None:
-    decision = judge_clock(NOW + 900 * DAY, NOW, suspected_since_ms=NOW + 30 * DAY)
+    decision = check_clock(NOW + 900 * DAY, NOW, suspected_since_ms=NOW + 30 * DAY)
     assert decision.verdict is ClockVerdict.LEAPT_FORWARD
     assert decision.suspected_since_ms == NOW + 900 * DAY
 
 
 def test_a_clock_that_returns_to_the_mark_is_believed_at_once() -> None:
-    decision = judge_clock(NOW + HOUR_MS, NOW, suspected_since_ms=NOW + 3653 * DAY)
+    decision = check_clock(NOW + HOUR_MS, NOW, suspected_since_ms=NOW + 3653 * DAY)
     assert decision.verdict is ClockVerdict.STEADY
     assert decision.suspected_since_ms is None
 
 
 def test_a_clock_that_went_back_is_suspected_until_it_has_run_on_for_an_hour() -> None:
     back = NOW - 3653 * DAY
-    decision = judge_clock(back, NOW)
+    decision = check_clock(back, NOW)
     assert decision.verdict is ClockVerdict.WENT_BACK
     assert "went back to 3653 days before" in decision.reason
-    assert not judge_clock(back + 1, NOW, suspected_since_ms=back).may_purge
-    assert judge_clock(back + CONFIRM_AFTER_MS, NOW, suspected_since_ms=back).may_purge
+    assert not check_clock(back + 1, NOW, suspected_since_ms=back).may_purge
+    assert check_clock(back + CONFIRM_AFTER_MS, NOW, suspected_since_ms=back).may_purge
 
 
 def test_an_operators_word_settles_it() -> None:
-    assert judge_clock(NOW + 3653 * DAY, NOW, vouched=True).verdict is ClockVerdict.CONFIRMED
+    assert check_clock(NOW + 3653 * DAY, NOW, vouched=True).verdict is ClockVerdict.CONFIRMED
 
 
 @given(times, times, st.none() | times, st.integers(0, 30 * DAY))
 def test_nothing_is_purged_on_one_sweeps_word_when_the_clock_is_off(
     now: int, mark: int, since: int | None, elapsed: int
 ) -> None:
-    decision = judge_clock(now, mark, suspected_since_ms=since, elapsed_ms=elapsed)
+    decision = check_clock(now, mark, suspected_since_ms=since, elapsed_ms=elapsed)
     assert decision.may_purge == (decision.reason == "") == (decision.suspected_since_ms is None)
     off = now - mark > LEAP_MS + elapsed or mark - now > BACK_MS
     if decision.may_purge and off:
@@ -126,4 +126,4 @@ def test_nothing_is_purged_on_one_sweeps_word_when_the_clock_is_off(
 @pytest.mark.parametrize("word", ["minutes", "hours", "days"])
 def test_reasons_speak_in_spans_that_people_use(word: str) -> None:
     behind = {"minutes": 10 * 60_000, "hours": 5 * HOUR_MS, "days": 4 * DAY}[word]
-    assert f"{word} before the last sweep" in judge_clock(NOW - behind, NOW).reason
+    assert f"{word} before the last sweep" in check_clock(NOW - behind, NOW).reason

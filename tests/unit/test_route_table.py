@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from signet_actors.gateway.route import Reply, Route
-from signet_actors.gateway.route_table import RouteTable
+from signet_actors.gateway.http.route import HttpResponse, Route
+from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
 
 TABLE = RouteTable(ROUTES)
 
 
-async def handler(_: Any) -> Reply:
-    return Reply({})
+async def handler(_: Any) -> HttpResponse:
+    return HttpResponse({})
 
 
 def table(*rows: str) -> RouteTable:

@@ -21,9 +21,9 @@ import pytest
 import signet_actors
 from signet_actors.domain.query_words import fts_match
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.answers import encode_json
-from signet_actors.gateway.fields import MAX_VERSION, Fields
-from signet_actors.gateway.route import Call
+from signet_actors.gateway.http.request_reader import MAX_VERSION, Fields
+from signet_actors.gateway.http.responses import encode_json
+from signet_actors.gateway.http.route import HttpRequest
 
 LARGEST_STORED = 2**63 - 1
 
@@ -31,7 +31,7 @@ LARGEST_STORED = 2**63 - 1
 def read(raw: bytes) -> dict[str, Any]:
     """A request's body as a handler gets it."""
     unused = cast("Any", None)
-    return Call(state=unused, route=unused, path={}, query={}, headers={}, raw=raw, trace_id="t").json_object()
+    return HttpRequest(state=unused, route=unused, path={}, query={}, headers={}, raw=raw, trace_id="t").json_object()
 
 
 @pytest.mark.parametrize("sign", [b"", b"-"])

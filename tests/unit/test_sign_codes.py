@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from signet_actors.searcher.legs.sign_codes import SignCodes
+from signet_actors.searcher.legs.binary_quantization import BinaryCodes
 
 COUNT, DIMENSIONS, POOL, LIKELY = 20_000, 256, 200, 3_200
 
@@ -15,8 +15,8 @@ def normalised(vectors: npt.NDArray[np.floating]) -> Floats:
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def coded(vectors: Floats, centre: Floats | None = None) -> SignCodes:
-    codes = SignCodes(np.zeros(vectors.shape[1], np.float32) if centre is None else centre)
+def coded(vectors: Floats, centre: Floats | None = None) -> BinaryCodes:
+    codes = BinaryCodes(np.zeros(vectors.shape[1], np.float32) if centre is None else centre)
     codes.put(np.arange(len(vectors)), vectors)
     return codes
 
@@ -40,7 +40,7 @@ def clustered() -> Floats:
 
 
 def shares(
-    vectors: Floats, codes: SignCodes, valid: npt.NDArray[np.bool_], likely: int = LIKELY
+    vectors: Floats, codes: BinaryCodes, valid: npt.NDArray[np.bool_], likely: int = LIKELY
 ) -> tuple[float, float]:
     """How much of the exact 200 and 10 nearest valid rows are among the likely ones, on average."""
     rng = np.random.default_rng(12)
@@ -134,7 +134,7 @@ def test_of_equally_near_rows_by_the_thousand_the_newest_are_looked_at() -> None
 
 
 def test_rows_are_found_by_the_vector_that_was_put_last_and_not_before_one_was() -> None:
-    codes = SignCodes(np.zeros(3, np.float32))
+    codes = BinaryCodes(np.zeros(3, np.float32))
     near, far = np.array([1.0, 1.0, 1.0], np.float32), np.array([-1.0, -1.0, -1.0], np.float32)
     codes.put(np.array([7, 2, 7]), np.stack((near, far, far)))
     codes.put(np.array([9, 4]), np.stack((near, far)))

@@ -10,12 +10,12 @@ import pytest
 import structlog
 
 from signet_actors.config.schema import Config
-from signet_actors.runtime.boot import Boot
-from signet_actors.runtime.child_process import ChildProcess
-from signet_actors.runtime.children import ChildSpec
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.sd_notify import Notifier
-from signet_actors.runtime.supervision import Supervisor
+from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.supervision.child_process import ChildProcess
+from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.sd_notify import Notifier
+from signet_actors.runtime.supervision.supervisor import Supervisor
 
 LATE_NS = 10_000_000_000
 
@@ -62,7 +62,7 @@ def supervisor(clock: LateClock, tmp_path: Path) -> Supervisor:
     made = Supervisor(
         tree,
         config,
-        Boot("supervisor", "supervisor", 1, "00", 1, str(tmp_path), str(tmp_path), config),
+        ChildContext("supervisor", "supervisor", 1, "00", 1, str(tmp_path), str(tmp_path), config),
         control=cast("Any", Deaf()),
         counters={},
         clock=clock,
@@ -82,11 +82,11 @@ def test_one_that_should_have_left_long_ago_is_not_waited_for_without_a_pause(
 ) -> None:
     child = supervisor._children["extractor"]
     child.wanted = False
-    supervisor._let_go(clock.monotonic_ns())
-    assert child.killed_because
+    supervisor._stop_unneeded(clock.monotonic_ns())
+    assert child.kill_reason
     clock.late_ns = LATE_NS
     supervisor._housekeeping()
-    supervisor._let_go(clock.monotonic_ns())
+    supervisor._stop_unneeded(clock.monotonic_ns())
     assert supervisor.wait_ms() > 100
 
 

@@ -19,7 +19,7 @@ from msgspec import Struct, structs
 
 from signet_actors.domain.extraction.contradiction import asks_semantic, syntactic_contradiction
 from signet_actors.domain.extraction.facts import UNPARSEABLE, Fact, Warnings, confidence_of, short
-from signet_actors.domain.extraction.instructions import Mark, suspicion
+from signet_actors.domain.extraction.injection_detector import Mark, suspicion
 from signet_actors.domain.extraction.llm_output import read_json
 
 Action = Literal["add", "update", "delete", "none"]

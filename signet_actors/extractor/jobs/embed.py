@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
-from signet_actors.extractor.lane import JobRun, Pause
+from signet_actors.extractor.job_runner import JobRun, Pause
+from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.vector_waits import VectorWaits
-from signet_actors.extractor.workshop import Workshop
 from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
 from signet_actors.runtime.clock import iso
@@ -59,7 +59,7 @@ class Embed:
 
     name = jobs.EMBED
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: Resources) -> None:
         self._shop = shop
         self._waiting: list[_Waiting] = []
         self._calling: asyncio.Task[None] | None = None

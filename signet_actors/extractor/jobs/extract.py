@@ -18,16 +18,16 @@ from msgspec import structs
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
 from signet_actors.domain.extraction.answers import EXTRACTION
-from signet_actors.domain.extraction.echo import without_junk
 from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
 from signet_actors.domain.extraction.gates import PipelineMode
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.extraction.junk_filter import without_junk
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
-from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
-from signet_actors.extractor.lane import JobRun, Pause
+from signet_actors.extractor.job_runner import JobRun, Pause
+from signet_actors.extractor.jobs.availability import model_limit, model_pause
 from signet_actors.extractor.prompts import extraction_prompt
-from signet_actors.extractor.workshop import Workshop
+from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import Decide, Decided, FactOrigin
 from signet_actors.protocol.pipeline import ApplyProposals
@@ -60,7 +60,7 @@ class Extract:
 
     name = jobs.EXTRACT
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: Resources) -> None:
         self._shop = shop
         self._undecided_until_ns = 0
         self._undecided_because = ""

@@ -12,10 +12,10 @@ from signet_actors.domain.extraction.facts import worth_extracting
 from signet_actors.domain.extraction.hints import parse_hints
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.errors import UnusableAnswer
-from signet_actors.extractor.jobs.model_pause import model_limit, model_pause
-from signet_actors.extractor.lane import JobRun, Pause
+from signet_actors.extractor.job_runner import JobRun, Pause
+from signet_actors.extractor.jobs.availability import model_limit, model_pause
 from signet_actors.extractor.prompts import hints_prompt
-from signet_actors.extractor.workshop import Workshop
+from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.pipeline import StoreHints
 
 _SLOTS = 2
@@ -26,7 +26,7 @@ class ProspectiveIndex:
 
     name = jobs.PROSPECTIVE_INDEX
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: Resources) -> None:
         self._shop = shop
 
     def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from signet_actors.gateway.route import Route
+from signet_actors.gateway.http.route import Route
 from signet_actors.gateway.routes import (
-    api_page,
+    api_docs,
     auth,
     backup,
-    changes,
+    batch_modify,
+    codex_notes,
     config_files,
     embeddings,
     forget,
@@ -15,9 +16,8 @@ from signet_actors.gateway.routes import (
     identity,
     jobs,
     memories,
+    memory_changes,
     metrics,
-    modify,
-    notes,
     pipeline,
     recall,
     remember,
@@ -31,12 +31,12 @@ from signet_actors.gateway.routes import (
 ROUTES: tuple[Route, ...] = (
     *remember.ROUTES,
     *memories.ROUTES,
-    *changes.ROUTES,
+    *memory_changes.ROUTES,
     *recall.ROUTES,
-    *modify.ROUTES,
+    *batch_modify.ROUTES,
     *forget.ROUTES,
     *transfer.ROUTES,
-    *notes.ROUTES,
+    *codex_notes.ROUTES,
     *jobs.ROUTES,
     *pipeline.ROUTES,
     *requeue.ROUTES,
@@ -50,5 +50,5 @@ ROUTES: tuple[Route, ...] = (
     *repair.ROUTES,
     *backup.ROUTES,
     *auth.ROUTES,
-    *api_page.ROUTES,
+    *api_docs.ROUTES,
 )

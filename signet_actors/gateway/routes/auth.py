@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.protocol.http.auth import WhoAmIReply
 
 
-async def who_am_i(call: Call) -> Reply:  # noqa: ARG001 - in local mode every caller is the same
+async def who_am_i(call: HttpRequest) -> HttpResponse:  # noqa: ARG001 - in local mode every caller is the same
     """Local mode, without claims."""
-    return Reply(WhoAmIReply(authenticated=False, claims=None, mode="local"))
+    return HttpResponse(WhoAmIReply(authenticated=False, claims=None, mode="local"))
 
 
 ROUTES: tuple[Route, ...] = (

@@ -8,7 +8,7 @@ Source: docs/reliability.md R17, R18.
 from __future__ import annotations
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.protocol.http.backup import BackupEnd, BackupEntry, BackupFinding, BackupReply
 from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups
 from signet_actors.runtime.clock import iso
@@ -16,15 +16,19 @@ from signet_actors.runtime.clock import iso
 ASK_MS = 5000
 
 
-async def back_up(call: Call) -> Reply:
+async def back_up(call: HttpRequest) -> HttpResponse:
     """A backup is in progress; answered at once, because a large database takes a while."""
     call.json_object(required=False)
-    return Reply(_body(await call.state.bus.ask_retention(BackUpNow(), trace_id=call.trace_id, timeout_ms=ASK_MS)))
+    return HttpResponse(
+        _body(await call.state.bus.ask_retention(BackUpNow(), trace_id=call.trace_id, timeout_ms=ASK_MS))
+    )
 
 
-async def backups(call: Call) -> Reply:
+async def backups(call: HttpRequest) -> HttpResponse:
     """Which backups there are, and how far the one in progress is."""
-    return Reply(_body(await call.state.bus.ask_retention(GetBackups(), trace_id=call.trace_id, timeout_ms=ASK_MS)))
+    return HttpResponse(
+        _body(await call.state.bus.ask_retention(GetBackups(), trace_id=call.trace_id, timeout_ms=ASK_MS))
+    )
 
 
 def _body(state: BackupState) -> BackupReply:

@@ -22,7 +22,7 @@ from signet_actors.config.schema import CONFIG_FILE_NAME, Config
 from signet_actors.config.workspace import IDENTITY_FILE_NAMES, Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.http.config_files import (
     ConfigFile,
@@ -31,8 +31,8 @@ from signet_actors.protocol.http.config_files import (
     WriteConfigReply,
     WriteConfigRequest,
 )
-from signet_actors.runtime.dispatch import mark_sent
-from signet_actors.runtime.file_sync import sync_to_disk
+from signet_actors.runtime.fsync import fsync_path
+from signet_actors.runtime.messaging.dispatch import mark_sent
 
 FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
 MAX_FILE_BYTES = 1024 * 1024
@@ -42,12 +42,12 @@ MAX_CONFIG_BYTES = 128 * 1024
 _replacing = threading.Lock()
 
 
-async def list_files(call: Call) -> Reply:
+async def list_files(call: HttpRequest) -> HttpResponse:
     """The listed files that exist; one that is not plain text of ours is named with the reason."""
-    return Reply(await asyncio.to_thread(_read_files, call.state.workspace))
+    return HttpResponse(await asyncio.to_thread(_read_files, call.state.workspace))
 
 
-async def write_file(call: Call) -> Reply:
+async def write_file(call: HttpRequest) -> HttpResponse:
     """The file holds ``content``, on disk."""
     body = call.json_object()
     name, content = body.get("file"), body.get("content")
@@ -64,7 +64,7 @@ async def write_file(call: Call) -> Reply:
         raise
     call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
     message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
-    return Reply(WriteConfigReply(success=True, warnings=warnings, message=message))
+    return HttpResponse(WriteConfigReply(success=True, warnings=warnings, message=message))
 
 
 def _check_name(name: str) -> None:
@@ -145,7 +145,7 @@ def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.E
             aside.unlink(missing_ok=True)
             raise
         try:
-            sync_to_disk(workspace)
+            fsync_path(workspace)
         except OSError as error:
             raise OutcomeUnknown("The file was replaced, but that may not outlast a crash") from error
     return warnings

@@ -16,10 +16,10 @@ from msgspec import UNSET
 from signet_actors.domain.jobs import EMBED
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import SignetError
-from signet_actors.gateway.fields import Fields, read_scope_of
-from signet_actors.gateway.glance import ASK_MS, ask_extractor, glance
-from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.http.request_reader import Fields, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.gateway.status.status_probe import ASK_MS, ask_extractor, glance
 from signet_actors.protocol.extractor import TrackerState
 from signet_actors.protocol.http.embeddings import (
     EmbeddingCheck,
@@ -60,7 +60,7 @@ class _Probe(NamedTuple):
 _probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
 
 
-async def export_embeddings(call: Call) -> Reply:
+async def export_embeddings(call: HttpRequest) -> HttpResponse:
     """A page of stored embeddings with their memories; the raw vectors only when asked for."""
     fields = Fields(call.query, warnings=call.warnings)
     limit = fields.query_integer("limit", 600, 50, 5000)
@@ -71,7 +71,7 @@ async def export_embeddings(call: Call) -> Reply:
     )
     # A full page of vectors is a million numbers; the thread keeps the event loop free while they are printed.
     rows = await asyncio.to_thread(lambda: [_exported(row, frames) for row in page.rows])
-    return Reply(
+    return HttpResponse(
         EmbeddingsReply(
             embeddings=rows,
             count=len(rows),
@@ -106,12 +106,12 @@ def _printed(frame: bytes) -> list[float]:
     return cast("list[float]", msgspec.Raw(msgspec.json.encode(numbers.tolist())))
 
 
-async def embedding_status(call: Call) -> Reply:
+async def embedding_status(call: HttpRequest) -> HttpResponse:
     """Whether the provider answers, measured at most every 30 seconds."""
     state = call.state
     embedder = state.embedder
     probe, tracker = await asyncio.gather(_probed(state), _tracker(call))
-    return Reply(
+    return HttpResponse(
         EmbeddingStatusReply(
             provider="none" if embedder is None else embedder.provider,
             model=None if embedder is None else embedder.model,
@@ -125,7 +125,7 @@ async def embedding_status(call: Call) -> Reply:
     )
 
 
-async def _tracker(call: Call) -> Tracker:
+async def _tracker(call: HttpRequest) -> Tracker:
     """What the extractor and the queue say; zeros for what nobody says in time."""
     extractor, queue = await asyncio.gather(ask_extractor(call, []), glance("searcher", _queue(call), []))
     said = TrackerState() if extractor is None else extractor.tracker
@@ -140,7 +140,7 @@ async def _tracker(call: Call) -> Tracker:
     )
 
 
-async def _queue(call: Call) -> PipelineStatus:
+async def _queue(call: HttpRequest) -> PipelineStatus:
     now = iso(call.state.clock.wall_ms())
     answer, _ = await call.state.bus.ask_searcher(GetPipelineStatus(now), trace_id=call.trace_id, timeout_ms=ASK_MS)
     return answer
@@ -166,7 +166,7 @@ async def _probed(state: GatewayState) -> _Probe:
     return probe
 
 
-async def embedding_health(call: Call) -> Reply:
+async def embedding_health(call: HttpRequest) -> HttpResponse:
     """Seven checks over all live memories and one score."""
     state = call.state
     embedder = state.embedder
@@ -184,7 +184,7 @@ async def embedding_health(call: Call) -> Reply:
     checks = [check for check, _ in weighted]
     score = sum(check.score * weight for check, weight in weighted) / sum(weight for _, weight in weighted)
     failed = any(check.status == "fail" for check in checks)
-    return Reply(
+    return HttpResponse(
         EmbeddingHealthReply(
             status="unhealthy"
             if score < DEGRADED_FROM

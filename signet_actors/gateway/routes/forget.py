@@ -22,11 +22,11 @@ from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, conf
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
-from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, read_scope_of
-from signet_actors.gateway.refusals import REFUSALS, refusal_text
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, Fields, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.write_errors import REFUSALS, refusal_text
+from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.http.forget import (
     ForgetCandidateBody,
     ForgetPreviewReply,
@@ -59,13 +59,13 @@ class _Wish(msgspec.Struct, frozen=True):
     token: str | None
 
 
-async def forget(call: Call) -> Reply:
+async def forget(call: HttpRequest) -> HttpResponse:
     """A preview changes nothing; an execute has deleted exactly the candidates that it answers for."""
     body = call.json_object()
     wish = _read(call, Fields(body))
     if wish.execute:
         call.refuse_if_frozen()
-    short = ShortTexts(call.state)
+    short = FieldRedactor(call.state)
     principal = short.principal(call.principal(body))
     if wish.force and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
@@ -75,7 +75,7 @@ async def forget(call: Call) -> Reply:
     recent = recently_deleted(found.deletions, call.state.clock.wall_ms())
     requires_confirm = needs_confirmation(matching, recent) or wish.force
     if not wish.execute:
-        return Reply(
+        return HttpResponse(
             ForgetPreviewReply(
                 count=len(candidates),
                 requires_confirm=requires_confirm,
@@ -120,7 +120,7 @@ async def forget(call: Call) -> Reply:
         for missing in wish.selection.ids
         if missing not in answered
     ]
-    return Reply(
+    return HttpResponse(
         ForgetReply(
             requested=len(results),
             deleted=sum(outcome.status == "deleted" for outcome in done.results),
@@ -129,7 +129,7 @@ async def forget(call: Call) -> Reply:
     )
 
 
-def _read(call: Call, fields: Fields) -> _Wish:
+def _read(call: HttpRequest, fields: Fields) -> _Wish:
     mode = fields.text("mode") or "preview"
     if mode not in {"preview", "execute"}:
         raise InvalidRequest("mode must be one of: preview, execute", field="mode")
@@ -166,20 +166,22 @@ def _pairs(candidates: list[ForgetCandidate]) -> list[tuple[str, int | None]]:
     return [(candidate.id, candidate.version) for candidate in candidates]
 
 
-def _token(call: Call, candidates: list[ForgetCandidate], *, force: bool) -> str:
+def _token(call: HttpRequest, candidates: list[ForgetCandidate], *, force: bool) -> str:
     state = call.state
     expires_at_ms = state.clock.wall_ms() + state.config.gateway.confirm_ttl_ms
-    return confirm_token(state.confirm_key, expires_at_ms, force=force, pairs=_pairs(candidates))
+    return confirm_token(state.signing_key, expires_at_ms, force=force, pairs=_pairs(candidates))
 
 
-def _refusal(call: Call, wish: _Wish, candidates: list[ForgetCandidate], *, requires_confirm: bool) -> Reply | None:
+def _refusal(
+    call: HttpRequest, wish: _Wish, candidates: list[ForgetCandidate], *, requires_confirm: bool
+) -> HttpResponse | None:
     """Why this set may not be deleted on this token, or None. A token is checked also where none is needed."""
     if wish.token is None:
         if not requires_confirm:
             return None
         return _unconfirmed(call, wish, candidates)
     check = check_confirm_token(
-        call.state.confirm_key,
+        call.state.signing_key,
         wish.token,
         now_ms=call.state.clock.wall_ms(),
         force=wish.force,
@@ -196,7 +198,7 @@ def _refusal(call: Call, wish: _Wish, candidates: list[ForgetCandidate], *, requ
             return _problem(ErrorCode.CONFLICT, _NEW_PREVIEW[check], candidates, requires_confirm=requires_confirm)
 
 
-def _unconfirmed(call: Call, wish: _Wish, candidates: list[ForgetCandidate]) -> Reply:
+def _unconfirmed(call: HttpRequest, wish: _Wish, candidates: list[ForgetCandidate]) -> HttpResponse:
     return _problem(
         ErrorCode.CONFIRM_REQUIRED,
         f"confirm_token is required with force, and where more than {CONFIRM_ABOVE} memories match or were forgotten "
@@ -209,7 +211,7 @@ def _unconfirmed(call: Call, wish: _Wish, candidates: list[ForgetCandidate]) -> 
 
 def _problem(
     code: ErrorCode, text: str, candidates: list[ForgetCandidate], *, requires_confirm: bool, token: str | None = None
-) -> Reply:
+) -> HttpResponse:
     body = ForgetProblem(
         error=text,
         code=code.value,
@@ -218,7 +220,7 @@ def _problem(
         confirm_token=UNSET if token is None else token,
         field="confirm_token",
     )
-    return Reply(body, status=HTTP_STATUS[code])
+    return HttpResponse(body, status=HTTP_STATUS[code])
 
 
 def _result(outcome: Forgotten) -> ForgetResult:

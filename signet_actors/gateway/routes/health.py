@@ -14,8 +14,8 @@ import signet_actors
 from signet_actors.domain.extraction.gates import extracts, flags_of, pipeline_mode
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.errors import ErrorCode
-from signet_actors.gateway.readiness import Readiness
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.status.readiness import Readiness
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.http.health import (
     ActorBrief,
@@ -33,12 +33,12 @@ COUNTED_WITHIN_MS: Final = 60_000
 """A count of jobs that is older than this is not shown."""
 
 
-async def health(call: Call) -> Reply:
+async def health(call: HttpRequest) -> HttpResponse:
     """200 in every state, because clients take any other status for "no daemon"; ``status`` tells the state."""
     state = call.state
     children = state.bus.tree.children
     found = state.readiness()
-    return Reply(
+    return HttpResponse(
         HealthReply(
             status=found.status,  # type: ignore[arg-type]
             uptime=_uptime(call),
@@ -100,15 +100,15 @@ def _resources(children: Sequence[ChildState]) -> ResourcesHealth:
     )
 
 
-async def live(call: Call) -> Reply:
+async def live(call: HttpRequest) -> HttpResponse:
     """200 while this process serves."""
-    return Reply(LiveReply(status="live", uptime=_uptime(call)))
+    return HttpResponse(LiveReply(status="live", uptime=_uptime(call)))
 
 
-async def ready(call: Call) -> Reply:
+async def ready(call: HttpRequest) -> HttpResponse:
     """200 while memories can be written and read; else 503 that names what is away."""
     found = call.state.readiness()
-    return Reply(
+    return HttpResponse(
         ReadyReply(
             ready=found.ready,
             status=found.status,  # type: ignore[arg-type]
@@ -127,7 +127,7 @@ def _code(found: Readiness) -> ErrorCode:
     return ErrorCode.STORAGE_FULL if only_full else ErrorCode.UNAVAILABLE
 
 
-def _uptime(call: Call) -> float:
+def _uptime(call: HttpRequest) -> float:
     return max(0, call.state.clock.wall_ms() - call.state.started_at_ms) / 1000
 
 

@@ -14,16 +14,16 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.identity import identity_of_document, identity_of_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.protocol.http.identity import IdentityReply
 
 DEFAULT_NAME: Final = "Agent"
 MAX_FILE_BYTES: Final = 1024 * 1024
 
 
-async def identity(call: Call) -> Reply:
+async def identity(call: HttpRequest) -> HttpResponse:
     """200 whatever is in the files: what cannot be read is passed over."""
-    return Reply(await asyncio.to_thread(_identity, Workspace(call.state.workspace)))
+    return HttpResponse(await asyncio.to_thread(_identity, Workspace(call.state.workspace)))
 
 
 def _identity(workspace: Workspace) -> IdentityReply:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import NotFound
-from signet_actors.gateway.fields import read_scope_of
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.request_reader import read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.protocol.http.jobs import JobReply
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.searcher import GetJob
 
 
-async def get_job(call: Call) -> Reply:
+async def get_job(call: HttpRequest) -> HttpResponse:
     """The job, unless it belongs to a memory outside the caller's scope."""
     found, _ = await call.state.bus.ask_searcher(
         GetJob(id=call.path["id"], read=read_scope_of(call)), trace_id=call.trace_id
@@ -23,7 +23,7 @@ async def get_job(call: Call) -> Reply:
     job = found.job
     if job is None:
         raise NotFound("Job not found")
-    return Reply(
+    return HttpResponse(
         JobReply(
             id=job.id,
             memory_id=job.memory_id,

@@ -16,8 +16,8 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, NotFound
-from signet_actors.gateway.fields import MAX_OFFSET, Fields, joined_tags, read_scope_of
-from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.http.request_reader import MAX_OFFSET, Fields, joined_tags, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.protocol.http.memories import (
     HistoryItem,
     HistoryProblem,
@@ -49,7 +49,7 @@ FILTER_PARAMETERS: Final = (
 PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 
 
-async def list_memories(call: Call) -> Reply:
+async def list_memories(call: HttpRequest) -> HttpResponse:
     """A page of live memories, newest first; of tombstones with ``deleted=true``."""
     fields = Fields(call.query, warnings=call.warnings)
     deleted = fields.query_flag("deleted")
@@ -63,7 +63,7 @@ async def list_memories(call: Call) -> Reply:
         ),
         trace_id=call.trace_id,
     )
-    return Reply(
+    return HttpResponse(
         MemoryListReply(
             memories=[_listed(memory) for memory in page.memories],
             stats=ListStats(total=page.total, with_embeddings=page.with_embeddings, critical=page.critical),
@@ -90,7 +90,7 @@ def _listed(memory: Memory) -> ListedMemory:
     )
 
 
-async def get_memory(call: Call) -> Reply:
+async def get_memory(call: HttpRequest) -> HttpResponse:
     """The memory; a tombstone only when asked for, and never one outside the caller's scope."""
     found, _ = await call.state.bus.ask_searcher(
         GetMemory(
@@ -102,7 +102,7 @@ async def get_memory(call: Call) -> Reply:
     )
     if found.memory is None:
         raise NotFound("not found")
-    return Reply(memory_reply(found.memory))
+    return HttpResponse(memory_reply(found.memory))
 
 
 def memory_reply(memory: Memory) -> MemoryReply:
@@ -142,7 +142,7 @@ def memory_reply(memory: Memory) -> MemoryReply:
     )
 
 
-async def get_history(call: Call) -> Reply:
+async def get_history(call: HttpRequest) -> HttpResponse:
     """The audit trail, oldest first; of a deleted memory too."""
     memory_id = call.path["id"]
     found, _ = await call.state.bus.ask_searcher(
@@ -155,9 +155,9 @@ async def get_history(call: Call) -> Reply:
     )
     if found.events is None:
         problem = HistoryProblem(error="Not found", code=ErrorCode.NOT_FOUND.value, memory_id=memory_id)
-        return Reply(problem, status=HTTP_STATUS[ErrorCode.NOT_FOUND])
+        return HttpResponse(problem, status=HTTP_STATUS[ErrorCode.NOT_FOUND])
     items = [_history_item(event) for event in found.events]
-    return Reply(HistoryReply(memory_id=memory_id, count=len(items), history=items))
+    return HttpResponse(HistoryReply(memory_id=memory_id, count=len(items), history=items))
 
 
 def _history_item(event: HistoryEvent) -> HistoryItem:

@@ -11,7 +11,7 @@ import importlib
 from types import ModuleType
 
 from signet_actors.domain.permissions import Permission
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The text format of Prometheus that every scraper reads, whatever it says that it accepts."""
@@ -19,15 +19,15 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _loaded: list[ModuleType] = []
 
 
-async def metrics(call: Call) -> Reply:
+async def metrics(call: HttpRequest) -> HttpResponse:
     """What is known now; row and job counts are as old as ``signet_store_figures_age_seconds`` says."""
     state = call.state
     if not _loaded:  # 4 MB that a daemon nobody scrapes does not carry
-        _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.metrics"))
+        _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.status.metrics"))
     text: bytes = _loaded[0].exposition(state)
     state.store.refresh(state.bus, state.clock, call.trace_id)
     state.pipeline.refresh(state.bus, state.clock, call.trace_id)
-    return Reply(text, media_type=MEDIA_TYPE)
+    return HttpResponse(text, media_type=MEDIA_TYPE)
 
 
 ROUTES: tuple[Route, ...] = (

@@ -16,15 +16,15 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import NotFound
-from signet_actors.gateway.fields import MAX_OFFSET, Fields, read_scope_of
-from signet_actors.gateway.glance import ask_decider, ask_extractor, glance
-from signet_actors.gateway.pipeline_figures import junk, named
-from signet_actors.gateway.pipeline_health import diagnostics, latency
-from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.http.request_reader import MAX_OFFSET, Fields, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.gateway.routes.requeue import CHANGE_PROBLEMS
 from signet_actors.gateway.routes.status import ask_queues, ask_store, waiting_words
-from signet_actors.gateway.stored_text import ShortTexts
+from signet_actors.gateway.status.pipeline_health import diagnostics, latency
+from signet_actors.gateway.status.pipeline_metrics import junk, named
+from signet_actors.gateway.status.status_probe import ask_decider, ask_extractor, glance
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import LaneState
 from signet_actors.protocol.http.pipeline import (
@@ -87,7 +87,7 @@ _WITHOUT_WORKER: Final = (
 )
 
 
-async def pipeline_status(call: Call) -> Reply:
+async def pipeline_status(call: HttpRequest) -> HttpResponse:
     """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
     state = call.state
     notes: list[str] = []
@@ -107,7 +107,7 @@ async def pipeline_status(call: Call) -> Reply:
     }
     jobs = None if store is None else _by_kind(store.queues)
     queues = _queues(jobs)
-    return Reply(
+    return HttpResponse(
         PipelineStatusReply(
             mode=_MODES[writes],
             writes=writes.value,
@@ -143,7 +143,7 @@ async def pipeline_status(call: Call) -> Reply:
     )
 
 
-async def list_runs(call: Call) -> Reply:
+async def list_runs(call: HttpRequest) -> HttpResponse:
     """A page of the runs over memories that the caller may read, newest first; or over one memory."""
     fields = Fields(call.query, warnings=call.warnings)
     listed, _ = await call.state.bus.ask_searcher(
@@ -155,17 +155,17 @@ async def list_runs(call: Call) -> Reply:
         ),
         trace_id=call.trace_id,
     )
-    return Reply(RunListReply([_run(row) for row in listed.runs]))
+    return HttpResponse(RunListReply([_run(row) for row in listed.runs]))
 
 
-async def get_run(call: Call) -> Reply:
+async def get_run(call: HttpRequest) -> HttpResponse:
     """The run, by its id or by its job's, unless it is over a memory outside the caller's scope."""
     found, _ = await call.state.bus.ask_searcher(
         GetRun(id=call.path["run"], read=read_scope_of(call)), trace_id=call.trace_id
     )
     if found.run is None:
         raise NotFound("Run not found")
-    return Reply(
+    return HttpResponse(
         RunReply(
             _run(found.run),
             [_proposal(row) for row in found.proposals],
@@ -184,13 +184,13 @@ async def get_run(call: Call) -> Reply:
     )
 
 
-async def undo_run(call: Call) -> Reply:
+async def undo_run(call: HttpRequest) -> HttpResponse:
     """What the run changed, and nobody has changed since, is as it was; asked twice it answers the same."""
     body = call.json_object(required=False)
     done = await call.state.bus.ask_writer(
         UndoRun(
             run_id=call.path["run"],
-            principal=ShortTexts(call.state).principal(call.principal(body)),
+            principal=FieldRedactor(call.state).principal(call.principal(body)),
             read=read_scope_of(call, body),
             idempotency=call.idempotency(body),
         ),
@@ -200,7 +200,7 @@ async def undo_run(call: Call) -> Reply:
         raise NotFound("Run not found")
     results = [UndoResult(one.ordinal, one.action, one.status, one.memory_id, one.reason) for one in done.results]
     undone = sum(one.status == "undone" for one in results)
-    return Reply(
+    return HttpResponse(
         UndoReply(
             run_id=done.run_id,
             status=cast("Any", done.status),

@@ -18,9 +18,9 @@ from msgspec import UNSET
 from signet_actors.domain.date_phrases import date_phrase
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
-from signet_actors.gateway.fields import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
+from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.query_embedding import query_vectors
-from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, FILTER_PARAMETERS, PROBLEMS
 from signet_actors.gateway.summary_card import beside, summary_card
 from signet_actors.protocol.http.problem import Problem
@@ -70,18 +70,18 @@ class _Wish(msgspec.Struct, frozen=True):
     budget: str
 
 
-async def recall(call: Call) -> Reply:
+async def recall(call: HttpRequest) -> HttpResponse:
     """Ranked memories for a body."""
     body = call.json_object()
     return await _recall(call, _read(call, Fields(body), body))
 
 
-async def search(call: Call) -> Reply:
+async def search(call: HttpRequest) -> HttpResponse:
     """The same for query parameters: ``q`` for ``query``."""
     return await _recall(call, _read(call, Fields(call.query, warnings=call.warnings), None))
 
 
-def _read(call: Call, fields: Fields, body: Mapping[str, Any] | None) -> _Wish:
+def _read(call: HttpRequest, fields: Fields, body: Mapping[str, Any] | None) -> _Wish:
     """Raises InvalidRequest. ``body`` None: the fields are query parameters, read more leniently."""
     in_query = body is None
     names = ("query",) if body is not None else ("q", "query")
@@ -114,7 +114,7 @@ def _read(call: Call, fields: Fields, body: Mapping[str, Any] | None) -> _Wish:
     )
 
 
-async def _recall(call: Call, wish: _Wish) -> Reply:
+async def _recall(call: HttpRequest, wish: _Wish) -> HttpResponse:
     """The answer; that its rows were recalled is told to the writer, which nobody waits for."""
     state = call.state
     clock = state.clock
@@ -157,7 +157,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     stages.append(Stage(name="searcher_round_trip", duration_ms=_ms(answered - embedded)))
     if pipeline.reranker.use_extraction_model:
         stages.append(Stage(name="llm_summary", duration_ms=_ms(clock.monotonic_ns() - answered)))
-    return Reply(
+    return HttpResponse(
         RecallReply(
             results=results,
             query=wish.query,
@@ -175,7 +175,7 @@ async def _recall(call: Call, wish: _Wish) -> Reply:
     )
 
 
-def _touch(call: Call, rows: Sequence[RecalledRow]) -> None:
+def _touch(call: HttpRequest, rows: Sequence[RecalledRow]) -> None:
     config = call.state.config
     ids = tuple(row.id for row in rows[: config.gateway.touch_limit])
     if ids and not config.memory.pipeline_v2.mutations_frozen:
@@ -246,7 +246,7 @@ def _ms(nanoseconds: int) -> float:
     return round(nanoseconds / 1e6, 2)
 
 
-async def legacy_search(call: Call) -> Reply:
+async def legacy_search(call: HttpRequest) -> HttpResponse:
     """Rows for an FTS5 expression as written (a syntax error is a 400), for filters alone, or distinct authors."""
     fields = Fields(call.query, warnings=call.warnings)
     read = read_scope_of(call)
@@ -255,7 +255,7 @@ async def legacy_search(call: Call) -> Reply:
         raise InvalidRequest("distinct must be who", field="distinct")
     if distinct is not None:
         authors, _ = await call.state.bus.ask_searcher(ListAuthors(read=read), trace_id=call.trace_id)
-        return Reply(AuthorsReply(values=authors.values))
+        return HttpResponse(AuthorsReply(values=authors.values))
     query = fields.text("q", max_chars=MAX_QUERY_CHARS)
     found, _ = await call.state.bus.ask_searcher(
         LegacySearch(
@@ -266,7 +266,7 @@ async def legacy_search(call: Call) -> Reply:
         ),
         trace_id=call.trace_id,
     )
-    return Reply(
+    return HttpResponse(
         LegacySearchReply(
             results=[
                 LegacyResult(
@@ -286,7 +286,7 @@ async def legacy_search(call: Call) -> Reply:
     )
 
 
-async def similar(call: Call) -> Reply:
+async def similar(call: HttpRequest) -> HttpResponse:
     """Neighbours of a stored memory by the cosine of their vectors."""
     fields = Fields(call.query, warnings=call.warnings)
     anchor = fields.text("id")
@@ -303,7 +303,7 @@ async def similar(call: Call) -> Reply:
     )
     if found.rows is None:
         return _no_search(ErrorCode.NOT_FOUND, "No embedding found for this memory")
-    return Reply(
+    return HttpResponse(
         SimilarReply(
             results=[
                 SimilarResult(
@@ -321,8 +321,8 @@ async def similar(call: Call) -> Reply:
     )
 
 
-def _no_search(code: ErrorCode, text: str) -> Reply:
-    return Reply(SearchProblem(error=text, code=code.value), status=HTTP_STATUS[code])
+def _no_search(code: ErrorCode, text: str) -> HttpResponse:
+    return HttpResponse(SearchProblem(error=text, code=code.value), status=HTTP_STATUS[code])
 
 
 ROUTES: tuple[Route, ...] = (

@@ -16,17 +16,17 @@ from msgspec import UNSET
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, chosen_importance
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, joined_tags
+from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, Fields, joined_tags
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.ingest import FieldRedactor, RememberedText, remembered_text, stored_vectors
 from signet_actors.gateway.redaction import RedactionFields, redaction_fields
-from signet_actors.gateway.route import Call, Reply, Route
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.gateway.stored_text import RememberedText, ShortTexts, remembered_text, stored_vectors
 from signet_actors.protocol.http.memories import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, Remember, RememberChunks, Remembered
 
 
-async def remember(call: Call) -> Reply:
+async def remember(call: HttpRequest) -> HttpResponse:
     """The memory is on disk once this answers; an oversized one as chunks, all or none."""
     state = call.state
     body = call.json_object()
@@ -35,7 +35,7 @@ async def remember(call: Call) -> Reply:
     if raw is None:
         raise InvalidRequest("content is required", field="content")
     text = await remembered_text(state, raw)
-    short = ShortTexts(state)
+    short = FieldRedactor(state)
     memory = _new_memory(call, body, fields, text, short)
     if not text.content:
         raise InvalidRequest("content is required", field="content")
@@ -47,7 +47,7 @@ async def remember(call: Call) -> Reply:
     kept = await state.bus.ask_writer(
         Remember(
             memory=msgspec.structs.replace(memory, vector=vector),
-            principal=ShortTexts(state).principal(call.principal(body)),
+            principal=FieldRedactor(state).principal(call.principal(body)),
             idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,
@@ -56,10 +56,10 @@ async def remember(call: Call) -> Reply:
     return await _answered(call, kept, redaction)
 
 
-async def _answered(call: Call, kept: Remembered | ChunksRemembered, redaction: RedactionFields) -> Reply:
+async def _answered(call: HttpRequest, kept: Remembered | ChunksRemembered, redaction: RedactionFields) -> HttpResponse:
     """Return the reply for what is stored, which may be of the other kind than was sent if the source is the same."""
     if isinstance(kept, ChunksRemembered):
-        return Reply(
+        return HttpResponse(
             RememberChunksReply(
                 chunk_count=len(kept.ids),
                 ids=kept.ids,
@@ -73,7 +73,7 @@ async def _answered(call: Call, kept: Remembered | ChunksRemembered, redaction: 
     if not embedded and not kept.deduped:
         # Whether the memory that it repeats still has a job that could be waited for, nobody knows here.
         embedded = kept.id in await call.state.vector_waits.stored(call, {kept.id: kept.version})
-    return Reply(
+    return HttpResponse(
         RememberReply(
             id=kept.id,
             type=kept.type,
@@ -90,12 +90,12 @@ async def _answered(call: Call, kept: Remembered | ChunksRemembered, redaction: 
 
 
 async def _remember_chunks(
-    call: Call,
+    call: HttpRequest,
     body: Mapping[str, Any],
     memory: NewMemory,
     chunks: tuple[str, ...],
     redaction: RedactionFields,
-) -> Reply:
+) -> HttpResponse:
     state = call.state
     frames: list[bytes] = []
     vectors = [v for v in await stored_vectors(state, chunks, frames, trace_id=call.trace_id) if v is not None]
@@ -108,7 +108,7 @@ async def _remember_chunks(
                 memory=memory,
                 chunks=chunks,
                 vectors=tuple(vectors),
-                principal=ShortTexts(state).principal(call.principal(body)),
+                principal=FieldRedactor(state).principal(call.principal(body)),
                 idempotency=call.idempotency(body),
             ),
             trace_id=call.trace_id,
@@ -118,7 +118,7 @@ async def _remember_chunks(
 
 
 def _new_memory(
-    call: Call, body: Mapping[str, Any], fields: Fields, text: RememberedText, short: ShortTexts
+    call: HttpRequest, body: Mapping[str, Any], fields: Fields, text: RememberedText, short: FieldRedactor
 ) -> NewMemory:
     """Everything but the vector. Body fields beat prefixes."""
     _, metadata = fields.find("metadata")

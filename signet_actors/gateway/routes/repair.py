@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes.requeue import REPAIR_PROBLEMS, REQUEUE_DEAD, requeue_jobs, requeue_words
 from signet_actors.protocol.http.pipeline import RequeueRequest
 from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
 from signet_actors.protocol.retention import SweepNow, Swept
 
 
-async def retention_sweep(call: Call) -> Reply:
+async def retention_sweep(call: HttpRequest) -> HttpResponse:
     """One sweep of the retention actor has run, or says why it did not."""
     body = call.json_object(required=False)
     confirm = body.get("confirmClock", body.get("confirm_clock", False))
     if not isinstance(confirm, bool):
         raise InvalidRequest("confirmClock must be a boolean", field="confirmClock")
     swept = await call.state.bus.ask_retention(SweepNow(confirm_clock=confirm), trace_id=call.trace_id)
-    return Reply(_result(swept))
+    return HttpResponse(_result(swept))
 
 
-async def requeue_dead(call: Call) -> Reply:
+async def requeue_dead(call: HttpRequest) -> HttpResponse:
     """The same as ``/api/pipeline/requeue``, answered as a repair."""
     done = await requeue_jobs(call)
     count = len(done.requeued)
-    return Reply(
+    return HttpResponse(
         RepairReply(
             action=REQUEUE_DEAD,
             success=True,

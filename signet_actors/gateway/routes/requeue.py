@@ -11,10 +11,10 @@ from typing import Any, Final
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.fields import Fields
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.request_reader import Fields
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.http.pipeline import NotRequeued, RequeueReply, RequeueRequest
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
@@ -28,10 +28,10 @@ CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {409: Problem, 504: Problem, 507: Pr
 REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {429: Problem, **CHANGE_PROBLEMS}
 
 
-async def requeue(call: Call) -> Reply:
+async def requeue(call: HttpRequest) -> HttpResponse:
     """The dead jobs have all their attempts again, as far as they may."""
     done = await requeue_jobs(call)
-    return Reply(
+    return HttpResponse(
         RequeueReply(
             action=REQUEUE_DEAD,
             affected=len(done.requeued),
@@ -52,7 +52,7 @@ def requeue_words(done: JobsRequeued) -> str:
     return f"{message}; more are dead" if done.more else message
 
 
-async def requeue_jobs(call: Call) -> JobsRequeued:
+async def requeue_jobs(call: HttpRequest) -> JobsRequeued:
     """The writer's answer to the request of ``call``; raises InvalidRequest where that is unclear.
 
     It is the writer that holds requeues apart (429): a retry with the same ``Idempotency-Key`` is none.
@@ -73,7 +73,7 @@ async def requeue_jobs(call: Call) -> JobsRequeued:
             ids=ids,
             kinds=kinds,
             limit=max(limit, len(ids)),
-            principal=ShortTexts(call.state).principal(call.principal(body)),
+            principal=FieldRedactor(call.state).principal(call.principal(body)),
             idempotency=call.idempotency(body),
         ),
         trace_id=call.trace_id,

@@ -12,11 +12,11 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.fields import MAX_OFFSET, MAX_TEXT_CHARS, Fields, read_scope_of
-from signet_actors.gateway.refusals import RefusedOutcome
-from signet_actors.gateway.route import Call, Parameter, Reply, Route
+from signet_actors.gateway.http.request_reader import MAX_OFFSET, MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.http.write_errors import RefusedOutcome
+from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.gateway.stored_text import ShortTexts
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.reviews import (
     ReviewListReply,
@@ -50,7 +50,7 @@ _ELSE: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out"
 _EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 
-async def list_reviews(call: Call) -> Reply:
+async def list_reviews(call: HttpRequest) -> HttpResponse:
     """A page of the proposals that wait, or were decided; only those over memories that the caller may read."""
     fields = Fields(call.query, warnings=call.warnings)
     listed, _ = await call.state.bus.ask_searcher(
@@ -62,10 +62,10 @@ async def list_reviews(call: Call) -> Reply:
         ),
         trace_id=call.trace_id,
     )
-    return Reply(ReviewListReply(items=[_item(item) for item in listed.items], total=listed.total))
+    return HttpResponse(ReviewListReply(items=[_item(item) for item in listed.items], total=listed.total))
 
 
-async def approve(call: Call) -> Reply:
+async def approve(call: HttpRequest) -> HttpResponse:
     """The proposal is carried out in the caller's name, if its target is still what the model saw.
 
     An actor type that is not known counts as an operator elsewhere, but not here.
@@ -76,14 +76,14 @@ async def approve(call: Call) -> Reply:
     return await _decide(call, ApproveProposal)
 
 
-async def reject(call: Call) -> Reply:
+async def reject(call: HttpRequest) -> HttpResponse:
     """The proposal is put aside for good."""
     return await _decide(call, RejectProposal)
 
 
-async def _decide(call: Call, decision: type[ApproveProposal | RejectProposal]) -> Reply:
+async def _decide(call: HttpRequest, decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
     body = call.json_object(required=False)
-    short = ShortTexts(call.state)
+    short = FieldRedactor(call.state)
     reason = Fields(body, call.query, warnings=call.warnings).text("reason", max_chars=MAX_TEXT_CHARS)
     done = await call.state.bus.ask_writer(
         decision(
@@ -97,7 +97,7 @@ async def _decide(call: Call, decision: type[ApproveProposal | RejectProposal]) 
     )
     if done.status not in {"approved", "rejected"}:
         return _refusal(done)
-    return Reply(
+    return HttpResponse(
         ReviewReply(
             id=done.id,
             status=cast("Any", done.status),
@@ -109,7 +109,7 @@ async def _decide(call: Call, decision: type[ApproveProposal | RejectProposal]) 
     )
 
 
-def _refusal(done: ReviewDecided) -> Reply:
+def _refusal(done: ReviewDecided) -> HttpResponse:
     refused = _REFUSALS.get(done.status, _ELSE)
     body = ReviewRefusal(
         id=done.id,
@@ -119,7 +119,7 @@ def _refusal(done: ReviewDecided) -> Reply:
         memory_id=UNSET if done.memory_id is None else done.memory_id,
         current_version=UNSET if done.current_version is None else done.current_version,
     )
-    return Reply(body, status=HTTP_STATUS[refused.code])
+    return HttpResponse(body, status=HTTP_STATUS[refused.code])
 
 
 def _item(item: ReviewItem) -> ReviewReport:

@@ -15,8 +15,8 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
-from signet_actors.gateway.glance import ASK_MS, ask_extractor, glance
-from signet_actors.gateway.route import Call, Reply, Route
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.status.status_probe import ASK_MS, ask_extractor, glance
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import ExtractorStatus
 from signet_actors.protocol.http.health import (
@@ -36,10 +36,10 @@ from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
 from signet_actors.runtime.clock import iso
-from signet_actors.runtime.logs import log_path
+from signet_actors.runtime.logging.configuration import log_path
 
 
-async def status(call: Call) -> Reply:
+async def status(call: HttpRequest) -> HttpResponse:
     """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
     state = call.state
     notes: list[str] = []
@@ -59,7 +59,7 @@ async def status(call: Call) -> Reply:
     now_ms = state.clock.wall_ms()
     log_dir = Workspace(state.workspace).log_dir
     pipeline = msgspec.to_builtins(config.memory.pipeline_v2)
-    return Reply(
+    return HttpResponse(
         StatusReply(
             status="stopping" if state.draining else "running",
             version=signet_actors.__version__,
@@ -92,9 +92,9 @@ async def status(call: Call) -> Reply:
     )
 
 
-async def features(call: Call) -> Reply:
+async def features(call: HttpRequest) -> HttpResponse:
     """What this daemon can do. Departs: the reference daemon answers an empty object."""
-    return Reply(
+    return HttpResponse(
         {
             "memory": True,
             "recall": True,
@@ -110,14 +110,14 @@ async def features(call: Call) -> Reply:
     )
 
 
-async def ask_store(call: Call) -> StoreStats:
+async def ask_store(call: HttpRequest) -> StoreStats:
     """Row counts; raises like ``ask_searcher``."""
     answer, _ = await call.state.bus.ask_searcher(GetStoreStats(), trace_id=call.trace_id, timeout_ms=ASK_MS)
     return answer
 
 
 async def _waiting(
-    call: Call, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
+    call: HttpRequest, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
 ) -> list[str]:
     """Why jobs wait, in words. Which kinds they are of is asked only when a kind is not worked on."""
     pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
@@ -127,7 +127,7 @@ async def _waiting(
     return waiting_words(pending, call.state.config, extractor)
 
 
-async def ask_queues(call: Call) -> PipelineStatus:
+async def ask_queues(call: HttpRequest) -> PipelineStatus:
     """What a searcher counts of the pipeline, also kept for ``/health``; raises like ``ask_searcher``."""
     question = GetPipelineStatus(now=iso(call.state.clock.wall_ms()))
     answer, _ = await call.state.bus.ask_searcher(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
@@ -221,7 +221,7 @@ def _retention(retention: RetentionStatus | None) -> RetentionReport | None:
     )
 
 
-def _embedding(call: Call) -> EmbeddingReport:
+def _embedding(call: HttpRequest) -> EmbeddingReport:
     embedder = call.state.embedder
     if embedder is None:
         return EmbeddingReport(provider="none", model="", dimensions=0, available=False)

@@ -24,12 +24,12 @@ from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, chose
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
-from signet_actors.gateway.fields import MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.ingest import TEXT_EXECUTOR, FieldRedactor, chunks_of
 from signet_actors.gateway.redaction import Kinds, redaction_fields
-from signet_actors.gateway.request_warnings import MAX_WARNINGS, known_fields, object_warnings
-from signet_actors.gateway.route import Call, Parameter, Reply, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.gateway.stored_text import LONG_TEXTS, ShortTexts, chunks_of
 from signet_actors.protocol.http.headers import NEXT_CURSOR_HEADER
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.request_fields import CallerFields
@@ -73,14 +73,14 @@ class _Batch(NamedTuple):
     redactions: Kinds = ()
 
 
-async def import_memories(call: Call) -> Reply:
+async def import_memories(call: HttpRequest) -> HttpResponse:
     """Every line that is not refused is on disk once this answers."""
     state = call.state
-    principal = ShortTexts(state).principal(call.principal())
+    principal = FieldRedactor(state).principal(call.principal())
     idempotency = call.idempotency()
-    batch = await LONG_TEXTS.admitted(lambda: _prepared(call))
+    batch = await TEXT_EXECUTOR.admitted(lambda: _prepared(call))
     if not batch.lines:
-        return Reply(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
+        return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
     async with state.chunk_writes.turn(sum(len(line.chunks) or 1 for line in batch.lines)):
         done = await state.bus.ask_writer(
             ImportMemories(
@@ -96,7 +96,7 @@ async def import_memories(call: Call) -> Reply:
         RefusedLine(line=line.line, error=line.detail, code=line.code.value, field=line.field or UNSET)
         for line in done.refused
     ]
-    return Reply(
+    return HttpResponse(
         ImportReply(
             imported=done.imported,
             deduped=done.deduped,
@@ -107,7 +107,7 @@ async def import_memories(call: Call) -> Reply:
     )
 
 
-async def export_memories(call: Call) -> Reply:
+async def export_memories(call: HttpRequest) -> HttpResponse:
     """A page of the memories that the caller may read, oldest first; the first page begins with the header line."""
     fields = Fields(call.query, warnings=call.warnings)
     scope = read_scope_of(call)
@@ -123,10 +123,10 @@ async def export_memories(call: Call) -> Reply:
     )
     head = b"" if after else msgspec.json.encode(ExportHeader()) + b"\n"
     headers = {} if page.next is None else {NEXT_CURSOR_HEADER: str(page.next)}
-    return Reply(head + frames[0], headers=headers, media_type=MEDIA_TYPE)
+    return HttpResponse(head + frames[0], headers=headers, media_type=MEDIA_TYPE)
 
 
-def _prepared(call: Call) -> _Batch:
+def _prepared(call: HttpRequest) -> _Batch:
     """The request's lines, checked, cleaned and embedded."""
     if len(call.raw) > MAX_BYTES:
         raise InvalidRequest(f"a request must be at most {MAX_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
@@ -190,7 +190,7 @@ def _check_header(header: Mapping[str, Any]) -> None:
         raise InvalidRequest(f"this release reads version {FORMAT_VERSION} of the format", field="version")
 
 
-def _line(call: Call, number: int, body: Mapping[str, Any], short: _ShortTextsOfABatch) -> ImportLine:
+def _line(call: HttpRequest, number: int, body: Mapping[str, Any], short: _ShortTextsOfABatch) -> ImportLine:
     """One line without its vectors. Raises SignetError for a line that may not be stored."""
     state = call.state
     now_ms = state.clock.wall_ms()
@@ -267,7 +267,7 @@ def _times(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
     return tuple(edges)
 
 
-class _ShortTextsOfABatch(ShortTexts):
+class _ShortTextsOfABatch(FieldRedactor):
     """The same few authors, projects and tags come with every line, and are looked through once."""
 
     def __init__(self, state: GatewayState) -> None:

@@ -32,7 +32,7 @@ _READ_BYTES: Final = 1 << 16
 _KEEPER_GRACE_S: Final = 5.0
 """How long the keeper may take to bury what it started, before it is killed itself."""
 _POLL_S: Final = 0.02
-_KEEPER: Final = str(Path(__file__).with_name("cli_keeper.py"))
+_KEEPER: Final = str(Path(__file__).with_name("process_reaper.py"))
 
 _PASSED_ON: Final = (
     "HOME",

@@ -15,7 +15,7 @@ from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Ending, clean_environment, run_cli
 from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
-from signet_actors.providers.quoting import quotable, unless_echoed
+from signet_actors.providers.log_sanitizing import quotable, unless_echoed
 
 Finder = Callable[[str], str | None]
 """From the name of a program to its path, None when it is not installed."""

@@ -21,10 +21,10 @@ from typing import Final
 from signet_actors.domain.providers import DailyLimits
 from signet_actors.errors import SignetError
 from signet_actors.protocol.pipeline import RecordUsage, ReserveCalls
-from signet_actors.providers.llm.guarded import Reservation, UsedUp
+from signet_actors.providers.llm.guarded import BudgetExhausted, Reservation
 from signet_actors.providers.llm.provider import Generated
-from signet_actors.runtime.async_actor import AsyncRef
 from signet_actors.runtime.clock import Clock, iso
+from signet_actors.runtime.processes.async_actor import AsyncRef
 
 _DAY_MS: Final = 86_400_000
 _LOOK_AGAIN_MS: Final = 300_000
@@ -59,7 +59,7 @@ class DailyBudget:
         self._handing_in: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
-    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+    async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
         """As the protocol says. A writer that does not answer may have counted the call all the same."""
         if not self._limited:
             return Reservation(iso(self._clock.wall_ms())[:10], tokens)
@@ -70,7 +70,7 @@ class DailyBudget:
         )
         if reserved.granted:
             return Reservation(reserved.day, tokens)
-        return UsedUp(min(_LOOK_AGAIN_MS, _DAY_MS - self._clock.wall_ms() % _DAY_MS))
+        return BudgetExhausted(min(_LOOK_AGAIN_MS, _DAY_MS - self._clock.wall_ms() % _DAY_MS))
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
         took = spent or Generated("", 0, 0)

@@ -53,7 +53,7 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
-class UsedUp:
+class BudgetExhausted:
     """No call may be made; after ``wait_ms`` one might."""
 
     wait_ms: int
@@ -62,7 +62,7 @@ class UsedUp:
 class Budget(Protocol):
     """The day's calls and tokens, kept durably by somebody else."""
 
-    async def reserve(self, *, tokens: int) -> Reservation | UsedUp:
+    async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
         """One call and so many tokens are taken from what is left of the day, or nothing is.
 
         May raise ``SignetError``, and then no call is made.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.retention import STEPS, ClockDecision, Step, cutoff_ms, judge_clock
+from signet_actors.domain.retention import STEPS, ClockDecision, Step, check_clock, cutoff_ms
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.writer import AdvanceHighWaterMark, Purged, PurgeStep
@@ -154,7 +154,7 @@ class Purge:
             self._postpone(known)
             return None
         now_ns = self._clock.monotonic_ns()
-        decision = judge_clock(
+        decision = check_clock(
             now_ms,
             epoch_ms(known.previous) if known.previous else None,
             suspected_since_ms=epoch_ms(known.suspected_leap_since) if known.suspected_leap_since else None,

@@ -21,8 +21,8 @@ from signet_actors.domain.query_words import match_terms, pair_expression, phras
 from signet_actors.domain.ranking import bm25, fusion
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.searcher.legs.keyword import KeywordHits
+from signet_actors.store.fts_tokens import token_count
 from signet_actors.store.snapshot import Snapshot
-from signet_actors.store.tokens import token_count
 
 TERM_SHARE = 0.03
 TERM_AT_LEAST = 20_000

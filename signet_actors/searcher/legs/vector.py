@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
-from signet_actors.searcher.legs.sign_codes import SignCodes
+from signet_actors.searcher.legs.binary_quantization import BinaryCodes
 from signet_actors.searcher.vector_matrix import VectorMatrix
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import nearest, vec_table
@@ -68,7 +68,7 @@ class VectorLeg:
         # By memories.seq: where the newest vector stands, its embeddings.seq (-1: none).
         self._position: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._recorded: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        self._codes: SignCodes | None = None  # once there are so many records that they are of use
+        self._codes: BinaryCodes | None = None  # once there are so many records that they are of use
         self._coded = self._centred = 0
         self._current: Mask = np.zeros(0, np.bool_)
 
@@ -167,7 +167,7 @@ class VectorLeg:
             span *= 4
         if self._codes is None or span != self._centred:
             # Evenly out of the first so many, so that every searcher of the file has the same.
-            self._codes = SignCodes(matrix.vectors[: span : span // _CENTRE_OF].mean(axis=0))
+            self._codes = BinaryCodes(matrix.vectors[: span : span // _CENTRE_OF].mean(axis=0))
             self._centred, self._coded = span, 0
         while self._coded < self._placed:
             stop = min(self._placed, self._coded + _AT_ONCE)

@@ -25,7 +25,7 @@ from signet_actors.protocol.searcher import (
 )
 from signet_actors.searcher.queries.pipeline import FACT_FORGOTTEN, REASON_FORGOTTEN
 from signet_actors.searcher.reader import Reader
-from signet_actors.store.failures import QueryRefused
+from signet_actors.store.errors import QueryRefused
 from signet_actors.store.read_policy import both, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot

@@ -6,7 +6,7 @@ Source: memory-api.txt "remember"; architecture.txt "Multi-Agent Support".
 from __future__ import annotations
 
 from signet_actors.store.read_policy import DEFAULT_AGENT
-from signet_actors.writer.session import Session
+from signet_actors.writer.command_context import Session
 
 
 def register(session: Session, agent_id: str) -> None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from signet_actors.domain import forget_budget
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import memories
-from signet_actors.writer.session import Session
 
 
 def forget(session: Session, command: ForgetMany) -> ManyForgotten:

@@ -13,8 +13,8 @@ from signet_actors.domain.jobs import PROSPECTIVE_INDEX
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import leases
-from signet_actors.writer.session import Session
 
 MOST_HINTS = 20
 MAX_HINT_CHARS = 500

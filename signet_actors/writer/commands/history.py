@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.protocol.message import Principal
-from signet_actors.writer.new_rows import Insert
-from signet_actors.writer.session import Session
+from signet_actors.writer.command_context import Session
+from signet_actors.writer.insert_buffer import Insert
 
 _HISTORY = Insert(
     "memory_history",

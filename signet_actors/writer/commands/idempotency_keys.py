@@ -6,8 +6,8 @@ Source: memory-api.txt "POST /api/memory/remember" (``idempotencyKey``), "POST /
 from __future__ import annotations
 
 from signet_actors.protocol.message import Principal
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import history
-from signet_actors.writer.session import Session
 
 RELEASED = "its idempotency key was given to another memory"
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from signet_actors.protocol.pipeline import JobMemory
-from signet_actors.store.failures import Connection
+from signet_actors.store.errors import Connection
 
 _COLUMNS = JobMemory.__struct_fields__
 _SELECT = ", ".join(f"m.{name}" for name in _COLUMNS)

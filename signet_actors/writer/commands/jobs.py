@@ -39,9 +39,9 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
 from signet_actors.runtime.clock import iso
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import repairs
-from signet_actors.writer.new_rows import Insert
-from signet_actors.writer.session import Session
+from signet_actors.writer.insert_buffer import Insert
 
 _FIRST_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempts", "created_at", "updated_at"))
 
@@ -232,7 +232,7 @@ def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
     Raises ``SignetError`` (``rate_limited``) where the last requeue is too near, or the hour has had too many.
     """
     limits = session.config.memory.pipeline_v2.repair
-    repairs.hold_to(
+    repairs.enforce_rate(
         session,
         repairs.REQUEUE_DEAD,
         cooldown_ms=limits.requeue_cooldown_ms,

@@ -48,10 +48,10 @@ from signet_actors.protocol.writer import (
     RenewLease,
 )
 from signet_actors.runtime.clock import iso
-from signet_actors.store.failures import Connection
+from signet_actors.store.errors import Connection
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import jobs
 from signet_actors.writer.commands.job_subjects import job_subjects
-from signet_actors.writer.session import Session
 
 MAX_LEASED_AT_ONCE = 64
 MAX_DROPPED_AT_ONCE = 256
@@ -83,7 +83,7 @@ _READY = f"""
 waiting for ever."""
 
 
-class Held(NamedTuple):
+class ActiveLease(NamedTuple):
     """The job that a lease holds now."""
 
     seq: int
@@ -101,7 +101,7 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
     _end_former_lives(session)
     name, life = session.asker
     expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
-    leased = _untold(session, command, expires_ns)
+    leased = _redeliver(session, command, expires_ns)
     fresh, suspects = _handed_out(session.tx.connection, command.suspects)
     limit = min(command.limit, MAX_LEASED_AT_ONCE)
     dropped = 0
@@ -155,7 +155,7 @@ def complete(session: Session, command: CompleteJob) -> JobEnded:
     return JobEnded(end(session, held(session, command.job_id, command.lease_id), command.result))
 
 
-def end(session: Session, job: Held, result: str | None) -> JobState:
+def end(session: Session, job: ActiveLease, result: str | None) -> JobState:
     """The job that is held is completed, and followed by another when its memory says something else meanwhile.
 
     What it came to may repeat the memory's text: of one that was erased meanwhile nothing is kept.
@@ -214,7 +214,7 @@ def release(session: Session, command: ReleaseJobs) -> JobsReleased:
     return JobsReleased(len(command.leases) - lost, lost)
 
 
-def held(session: Session, job_id: str, lease_id: str) -> Held:
+def held(session: Session, job_id: str, lease_id: str) -> ActiveLease:
     """The job that this lease holds now; one past its time holds nothing, and raises ``lease_lost``."""
     row = session.tx.one(
         "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, error IS ? FROM memory_jobs"
@@ -223,10 +223,10 @@ def held(session: Session, job_id: str, lease_id: str) -> Held:
     )
     if row is None:
         raise SignetError("the lease is not held any more; nothing was applied", code=ErrorCode.LEASE_LOST)
-    return Held(*row)
+    return ActiveLease(*row)
 
 
-def expect(job: Held, kind: str) -> None:
+def expect(job: ActiveLease, kind: str) -> None:
     """The job is of the kind that the report is for; raises ``InvalidRequest``."""
     if job.kind != kind:
         raise InvalidRequest(f"the job is {job.kind}, not {kind}", field="job_id")
@@ -290,7 +290,7 @@ def _held_by(session: Session, name: str, columns: str) -> list[tuple[Any, ...]]
     )
 
 
-def _untold(session: Session, command: LeaseJobs, expires_ns: int) -> list[LeasedJob]:
+def _redeliver(session: Session, command: LeaseJobs, expires_ns: int) -> list[LeasedJob]:
     """What the asker holds without knowing it, as it was handed out, for ``lease_ms`` from now.
 
     The lease is the same one, so that a twin of the ask that comes late takes nothing away from who works at the job
@@ -328,7 +328,7 @@ def _suspect_in_hands(connection: Connection) -> bool:
     return connection.execute(sql, (jobs.WORKER_LOST,)).fetchone() is not None
 
 
-def _call_next_suspect(session: Session, job: Held) -> None:
+def _call_next_suspect(session: Session, job: ActiveLease) -> None:
     """Whoever watches for jobs looks again: the next suspect, of whatever kind, has waited for this one."""
     if job.suspect:
         session.queue.ready.update(kind.name for kind in JOB_KINDS)
@@ -361,7 +361,7 @@ def _drop(session: Session, seq: int) -> None:
 
 
 def _give_back(
-    session: Session, job: Held, state: JobState, why: str, *, attempts: int, releases: int, waits_ms: int
+    session: Session, job: ActiveLease, state: JobState, why: str, *, attempts: int, releases: int, waits_ms: int
 ) -> None:
     waits = state is JobState.PENDING
     if job.memory_id is not None and not session.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):

@@ -35,17 +35,17 @@ from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import (
     agents,
     embeddings,
-    graph_links,
+    entity_mentions,
     history,
     idempotency_keys,
     jobs,
-    proposal_texts,
+    proposal_erasure,
 )
-from signet_actors.writer.new_rows import Insert
-from signet_actors.writer.session import Session
+from signet_actors.writer.insert_buffer import Insert
 
 REMEMBERED_AGAIN = "remembered again"
 _DAY_MS = 86_400_000
@@ -536,12 +536,12 @@ def remove_row(session: Session, seq: int, memory_id: str, tags: str) -> None:
         "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))", (seq, tags)
     )
     session.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
-    graph_links.remove(session, memory_id)
+    entity_mentions.remove(session, memory_id)
     session.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
     jobs.erase_words(session, memory_id)
     session.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
     history.erase_content(session, memory_id, seq)
-    proposal_texts.erase(session, memory_id, seq)
+    proposal_erasure.erase(session, memory_id, seq)
 
 
 def recover(session: Session, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:

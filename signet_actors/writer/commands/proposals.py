@@ -35,12 +35,12 @@ from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
-from signet_actors.store.failures import ConstraintViolated
+from signet_actors.store.errors import ConstraintViolated
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import history, jobs, leases, memories
-from signet_actors.writer.commands.leases import GONE, Held
+from signet_actors.writer.commands.leases import GONE, ActiveLease
 from signet_actors.writer.commands.memories import StoredRow
-from signet_actors.writer.new_rows import Insert
-from signet_actors.writer.session import Session
+from signet_actors.writer.insert_buffer import Insert
 
 SOURCE_CHANGED = "source_changed"
 OTHER_SCOPE = "other_scope"
@@ -88,7 +88,7 @@ _PROPOSALS = Insert(
 _SHOWN = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 
 
-class Settled(NamedTuple):
+class ProposalResult(NamedTuple):
     """What has become of a proposal. ``review``: a person may still decide otherwise."""
 
     outcome: Outcome
@@ -102,7 +102,7 @@ class _Run(NamedTuple):
     """What all proposals of one report share."""
 
     command: ApplyProposals
-    job: Held
+    job: ActiveLease
     source: StoredRow
     flags: PipelineFlags
     outdated: bool
@@ -228,7 +228,7 @@ def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
     else:
         reason = None if verdict.reason is None else verdict.reason.value
         review = verdict.review_needed and verdict.outcome in {Outcome.REVIEW, Outcome.BLOCKED}
-        settled = Settled(verdict.outcome, reason, verdict.existing_id, review=review)
+        settled = ProposalResult(verdict.outcome, reason, verdict.existing_id, review=review)
     if settled.outcome not in {Outcome.CREATED, Outcome.UPDATED, Outcome.DELETED}:
         if verdict.changes or protected is not None:
             metadata.pop("recordedReason", None)
@@ -239,7 +239,7 @@ def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
     return AppliedProposal(ordinal, settled.outcome.value, settled.reason, settled.memory_id, settled.version)
 
 
-def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple[GateOutcome, Settled | None]:
+def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple[GateOutcome, ProposalResult | None]:
     """The verdict of the gates, and what the store holds against a proposal that passed them."""
     target = memories.by_id(session, proposal.target_id) if proposal.target_id is not None else None
     if target is not None and target.agent_id != run.source.agent_id:
@@ -257,8 +257,8 @@ def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple
             verdict = msgspec.structs.replace(verdict, review_needed=False)
         return verdict, None
     if run.outdated:
-        return verdict, Settled(Outcome.SKIPPED, SOURCE_CHANGED)
-    return verdict, None if against is None else Settled(Outcome.BLOCKED, against)
+        return verdict, ProposalResult(Outcome.SKIPPED, SOURCE_CHANGED)
+    return verdict, None if against is None else ProposalResult(Outcome.BLOCKED, against)
 
 
 def protection(source: StoredRow, target: StoredRow) -> str | None:
@@ -285,7 +285,7 @@ def _carry_out(
     verdict: GateOutcome,
     by: Principal,
     evidence: history.Evidence,
-) -> Settled:
+) -> ProposalResult:
     proposal = run.command.proposals[ordinal]
     if proposal.action == "add":
         return _add(session, run, ordinal, text, by, evidence)
@@ -305,8 +305,8 @@ def _carry_out(
             evidence=evidence,
         )
         if forgotten.status != "deleted":
-            return Settled(Outcome.SKIPPED, forgotten.status)
-        return Settled(verdict.outcome, None, forgotten.id, forgotten.new_version)
+            return ProposalResult(Outcome.SKIPPED, forgotten.status)
+        return ProposalResult(verdict.outcome, None, forgotten.id, forgotten.new_version)
     patch = MemoryPatch(
         id=proposal.target_id,
         reason=why,
@@ -316,11 +316,13 @@ def _carry_out(
     )
     modified = memories.modify(session, patch, by, read, evidence=evidence)
     if modified.status != "updated":
-        return Settled(Outcome.SKIPPED, modified.status, modified.duplicate_memory_id)
-    return Settled(verdict.outcome, None, modified.id, modified.new_version)
+        return ProposalResult(Outcome.SKIPPED, modified.status, modified.duplicate_memory_id)
+    return ProposalResult(verdict.outcome, None, modified.id, modified.new_version)
 
 
-def _add(session: Session, run: _Run, ordinal: int, text: str, by: Principal, evidence: history.Evidence) -> Settled:
+def _add(
+    session: Session, run: _Run, ordinal: int, text: str, by: Principal, evidence: history.Evidence
+) -> ProposalResult:
     fact = run.command.proposals[ordinal].fact
     why = run.reason(ordinal) or REASON_ERASED
     derived = memories.Derived(gates.EXTRACTED_WHY, run.command.model, fact.confidence, evidence, why)
@@ -335,7 +337,7 @@ def derive(
     by: Principal,
     derived: memories.Derived,
     vector: Vector | None = None,
-) -> Settled:
+) -> ProposalResult:
     """A new memory in the scope of its source; never pinned, never tagged: prefixes are no commands here."""
     memory = _memory(
         source,
@@ -351,8 +353,8 @@ def derive(
     except ConstraintViolated:
         session.new_rows.discard()
         session.known.forget()
-        return Settled(Outcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, source, text))
-    return Settled(Outcome.CREATED, None, made.id, made.version)
+        return ProposalResult(Outcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, source, text))
+    return ProposalResult(Outcome.CREATED, None, made.id, made.version)
 
 
 def _memory(source: StoredRow, text: str, **fields: Any) -> NewMemory:
@@ -376,7 +378,7 @@ def _vector(command: ApplyProposals, ordinal: int) -> Vector | None:
     return Vector(command.vector_model, command.dimensions, frame) if frame >= 0 else None
 
 
-def _held_after_all(settled: Settled) -> dict[str, object]:
+def _held_after_all(settled: ProposalResult) -> dict[str, object]:
     """How the event of a proposal that passed the gates says that it was not carried out."""
     key = {Outcome.SKIPPED: "skippedReason", Outcome.BLOCKED: "blockedReason"}.get(settled.outcome, "recordedReason")
     told: dict[str, object] = {"outcome": settled.outcome, key: settled.reason, "reviewNeeded": settled.review}
@@ -385,7 +387,7 @@ def _held_after_all(settled: Settled) -> dict[str, object]:
     return told
 
 
-def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id: str, settled: Settled) -> None:
+def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id: str, settled: ProposalResult) -> None:
     proposal, reason = run.command.proposals[ordinal], run.reason(ordinal)
     seq = session.new_rows.next_seq("memory_proposals")
     session.new_rows.add(

@@ -13,8 +13,8 @@ from datetime import datetime
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.writer.commands import embeddings, graph_links, memories
-from signet_actors.writer.session import Session
+from signet_actors.writer.command_context import Session
+from signet_actors.writer.commands import embeddings, entity_mentions, memories
 
 _EXPIRED = "m.is_deleted = 1 AND m.deleted_at < ?"
 _CHANGES_KEPT = 50_000
@@ -37,7 +37,7 @@ def _graph_links(session: Session, cutoff: str, limit: int) -> int:
         " AND EXISTS (SELECT 1 FROM memory_entity_mentions x WHERE x.memory_id = m.id) ORDER BY m.deleted_at LIMIT ?",
         (cutoff, limit),
     )
-    return sum(graph_links.remove(session, memory_id) for (memory_id,) in rows)
+    return sum(entity_mentions.remove(session, memory_id) for (memory_id,) in rows)
 
 
 def _embeddings(session: Session, cutoff: str, limit: int) -> int:

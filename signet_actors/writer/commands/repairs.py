@@ -16,8 +16,8 @@ from typing import Final
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.message import Principal
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import history
-from signet_actors.writer.session import Session
 
 SYSTEM: Final = "system"
 """The ``memory_id`` under which the trail has what was done to no memory in particular."""
@@ -25,7 +25,7 @@ REQUEUE_DEAD: Final = "requeueDeadJobs"
 _HOUR_MS: Final = 3_600_000
 
 
-def hold_to(session: Session, action: str, *, cooldown_ms: int, hourly_budget: int) -> None:
+def enforce_rate(session: Session, action: str, *, cooldown_ms: int, hourly_budget: int) -> None:
     """The repair may run now; raises ``SignetError`` (``rate_limited``), which says when it may."""
     rows = session.tx.rows(
         "SELECT created_at FROM memory_history WHERE memory_id = ? AND reason = ? ORDER BY seq DESC LIMIT ?",

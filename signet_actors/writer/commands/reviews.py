@@ -32,10 +32,10 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
+from signet_actors.writer.command_context import Session
 from signet_actors.writer.commands import history, memories
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
 from signet_actors.writer.commands.proposals import count, derive, protection, target_of, twin_of
-from signet_actors.writer.session import Session
 
 
 class _Row(NamedTuple):

@@ -184,7 +184,7 @@ DUPLICATES = (
     ),
 )
 
-LONG_TEXTS = (
+TEXT_EXECUTOR = (
     post(
         "a long text",
         REMEMBER,
@@ -293,6 +293,6 @@ NOTES = (
 
 SCENARIOS = (
     Scenario("remember", (*FIELDS, *PREFIXES, *LAYOUT)),
-    Scenario("remember-duplicates", (*DUPLICATES, *LONG_TEXTS)),
+    Scenario("remember-duplicates", (*DUPLICATES, *TEXT_EXECUTOR)),
     Scenario("remember-refusals", (*REFUSALS, *SECRETS, *NOTES, get("what is stored", "/api/memories"))),
 )

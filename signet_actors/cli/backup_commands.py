@@ -1,0 +1,222 @@
+"""The commands backup and restore.
+
+A backup is made by the running daemon, beside its work. A restore is made while no daemon runs, by the writer's own
+tool, started as a process of its own, because the command line never opens the database.
+
+Source: docs/reliability.md R17, R18, R23; docs/architecture.md "Dependency rules" 5.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from signet_actors.cli.daemon_process import lock_held, supervisor_pid
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.presentation import one_line, print_json, print_table, say
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.backups import surplus
+from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable, WorkspaceLocked
+
+if TYPE_CHECKING:
+    from signet_actors.cli.connection import DaemonClient, DaemonReply
+    from signet_actors.cli.invocation import Invocation
+
+POLL_S = 0.2
+WRITER = (sys.executable, "-P", "-m", "signet_actors.writer")
+DAY_MS = 86_400_000
+
+
+@click.command()
+@click.option("--to", "target", metavar="DIR|FILE", help="Also copy the backup there.")
+@click.option("--list", "only_list", is_flag=True, help="Only show the backups that there are.")
+@click.option("--prune", is_flag=True, help="Afterwards remove all older backups of the workspace.")
+@click.option("--timeout", type=click.FloatRange(1), default=3600, show_default=True, help="Seconds to wait.")
+@shared_options
+@click.pass_obj
+def backup(invocation: Invocation, target: str | None, only_list: bool, prune: bool, timeout: float) -> None:
+    """Back the database up, while the daemon goes on, and check the copy.
+
+    The copy holds everything that was stored when the command began. Exit code 1 when it did not pass its check: then
+    the database is damaged, and `signet doctor --deep` says how.
+    """
+    client = invocation.client()
+    if only_list:
+        _show(invocation, client.get("/api/repair/backup"))
+        return
+    end, directory = back_up(client, timeout)
+    if not end.get("success"):
+        if invocation.as_json:
+            print_json(end)
+        else:
+            say(f"No backup was made: {one_line(end.get('message'))}.")
+            for finding in end.get("findings") or []:
+                say(f"  {one_line(finding.get('text'))}")
+        click.get_current_context().exit(REFUSED)
+    made = Path(directory) / str(end["name"])
+    path = made if target is None else copy_out(made, Path(target).expanduser())
+    pruned = surplus(os.listdir(made.parent), 1, made=made.name) if prune else []
+    for name in pruned:
+        (made.parent / name).unlink(missing_ok=True)
+    if invocation.as_json:
+        print_json({**end, "path": str(path), "pruned": pruned})
+        return
+    click.echo(str(path))
+    say(f"Verified: {end.get('memories')} memories." + (f" Removed {len(pruned)} older backups." if pruned else ""))
+
+
+def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str]:
+    """How the backup ended, and the directory that it is in; raises Unavailable where it did not end in time."""
+    answer = client.send("POST", "/api/repair/backup", {})
+    directory = answer.text("directory")
+    name = answer.body.get("running")
+    until = time.monotonic() + timeout_s
+    while True:
+        last = answer.body.get("last")
+        if answer.body.get("running") is None or (name is not None and answer.body.get("running") != name):
+            if isinstance(last, dict) and (name is None or str(last.get("name")) >= str(name)):
+                return last, directory
+            if answer.body.get("running") is None:
+                raise Unavailable("the daemon's retention process was restarted meanwhile; no backup was made")
+            name = answer.body.get("running")  # a second look, after the first copy did not pass
+        if time.monotonic() > until:
+            raise Unavailable(f"the backup was not done after {timeout_s:.0f} s; `signet backup --list` shows it later")
+        time.sleep(POLL_S)
+        answer = client.get("/api/repair/backup")
+
+
+def copy_out(made: Path, target: Path) -> Path:
+    """The backup is also at ``target``, or in it, byte for byte and private; nothing is ever half there."""
+    path = target / made.name if target.is_dir() or str(target).endswith("/") else target
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".partial")
+    try:
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with made.open("rb") as source, os.fdopen(descriptor, "wb") as copy:
+            shutil.copyfileobj(source, copy, 1 << 20)
+            copy.flush()
+            os.fsync(copy.fileno())
+        if _digest(draft) != _digest(made):
+            raise OSError(f"what was written to {draft} is not what was read")
+        draft.replace(path)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise SignetError(f"the backup {made} was made, but not copied to {path}: {error}") from error
+    return path
+
+
+@click.command()
+@click.argument("source", metavar="FILE|latest")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared_options
+@click.pass_obj
+def restore(invocation: Invocation, source: str, yes: bool) -> None:
+    """Put a backup in the database's place, while no daemon runs.
+
+    FILE is a path, or the name of a backup of the workspace; `latest` is the newest of these. The backup is checked
+    first. The present database is set aside, never deleted. Exit code 73 when a daemon runs, 74 when the backup is
+    damaged.
+    """
+    workspace = invocation.workspace
+    if lock_held(workspace):
+        pid = supervisor_pid(workspace)
+        whose = f" (pid {pid})" if pid else ""
+        raise WorkspaceLocked(f"a daemon runs on {workspace}{whose}; stop it with `signet stop`, then restore")
+    if not Workspace(workspace).memory_dir.is_dir() and source == "latest":
+        raise InvalidRequest(f"{workspace} holds no database and no backups")
+    if not yes and not click.confirm(f"Put {source} in the place of the database of {workspace}?", default=False):
+        say("Nothing was changed.")
+        click.get_current_context().exit(REFUSED)
+    code, told = ask_writer(invocation.environment, "--restore", source if source == "latest" else _given(source))
+    if invocation.as_json:
+        print_json(told)
+    elif code == ExitCode.OK:
+        _tell_restored(told)
+    else:
+        for text in told.get("findings") or ["the restore broke"]:
+            say(one_line(text))
+        if told.get("other"):
+            say(f"Another backup: `signet restore {told['other']}`.")
+        say("The database is the one it was.")
+    if code != ExitCode.OK:
+        click.get_current_context().exit(code)
+
+
+def _given(source: str) -> str:
+    """A path as this process means it; a bare name that is no file here is one of the workspace's backups."""
+    try:
+        path = Path(source).expanduser()
+        return str(path.absolute()) if path.exists() or path.name != source else source
+    except (OSError, RuntimeError):  # too long a name, no such user: the writer's tool says so
+        return source
+
+
+def _tell_restored(told: dict[str, Any]) -> None:
+    click.echo(f"Restored {told.get('restored')}: {told.get('memories_after', 0)} memories.")
+    age_ms = told.get("age_ms")
+    if isinstance(age_ms, int):
+        days, hours, minutes = age_ms // DAY_MS, age_ms // 3_600_000 % 24, age_ms // 60_000 % 60
+        age = f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min"
+        click.echo(f"It was made at {told.get('made_at')}: what was stored in the {age} since then is not in it.")
+    if told.get("aside"):
+        before = told.get("memories_before")
+        held = f"; it held {before} memories" if before is not None else "; it cannot be read"
+        click.echo(f"The database as it was is in {told['aside']}{held}.")
+    click.echo("Start the daemon with `signet start`.")
+
+
+def ask_writer(environment: dict[str, str], *arguments: str, timeout_s: float = 3600) -> tuple[int, dict[str, Any]]:
+    """The exit code of a tool of the writer, and the JSON object that it printed (empty where it printed none)."""
+    try:
+        ran = subprocess.run(
+            [*WRITER, *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired:
+        return ExitCode.GIVE_UP, {"findings": [f"it took longer than {timeout_s:.0f} s"]}
+    try:
+        told = json.loads(ran.stdout)
+    except ValueError:
+        told = {"findings": ran.stderr.strip().splitlines()[-1:]}
+    return ran.returncode, told if isinstance(told, dict) else {}
+
+
+def _show(invocation: Invocation, answer: DaemonReply) -> None:
+    rows = answer.records("backups")
+    if invocation.as_json:
+        print_json(answer.body)
+        return
+    print_table(
+        ("backup", "made", "schema", "bytes"),
+        [tuple(row.get(name) for name in ("name", "madeAt", "schemaVersion", "bytes")) for row in rows],
+    )
+    running = answer.body.get("running")
+    if running:
+        say(f"{running} is in progress: {answer.body.get('phase')}.")
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

@@ -1,0 +1,71 @@
+"""Whether a supervisor runs on a workspace, and which process it is.
+
+The locks are the truth: the kernel releases them when their holder dies, however it dies. The pid file only says
+whom to signal, and is believed only while the lock is held and the process looks like a supervisor.
+
+Source: docs/reliability.md R10.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from signet_actors.config.regular_file import read_regular
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError
+from signet_actors.runtime.supervision.workspace_lock import is_locked
+
+_MAX_PID_BYTES: Final = 32
+
+
+def lock_held(workspace: Path) -> bool:
+    """Return whether another process holds the workspace or its database.
+
+    Raises ConfigError where the lock file is no regular file.
+    """
+    places = Workspace(workspace)
+    return is_locked(places.lock_file) or is_locked(places.memory_dir, directory=True)
+
+
+def holder_is(workspace: Path, pid: object) -> bool:
+    """Return whether the workspace is held, and its lock file names this pid: two files of the holder agree.
+
+    No process is looked at, because a daemon in a container has another pid outside of it.
+    """
+    try:
+        named = read_regular(Workspace(workspace).lock_file, _MAX_PID_BYTES).decode().strip()
+    except (OSError, ConfigError, ValueError):
+        return False
+    return named == str(pid) and lock_held(workspace)
+
+
+def supervisor_pid(workspace: Path) -> int | None:
+    """The pid of the supervisor that runs on the workspace; None when none does, or it wrote no pid yet."""
+    if not lock_held(workspace):
+        return None
+    try:
+        pid = int(read_regular(Workspace(workspace).pid_file, _MAX_PID_BYTES))
+    except (ConfigError, OSError, ValueError):
+        return None
+    return pid if pid > 1 and is_supervisor(pid) else None
+
+
+def is_supervisor(pid: int) -> bool:
+    """The process exists, is not a corpse, and was started as ``supervisor``."""
+    return "supervisor" in command_line(pid)
+
+
+def command_line(pid: int) -> str:
+    """The command line of a process; empty when it is gone."""
+    proc = Path("/proc") / str(pid) / "cmdline"
+    if proc.parent.parent.joinpath("self").exists():
+        try:
+            return proc.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            return ""
+    listed = subprocess.run(
+        ["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False, timeout=5
+    )
+    return listed.stdout.strip()

@@ -1,0 +1,441 @@
+"""The commands export and import: all memories to a file of JSON lines, and back, however often either is interrupted.
+
+An export is written beside its file and renamed when it is whole. An import keeps its position beside its file, and the
+Idempotency-Key of each batch follows from the import, the batch and its place, so that running it again is always
+harmless. Another import of the same file has other keys: what was forgotten since the first one is stored again.
+
+Source: docs/transfer.md; docs/decisions.md 3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import queue
+import re
+import secrets
+import sys
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import click
+
+from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, say
+from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from signet_actors.cli.connection import DaemonClient
+    from signet_actors.cli.invocation import Invocation
+
+FORMAT, FORMAT_VERSION = "signet-memories", 1
+BATCH_LINES = 500
+BATCH_BYTES = 512 * 1024
+MAX_LINE_BYTES = 3 * 1024 * 1024
+"""A longer line cannot be a memory, and would not fit into a request."""
+MAX_SKIPPED_BYTES = 64 * 1024 * 1024
+"""A line that is longer still is no line."""
+CONNECTIONS = 2
+"""While the daemon commits one batch it can take in another."""
+CLIENT_WAIT_S = 120.0
+ATTEMPTS = 4
+SHOWN_REFUSALS = 50
+KEPT_REFUSALS = 1000
+PAGE_LINES = 500
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Lines that are sent at once: where they begin and end in the input, and those too long to be sent.
+
+    ``run`` names the import that they belong to.
+    """
+
+    offset: int
+    end: int
+    first_line: int
+    lines: tuple[bytes, ...]
+    refused: tuple[dict[str, Any], ...]
+    run: str = ""
+
+    @property
+    def payload(self) -> bytes:
+        """The body of the request; a line too long stands in it as a blank one, so that the numbers agree."""
+        return b"\n".join(self.lines)
+
+    @property
+    def key(self) -> str:
+        """The same for the same lines at the same place in the same import, and for nothing else."""
+        place = f"{self.run}\0{self.offset}\0{self.first_line}\0{len(self.lines)}\0"
+        digest = hashlib.sha256(place.encode() + self.payload)
+        return f"import-{digest.hexdigest()}"
+
+
+@dataclass
+class Done:
+    """What an import has done so far; ``offset`` and ``line``: everything before is stored or refused.
+
+    ``run`` names the import, from its first batch to its last, however often it is interrupted.
+    """
+
+    offset: int = 0
+    line: int = 1
+    imported: int = 0
+    deduped: int = 0
+    redacted: int = 0
+    refused: int = 0
+    refusals: list[dict[str, Any]] = field(default_factory=list)
+    run: str = field(default_factory=lambda: secrets.token_hex(16))
+
+    def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
+        """The batch is done."""
+        self.offset, self.line = batch.end, batch.first_line + len(batch.lines)
+        for name in ("imported", "deduped", "redacted"):
+            setattr(self, name, getattr(self, name) + int(counts[name]))
+        self.refused += len(refused)
+        self.refusals += refused[: max(0, KEPT_REFUSALS - len(self.refusals))]
+
+
+class Position:
+    """Where an import of a file into the daemon at ``address`` (of that workspace) stands, in ``FILE.import-state``.
+
+    Forgotten when the file, the agent or the daemon is another one.
+    """
+
+    def __init__(self, path: Path, agent: str | None, address: str) -> None:
+        status = path.stat()
+        self._path = path.with_name(path.name + ".import-state")
+        self._of = {"size": status.st_size, "modified_ns": status.st_mtime_ns, "agent": agent, "daemon": address}
+
+    def read(self) -> Done:
+        """Where an earlier run stopped, else the beginning."""
+        try:
+            kept = json.loads(self._path.read_bytes())
+            return Done(**kept["done"]) if kept["of"] == self._of else Done()
+        except (OSError, ValueError, KeyError, TypeError):
+            return Done()
+
+    def write(self, done: Done) -> None:
+        """The position is on disk, whole or not at all."""
+        _replace(self._path, json.dumps({"of": self._of, "done": asdict(done)}).encode())
+
+    def forget(self) -> None:
+        """There is nothing to go on with."""
+        self._path.unlink(missing_ok=True)
+
+
+@click.command()
+@click.argument("file", metavar="FILE|-")
+@click.option("--scope", metavar="NAME", help="Only the rows of this scope (default: of all).")
+@agent_option
+@shared_options
+@click.pass_obj
+def export(invocation: Invocation, file: str, scope: str | None, agent: str | None) -> None:
+    """Write memories to a file of JSON lines.
+
+    All that the agent may read, to FILE or to standard output. Forgotten memories and the history are not in it; a
+    backup holds those.
+    """
+    client = invocation.client()
+    if file == "-":
+        _export(client, print_bytes, scope, agent, lambda _: None)
+        sys.stdout.flush()
+        return
+    path = Path(file)
+    partial = path.with_name(path.name + ".partial")
+    with _created(partial) as out, _progress("exported", None) as advance:
+        count = _export(client, out.write, scope, agent, advance)
+        out.flush()
+        os.fsync(out.fileno())
+    partial.replace(path)
+    if invocation.as_json:
+        print_json({"exported": count, "file": str(path)})
+    else:
+        click.echo(f"Exported {count} memories to {path}.")
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE|-")
+@agent_option
+@shared_options
+@click.pass_obj
+def import_(invocation: Invocation, file: str, agent: str | None) -> None:
+    """Store the memories of a file of JSON lines.
+
+    They come from FILE or from standard input. What is there already is recognised. Interrupted, the same command
+    goes on where it stopped. Exit code 1 when a line was refused.
+    """
+    if file == "-":
+        if sys.stdin.isatty():
+            raise click.UsageError("standard input is a terminal; give a FILE, or send one with `< FILE`")
+        done = _import(invocation, sys.stdin.buffer, agent, Done(), lambda _: None, lambda _: None)
+    else:
+        path = Path(file)
+        try:
+            if path.exists() and not path.is_file():
+                raise click.UsageError(f"{file} is no regular file; send what is no file to `signet import -`")
+            source = path.open("rb")
+            address = invocation.client().address
+            position = Position(path, agent, str(address.workspace or address))
+        except OSError as error:
+            raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
+        with source, _progress("imported", path.stat().st_size) as advance:
+            begun = position.read()
+            position.write(begun)  # before the first batch: whoever goes on must send it under the same key
+            if begun.offset:
+                say(f"Going on at line {begun.line}.")
+            done = _import(invocation, source, agent, begun, position.write, advance)
+        position.forget()
+    _report(invocation, done)
+    if done.refused:
+        click.get_current_context().exit(REFUSED)
+
+
+def _export(
+    client: DaemonClient,
+    write: Callable[[bytes], object],
+    scope: str | None,
+    agent: str | None,
+    advance: Callable[[int], None],
+) -> int:
+    count = -1  # the header is a line too
+    cursor: str | None = "0"
+    while cursor is not None:
+        page = client.page("/api/memory/export", after=cursor, limit=PAGE_LINES, scope=scope, agentId=agent)
+        write(page.raw)
+        count += page.raw.count(b"\n")
+        advance(count)
+        if page.next_cursor is not None and not _is_later(page.next_cursor, cursor):
+            raise page.odd("the next page is not a later one")
+        cursor = page.next_cursor
+    return count
+
+
+def _is_later(cursor: str, than: str) -> bool:
+    return cursor.isdecimal() and int(cursor) > int(than)
+
+
+def _import(
+    invocation: Invocation,
+    source: BinaryIO,
+    agent: str | None,
+    done: Done,
+    keep: Callable[[Done], None],
+    advance: Callable[[int], None],
+) -> Done:
+    """Every line is stored or refused; ``keep`` is told after each batch how far that is true."""
+    if done.offset:
+        source.seek(done.offset)
+    clients: queue.SimpleQueue[DaemonClient] = queue.SimpleQueue()
+    for _ in range(CONNECTIONS):
+        client = invocation.client()
+        client.patience_s = CLIENT_WAIT_S
+        clients.put(client)
+
+    def send(batch: Batch) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        client = clients.get()
+        try:
+            return _sent(client, batch, agent)
+        finally:
+            clients.put(client)
+
+    under_way: deque[tuple[Batch, Future[tuple[dict[str, Any], list[dict[str, Any]]]]]] = deque()
+
+    def finish_first() -> None:
+        batch, future = under_way[0]
+        counts, refused = future.result()
+        under_way.popleft()
+        done.add(batch, counts, refused)
+        keep(done)
+        advance(done.offset)
+
+    with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="import") as senders:
+        try:
+            for batch in batches(source, done.offset, done.line, done.run):
+                under_way.append((batch, senders.submit(send, batch)))
+                if len(under_way) >= CONNECTIONS:
+                    finish_first()
+            while under_way:
+                finish_first()
+        except SignetError:
+            if done.offset:
+                say(f"Everything before line {done.line} is done; run the same command again to go on.")
+            raise
+        finally:
+            for _, future in under_way:
+                future.cancel()
+    return done
+
+
+def batches(source: BinaryIO, offset: int, line: int, run: str = "") -> Iterator[Batch]:
+    """The lines of ``source``, which stands at ``offset``, in batches; raises InvalidRequest for another format."""
+    begun, first_line = offset, line
+    lines: list[bytes] = []
+    refused: list[dict[str, Any]] = []
+    size = 0
+    while text := source.readline(MAX_LINE_BYTES + 1):
+        offset += len(text)
+        if len(text) > MAX_LINE_BYTES and not text.endswith(b"\n"):
+            offset += _skip_line(source, line)
+            refused.append(
+                {
+                    "line": line,
+                    "error": f"the line is longer than {MAX_LINE_BYTES} bytes",
+                    "code": ErrorCode.PAYLOAD_TOO_LARGE.value,
+                }
+            )
+            text = b""
+        elif line == 1:
+            check_header(text)
+        lines.append(text.rstrip(b"\r\n"))
+        line += 1
+        size += len(text)
+        if len(lines) >= BATCH_LINES or size >= BATCH_BYTES:
+            yield Batch(begun, offset, first_line, tuple(lines), tuple(refused), run)
+            begun, first_line, size = offset, line, 0
+            lines, refused = [], []
+    if lines:
+        yield Batch(begun, offset, first_line, tuple(lines), tuple(refused), run)
+
+
+def check_header(text: bytes) -> None:
+    """The first line is a memory, or the header of a format that this release writes; else InvalidRequest."""
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        return  # a line like any other: the daemon says what is wrong with it
+    if not isinstance(header, dict) or "format" not in header or "content" in header:
+        return
+    if header["format"] != FORMAT or header.get("version") != FORMAT_VERSION:
+        said = f"{header['format']} {header.get('version')}"
+        raise InvalidRequest(f"the file is of the format {one_line(said, 80)}; known is {FORMAT} {FORMAT_VERSION}")
+
+
+def _skip_line(source: BinaryIO, line: int) -> int:
+    """Read past the rest of a line. Raises InvalidRequest where that has no end, as in ``/dev/zero``."""
+    skipped = 0
+    while text := source.readline(1 << 20):
+        skipped += len(text)
+        if text.endswith(b"\n"):
+            break
+        if skipped > MAX_SKIPPED_BYTES:
+            raise InvalidRequest(f"line {line} is longer than {MAX_SKIPPED_BYTES} bytes; this is no file of JSON lines")
+    return skipped
+
+
+_LINE = re.compile(r"^line ([0-9]{1,6}):")
+"""The number of a line in the body of one request, at the begin of a warning about it."""
+
+
+def _sent(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What became of the batch: the daemon's counts, and the refused lines by their number in the input."""
+    counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
+    if not batch.payload.strip():
+        return counts, list(batch.refused)
+    try:
+        answer = _asked(client, batch, agent)
+    except RequestRefused as error:
+        if error.code is not ErrorCode.PAYLOAD_TOO_LARGE:
+            raise
+        if len(batch.lines) == 1:
+            return counts, [{"line": batch.first_line, "error": error.detail, "code": error.code.value}]
+        return _sent_in_halves(client, batch, agent)
+    counts = answer.body
+    for warning in answer.warnings:
+        say(f"warning: {_LINE.sub(lambda match: f'line {batch.first_line + int(match[1]) - 1}:', warning)}")
+    refused = [{**line, "line": batch.first_line + int(line["line"]) - 1} for line in answer.records("refused")]
+    return counts, sorted([*batch.refused, *refused], key=lambda line: int(line["line"]))
+
+
+def _sent_in_halves(
+    client: DaemonClient, batch: Batch, agent: str | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A batch that is too much for the daemon at once, in two."""
+    middle = len(batch.lines) // 2
+    totals: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
+    refused = list(batch.refused)
+    for begin, end in ((0, middle), (middle, len(batch.lines))):
+        half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], (), batch.run)
+        counts, more = _sent(client, half, agent)
+        totals = {name: totals[name] + int(counts[name]) for name in totals}
+        refused += more
+    return totals, sorted(refused, key=lambda line: int(line["line"]))
+
+
+def _asked(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
+    """The daemon's answer; one whose outcome is unknown is asked for again under the same key."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return client.send_lines("/api/memory/import", batch.payload, key=batch.key, agentId=agent)
+        except (OutcomeUnknown, RequestRefused) as error:
+            if error.code is not ErrorCode.OUTCOME_UNKNOWN or attempt == ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _report(invocation: Invocation, done: Done) -> None:
+    if invocation.as_json:
+        counts = {name: getattr(done, name) for name in ("imported", "deduped", "redacted")}
+        print_json({**counts, "refusedCount": done.refused, "refused": done.refusals})
+        return
+    for refusal in done.refusals[:SHOWN_REFUSALS]:
+        about = f" ({refusal['field']})" if refusal.get("field") else ""
+        say(one_line(f"line {refusal.get('line')}: {refusal.get('error')}{about}", 300))
+    if done.refused > SHOWN_REFUSALS:
+        say(f"… and {done.refused - SHOWN_REFUSALS} more")
+    parts = [f"Imported {done.imported} memories", f"{done.deduped} were there already", f"{done.refused} refused"]
+    if done.redacted:
+        parts.append(f"secrets cut out of {done.redacted}")
+    click.echo(", ".join(parts) + ".")
+
+
+@contextlib.contextmanager
+def _created(path: Path) -> Iterator[BinaryIO]:
+    """A new private file; a click usage error where it cannot be made."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        os.fchmod(descriptor, 0o600)
+    except OSError as error:
+        raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "wb") as file:
+        yield cast("BinaryIO", file)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    beside = path.with_name(path.name + ".new")
+    with _created(beside) as file:
+        file.write(content)
+    beside.replace(path)
+
+
+@contextlib.contextmanager
+def _progress(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error where a person watches it; the caller tells how far it is."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import (  # noqa: PLC0415 - only a terminal pays for rich
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %" if total is not None else "{task.completed}"),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    ) as progress:
+        task = progress.add_task(verb, total=total)
+        yield lambda completed: progress.update(task, completed=completed)

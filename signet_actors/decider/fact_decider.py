@@ -1,0 +1,122 @@
+"""One fact against what is stored: candidates from a searcher, a model's word on them, and checks of that word.
+
+Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; docs/decisions.md 14, 16, 19.
+Departs: a fact is compared with the memories of its own owner and place only, and never with the memory that it was
+taken from; a call that failed is made once more before the fact is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from signet_actors.config.schema import ExtractionConfig
+from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
+from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
+from signet_actors.domain.extraction.contradiction import parse_semantic
+from signet_actors.domain.extraction.junk_filter import echo_of
+from signet_actors.domain.extraction.proposals import (
+    MAX_CANDIDATES,
+    Candidate,
+    Proposal,
+    parse_decision,
+    propose_add,
+    target_in,
+    wants_semantic_check,
+    with_semantic,
+)
+from signet_actors.errors import ProviderError
+from signet_actors.protocol.decider import Decide, Decided
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.searcher import FindCandidates
+from signet_actors.providers.llm.provider_manager import ProviderManager
+from signet_actors.runtime.processes.async_actor import AsyncActor
+from signet_actors.runtime.sync_points import sync_point
+
+_SEARCH_MS = 10_000
+_TRIES = 2
+
+
+class FactDecider:
+    """Decides facts; holds nothing between two of them."""
+
+    def __init__(self, actor: AsyncActor, model: ProviderManager) -> None:
+        self._actor = actor
+        self._model = model
+
+    async def decide(self, asked: Decide, frames: Sequence[bytes], header: Header) -> Decided:
+        """What is to be done with the fact. Raises ProviderError while no model answers anybody."""
+        candidates = await self._candidates(asked, frames, header.trace_id)
+        echo = echo_of(asked.fact.content, asked.origin.created_at, candidates)
+        if echo is not None:
+            return Decided(None, echo=echo)
+        shown = tuple(candidate.id for candidate in candidates)
+        if not candidates:
+            return Decided(propose_add(asked.fact))
+        prompt = decision_prompt(asked.fact, candidates, self._actor.rng)
+        warnings: list[str] = []
+        for calls in range(1, _TRIES + 1):
+            began_ns = self._actor.clock.monotonic_ns()
+            try:
+                sync_point("decider.prompt_sent")
+                answer = await self._model.generate(prompt, timeout_ms=self._extraction.timeout_ms, answer=DECISION)
+            except ProviderError as error:
+                if not (error.costs_attempt and self._model.healthy_since(began_ns)):
+                    raise
+                warnings.append(f"Decision failed: {error.detail}")
+                continue
+            decision = parse_decision(answer.text, asked.fact, candidates)
+            if decision.parsed:
+                proposal = decision.proposal
+                if proposal is not None:
+                    proposal = await self._checked(proposal, candidates)
+                return Decided(proposal, decision.warnings, shown, calls)
+            warnings += decision.warnings
+        return Decided(None, tuple(warnings), shown, _TRIES, failed=True)
+
+    @property
+    def _extraction(self) -> ExtractionConfig:
+        return self._actor.config.memory.pipeline_v2.extraction
+
+    async def _candidates(self, asked: Decide, frames: Sequence[bytes], trace_id: str) -> list[Candidate]:
+        search, origin = self._actor.config.search, asked.origin
+        found = await self._actor.ask_searcher(
+            FindCandidates(
+                asked.fact.content,
+                origin.agent_id,
+                origin.visibility,
+                origin.project,
+                origin.scope,
+                without=(origin.memory_id,),
+                limit=MAX_CANDIDATES,
+                fusion=search.fusion,
+                alpha=search.alpha,
+                min_score=search.min_score,
+                pool=search.pool,
+                vector_model=asked.vector_model if frames else None,
+            ),
+            trace_id=trace_id,
+            timeout_ms=_SEARCH_MS,
+            frames=frames,
+        )
+        return found.candidates
+
+    async def _checked(self, proposal: Proposal, candidates: Sequence[Candidate]) -> Proposal:
+        """The proposal with a model's word on contradiction, where that is wanted; advisory, so no failure counts."""
+        pipeline = self._actor.config.memory.pipeline_v2
+        if not wants_semantic_check(proposal, candidates, enabled=pipeline.semantic_contradiction_enabled):
+            return proposal
+        target = target_in(proposal, candidates)
+        assert target is not None
+        prompt = contradiction_prompt(proposal.fact.content, target.content, self._actor.rng)
+        try:
+            answer = await self._model.generate(
+                prompt, timeout_ms=pipeline.semantic_contradiction_timeout_ms, answer=CONTRADICTION
+            )
+        except ProviderError as error:
+            return structs.replace(proposal, warnings=(*proposal.warnings, f"Not checked: {error.detail}"))
+        said = parse_semantic(answer.text)
+        if not said.parsed:
+            return structs.replace(proposal, warnings=(*proposal.warnings, "Not checked: unreadable answer"))
+        return with_semantic(proposal, said.contradicts)

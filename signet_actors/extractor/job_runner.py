@@ -1,0 +1,360 @@
+"""One kind of job: taken from the writer as slots come free, each worked on in a task of its own under its lease.
+
+Nothing is asked for while nothing could be done with it: a kind that needs a model takes no job while the model's
+circuit is open, so that an outage spends no attempt. An idle lane holds one parked question at the writer and costs
+nothing.
+
+How the end of an attempt is reported:
+
+=====================================  ==================================================================
+the kind reported its result           completed, in the transaction that applied it
+the lease was lost                     nothing; whoever holds it now reports (``fenced``)
+no call could have succeeded           the attempt is given back, the job waits (``returned``)
+the job itself failed                  an attempt is spent (``failed``)
+the actor leaves                       the attempt is given back at once
+=====================================  ==================================================================
+
+With each ask for jobs goes what the lane holds. If an answer is lost on the way, the writer sees from the next ask
+that the jobs in it never came, and hands them out again under the same leases: no attempt is spent on a message. The
+lane asks for them also while its kind is paused, since what it holds it must give back.
+
+A call that timed out or failed at the server is the job's own fault only if another call succeeded meanwhile: a server
+that hangs looks the same as a prompt that is too long, and only one of the two deserves to die.
+
+Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15; docs/reliability.md R6-R8, R11.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from signet_actors.config.schema import Config
+from signet_actors.domain.jobs import Suspects
+from signet_actors.errors import ErrorCode, ProviderError, SignetError
+from signet_actors.protocol.extractor import LaneState
+from signet_actors.protocol.message import Request
+from signet_actors.protocol.pipeline import HeldLease, ReleaseJobs, WatchJobs
+from signet_actors.protocol.writer import FailJob, LeasedJob, LeaseJobs, RenewLease
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.sync_points import sync_point
+
+if TYPE_CHECKING:
+    from signet_actors.runtime.processes.async_actor import AsyncActor, AsyncRef
+
+R = TypeVar("R")
+
+WATCH_MS = 25_000
+"""So long the writer may keep a question for jobs before it says that there are none."""
+_ANSWER_MS = 10_000
+_LAST_ANSWER_MS = 300
+_REPORT_PAUSE_S = 0.2
+_FULL_PAUSE_S = 2.0
+_RENEWALS_A_LEASE = 3
+
+
+class Pause:
+    """Why a kind takes no job now, in words, and how long at least; None = until something changes."""
+
+    __slots__ = ("for_ms", "reason")
+
+    def __init__(self, reason: str, for_ms: int | None = None) -> None:
+        self.reason = reason
+        self.for_ms = for_ms
+
+
+class JobKind(Protocol):
+    """What a file in ``jobs/`` provides."""
+
+    name: str
+
+    def slots(self, config: Config) -> int:
+        """Jobs of this kind that are worked on at once."""
+        ...
+
+    def pause(self, config: Config) -> Pause | None:
+        """Why no job is to be taken now."""
+        ...
+
+    def limit(self) -> int:
+        """Jobs that may run at once in the present state of the model, at most the slots."""
+        ...
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        """True when what this kind depends on has served somebody after ``moment_ns`` (monotonic)."""
+        ...
+
+    async def work(self, run: JobRun) -> None:
+        """The job's result has been reported through ``run``."""
+        ...
+
+
+def all_jobs() -> Suspects:
+    """Take jobs whose worker went away like all others."""
+    return Suspects.INCLUDED
+
+
+class LeaseLost(SignetError):
+    """The lease is held by somebody else; nothing was applied."""
+
+
+class JobRun:
+    """One attempt at one job, while its lease is held."""
+
+    def __init__(self, job: LeasedJob, writer: AsyncRef, clock: Clock, trace_id: str) -> None:
+        assert job.subject is not None, "the writer hands out no job whose memory is gone"
+        self.job = job
+        self.subject = job.subject
+        self.trace_id = trace_id
+        self.began_ns = clock.monotonic_ns()
+        self._writer = writer
+
+    async def report(self, request: Request[R], frames: Sequence[bytes] = ()) -> R:
+        """What the writer answers once it has committed ``request``. Raises LeaseLost, or what the writer says against
+        the request itself.
+
+        A writer that is busy or away is asked again, for as long as the lease is renewed: the report carries the lease,
+        so a repetition of one that was committed changes nothing.
+        """
+        while True:
+            sync_point("extractor.apply_sent")
+            try:
+                return await self._writer.ask(request, trace_id=self.trace_id, timeout_ms=_ANSWER_MS, frames=frames)
+            except SignetError as error:
+                if error.code is ErrorCode.LEASE_LOST:
+                    raise LeaseLost from error
+                if error.code not in _PASSING:
+                    raise
+                full = error.code is ErrorCode.STORAGE_FULL
+                await asyncio.sleep((error.retry_after_ms or 0) / 1000 + (_FULL_PAUSE_S if full else _REPORT_PAUSE_S))
+
+
+_PASSING = frozenset(
+    {
+        ErrorCode.BUSY,
+        ErrorCode.UNAVAILABLE,
+        ErrorCode.NOT_APPLIED,
+        ErrorCode.OUTCOME_UNKNOWN,
+        ErrorCode.STORAGE_FULL,
+        ErrorCode.MUTATIONS_FROZEN,
+    }
+)
+
+
+class JobRunner:
+    """See the module. ``suspects`` says, at each ask, whether jobs whose worker went away are taken."""
+
+    def __init__(
+        self,
+        kind: JobKind,
+        actor: AsyncActor,
+        writer: AsyncRef,
+        suspects: Callable[[], Suspects] = all_jobs,
+    ) -> None:
+        self._suspects = suspects
+        self._kind = kind
+        self._actor = actor
+        self._writer = writer
+        self._log = actor.log.bind(job_kind=kind.name)
+        self._running: dict[asyncio.Task[None], str] = {}
+        """Each attempt's lease."""
+        self._in_doubt = False
+        """Whether the writer may have handed out jobs in an answer that never came."""
+        self._watching: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._paused_because = ""
+        self._draining = False
+        self._life: asyncio.Task[None] | None = None
+        self.done = 0
+        self.failed = 0
+        self.returned = 0
+        self.fenced = 0
+
+    def wake(self) -> None:
+        """Something has changed: the configuration, the model, the number of free slots."""
+        self._changed.set()
+
+    def state(self) -> LaneState:
+        """The lane as it is now."""
+        pause = self._kind.pause(self._actor.config)  # asked anew: its words say for how long
+        return LaneState(
+            kind=self._kind.name,
+            slots=self._kind.slots(self._actor.config),
+            running=len(self._running),
+            paused_because="" if pause is None else pause.reason,
+            paused_ms=0 if pause is None else pause.for_ms or 0,
+            done=self.done,
+            failed=self.failed,
+            returned=self.returned,
+            fenced=self.fenced,
+        )
+
+    def start(self) -> None:
+        """Jobs are taken and worked on from now until the lane is drained."""
+        self._life = self._actor.spawn(self._run())
+
+    async def _run(self) -> None:
+        while not self._draining:
+            self._changed.clear()
+            pause = self._kind.pause(self._actor.config)
+            self._note_pause(pause)
+            free = 0 if pause is not None else self._free()
+            if free == 0 and not self._in_doubt:
+                await self._until_changed(None if pause is None else pause.for_ms)
+            elif not await self._take(free) and free:
+                await self._until_ready()
+
+    def _free(self) -> int:
+        return max(0, min(self._kind.slots(self._actor.config), self._kind.limit()) - len(self._running))
+
+    async def drain(self, within_s: float) -> None:
+        """No job is taken any more; those at work have ended, or their attempts have been given back."""
+        self._draining = True
+        self.wake()
+        until = asyncio.get_running_loop().time() + within_s
+        if self._life is not None:
+            await asyncio.wait({self._life}, timeout=within_s)
+        if self._watching is not None:
+            self._watching.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=max(0.0, until - asyncio.get_running_loop().time()))
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _note_pause(self, pause: Pause | None) -> None:
+        reason = "" if pause is None else pause.reason
+        if reason != self._paused_because:
+            self._paused_because = reason
+            if reason:
+                self._log.info("lane_paused", reason=reason)
+            else:
+                self._log.info("lane_open")
+
+    async def _until_changed(self, for_ms: int | None) -> None:
+        try:
+            async with asyncio.timeout(None if for_ms is None else max(for_ms, 1) / 1000):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _take(self, free: int) -> bool:
+        """False when the writer has no job of this kind that may run now."""
+        lease_ms = self._actor.config.memory.pipeline_v2.worker.lease_timeout_ms
+        try:
+            leased = await self._writer.ask(
+                LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values()), self._suspects()),
+                # Well within a lease: what an answer that was lost held is asked for again before it expires.
+                timeout_ms=min(_ANSWER_MS, lease_ms // _RENEWALS_A_LEASE),
+                trace_id="",
+            )
+        except SignetError as error:
+            self._in_doubt |= error.code is ErrorCode.OUTCOME_UNKNOWN
+            self._log.info("no_lease", reason=error.detail)
+            await self._until_changed(self._actor.config.memory.pipeline_v2.worker.poll_ms)
+            return True
+        self._in_doubt = False
+        for job in leased.jobs:
+            sync_point("extractor.leased")
+            task = self._actor.spawn(self._attempt(job, lease_ms))
+            self._running[task] = job.lease_id
+            task.add_done_callback(self._ended)
+        return bool(leased.jobs)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        self.wake()
+
+    async def _until_ready(self) -> None:
+        """The writer has said that there is a job, or something has changed here, which the question outlives."""
+        if self._watching is None or self._watching.done():
+            self._watching = self._actor.spawn(self._watch())
+        await self._changed.wait()
+
+    async def _watch(self) -> None:
+        try:
+            await self._writer.ask(
+                WatchJobs((self._kind.name,), WATCH_MS, self._suspects()),
+                timeout_ms=WATCH_MS + _ANSWER_MS,
+                trace_id="",
+            )
+        except SignetError:
+            await asyncio.sleep(self._actor.config.memory.pipeline_v2.worker.poll_ms / 1000)
+        self.wake()
+
+    async def _attempt(self, job: LeasedJob, lease_ms: int) -> None:
+        """The attempt has ended and its end is reported."""
+        run = JobRun(job, self._writer, self._actor.clock, trace_id=job.id)
+        log = self._log.bind(job=job.id, memory=job.memory_id, attempt=job.attempt)
+        keeper = asyncio.create_task(self._keep(job, lease_ms))
+        work = asyncio.create_task(self._kind.work(run))
+        try:
+            await asyncio.wait({keeper, work}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise LeaseLost
+            work.result()
+        except LeaseLost:
+            self.fenced += 1
+            log.warning("fenced", reason="the lease went to somebody else; nothing was applied")
+        except asyncio.CancelledError:
+            await self._stop(work)
+            await self._give_back(job, "the daemon is stopping")
+            raise
+        except ProviderError as error:
+            if error.costs_attempt and self._kind.healthy_since(run.began_ns):
+                await self._fail(job, error.detail)
+            else:
+                await self._give_back(job, error.detail)
+        except SignetError as error:
+            log.warning("job_failed", reason=error.detail)
+            await self._fail(job, error.detail)
+        except Exception as error:
+            log.exception("job_crashed")
+            await self._fail(job, f"the job crashed with {type(error).__name__}")
+        else:
+            self.done += 1
+        finally:
+            await self._stop(keeper)
+            await self._stop(work)
+
+    async def _stop(self, task: asyncio.Task[None]) -> None:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _keep(self, job: LeasedJob, lease_ms: int) -> None:
+        """Ends when the lease is lost; a writer that is away for as long as the lease lasts has let it expire."""
+        lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
+        while True:
+            await asyncio.sleep(lease_ms / _RENEWALS_A_LEASE / 1000)
+            try:
+                await self._writer.ask(
+                    RenewLease(job.id, job.lease_id, lease_ms), timeout_ms=_ANSWER_MS, trace_id=job.id
+                )
+            except SignetError as error:
+                if error.code is ErrorCode.LEASE_LOST or self._actor.clock.monotonic_ns() >= lost_at_ns:
+                    return
+            else:
+                lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
+
+    async def _fail(self, job: LeasedJob, reason: str) -> None:
+        self.failed += 1
+        await self._tell(FailJob(job.id, job.lease_id, reason), job)
+
+    async def _give_back(self, job: LeasedJob, reason: str) -> None:
+        """The writer makes the job wait behind its fellows, longer each time."""
+        self.returned += 1
+        self._log.info("attempt_given_back", job=job.id, reason=reason)
+        await self._tell(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job)
+
+    async def _tell(self, request: Request[object], job: LeasedJob) -> None:
+        """Best effort: what is not reported, the reaper finds when the lease has expired."""
+        try:
+            timeout_ms = _LAST_ANSWER_MS if self._draining else _ANSWER_MS
+            await self._writer.ask(request, timeout_ms=timeout_ms, trace_id=job.id)
+        except SignetError as error:
+            if error.code is ErrorCode.LEASE_LOST:
+                self.fenced += 1
+            self._log.warning("end_of_attempt_not_reported", job=job.id, reason=error.detail)

@@ -1,0 +1,55 @@
+"""Whether a request comes from the user that the daemon runs for: asked by the routes that are marked ``owner``.
+
+Where the system tells the uid at the other end of a connection, it must be the daemon's own or root's. Where it does
+not, a loopback request is trusted, as everywhere else, unless ``gateway.requireOwner`` asks for the token in
+``.daemon/owner-token``, which only the owner can read.
+
+Source: docs/operations.md "Other users of the machine".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.errors import ErrorCode, SignetError
+from signet_actors.gateway.auth.peer_uid import GONE, End, peer_uid
+from signet_actors.protocol.http.headers import OWNER_TOKEN_HEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from signet_actors.gateway.state import GatewayState
+
+_HEADER: Final = OWNER_TOKEN_HEADER.encode()
+
+
+async def require_owner(
+    state: GatewayState, client: End | None, server: End | None, headers: Iterable[tuple[bytes, bytes]]
+) -> None:
+    """Return if the request is the owner's. Raises a ``SignetError`` with the code FORBIDDEN if it is not."""
+    if state.config.gateway.require_owner and not _has_token(state, headers):
+        raise _forbidden(
+            f"This needs the header {OWNER_TOKEN_HEADER} with the content of .daemon/owner-token "
+            "(gateway.requireOwner is on)"
+        )
+    if client is None or server is None:
+        return
+    uid = await asyncio.to_thread(peer_uid, client, server)
+    if uid is None or uid in {0, os.geteuid()}:
+        return
+    whose = "that has closed its connection" if uid == GONE else f"of another user (uid {uid})"
+    raise _forbidden(f"This is answered only to the user that runs the daemon, not to a program {whose}")
+
+
+def _has_token(state: GatewayState, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    if state.owner_token is None:
+        return False
+    given = next((value for name, value in headers if name == _HEADER), b"")
+    return hmac.compare_digest(given.strip(), state.owner_token.encode())
+
+
+def _forbidden(detail: str) -> SignetError:
+    return SignetError(detail, code=ErrorCode.FORBIDDEN)

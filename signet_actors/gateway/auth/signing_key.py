@@ -1,0 +1,80 @@
+"""Two secrets of the workspace, each made once and readable by its owner only.
+
+``.daemon/secret``: the key behind confirm tokens, 32 random bytes. ``.daemon/owner-token``: what
+``gateway.requireOwner`` asks for, the same in hexadecimal, so that a person can send it.
+
+Source: docs/decisions.md 28, 42; docs/security.md "Where the specification is unsafe" (keys and tokens).
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from signet_actors.errors import ConfigError
+
+KEY_BYTES = 32
+
+
+def signing_key(path: Path) -> bytes:
+    """The key in ``path``, made now if there is none.
+
+    A half-written key cannot be seen: it is written aside and linked into place, and the first link wins.
+    Raises ``ConfigError`` for a file that somebody else could have made or read.
+    """
+    if not os.path.lexists(path):
+        _make(path, secrets.token_bytes(KEY_BYTES))
+    return _read(path, KEY_BYTES)
+
+
+def owner_token(path: Path) -> str:
+    """The token in ``path``, made in the same way. Raises ``ConfigError``."""
+    if not os.path.lexists(path):
+        _make(path, secrets.token_hex(KEY_BYTES).encode())
+    try:
+        return _read(path, 2 * KEY_BYTES).decode("ascii")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: the key is damaged; remove the file to make a new one") from None
+
+
+def _make(path: Path, content: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            return
+    finally:
+        aside.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _read(path: Path, size: int) -> bytes:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: the key cannot be read ({error.strerror}); remove the file to make a new one"
+        ) from error
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
+            raise ConfigError(f"{path}: the key must be a regular file of the user that runs the daemon")
+        if stat.S_IMODE(facts.st_mode) & 0o077:
+            raise ConfigError(f"{path}: the key is open to other users; chmod 600, or remove it to make a new one")
+        key = file.read(size + 1)
+    if len(key) != size:
+        raise ConfigError(f"{path}: the key is damaged; remove the file to make a new one")
+    return key

@@ -1,0 +1,214 @@
+"""Fields and parameters without effect, named in the ``warnings`` of an answer.
+
+Which names are known follows from the Struct that a route declares for its body, and from its query parameters; each
+name counts in both its spellings. A warning never changes what a request does.
+
+Source: memory-api.txt "Memories" (the documented fields).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
+
+import msgspec
+
+from signet_actors.protocol.http.request_fields import NOT_YET, ONLY_FOR, CallerFields
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.http.route import Route
+
+MAX_WARNINGS: Final = 20
+MAX_SHOWN_CHARS: Final = 80
+AND_MORE: Final = "and more"
+_MAX_GUESSED_CHARS: Final = 40
+_MAX_GUESSES: Final = 5
+_NO: Final = frozenset({"", "0", "false"})
+_CAPITAL: Final = re.compile("([A-Z])")
+_AFTER_UNDERSCORE: Final = re.compile("_([a-z])")
+
+
+class _Pending(NamedTuple):
+    """A field that has no effect yet; ``only_for`` names the values that have none, empty for all."""
+
+    what: str
+    only_for: tuple[str, ...]
+
+
+class _Unknown(NamedTuple):
+    """A name that is not among the ``known``."""
+
+    what: str
+    name: str
+    known: tuple[str, ...]
+
+
+class KnownFields(NamedTuple):
+    """The fields of an object: ``names`` in every spelling; ``nested`` objects, and lists of them, by name."""
+
+    names: frozenset[str]
+    shown: tuple[str, ...]
+    nested: Mapping[str, KnownFields]
+    pending: Mapping[str, _Pending]
+    special: frozenset[str]
+
+    def covers(self, value: Mapping[str, Any]) -> bool:
+        """Whether every field of ``value`` is known and none needs a closer look."""
+        return value.keys() <= self.names and self.special.isdisjoint(value)
+
+
+@cache
+def known_fields(*structs: type) -> KnownFields:
+    """Return what objects that are declared as ``structs`` together may hold."""
+    names: set[str] = set()
+    shown: list[str] = []
+    nested: dict[str, KnownFields] = {}
+    pending: dict[str, _Pending] = {}
+    for field in (field for struct in structs for field in msgspec.structs.fields(struct)):
+        spellings = {field.name, field.encode_name, _camel(field.encode_name), _snake(field.encode_name)}
+        names |= spellings
+        shown.append(field.encode_name)
+        inner = next(_structs(field.type), None)
+        mark = next(_marks(field.type), None)
+        for name in spellings:
+            if inner is not None:
+                nested[name] = known_fields(inner)
+            if mark is not None:
+                pending[name] = mark
+    return KnownFields(frozenset(names), tuple(shown), nested, pending, frozenset(nested.keys() | pending.keys()))
+
+
+def body_warnings(route: Route, body: Mapping[str, Any]) -> list[str]:
+    """Return a warning for each field of ``body`` that has no effect."""
+    return object_warnings(_of_body(route), body)
+
+
+def object_warnings(known: KnownFields, value: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return a warning for each field of ``value`` that has no effect; ``prefix`` stands before each."""
+    if known.covers(value):
+        return []
+    return _bounded(_fields_without_effect(known, value, ""), prefix)
+
+
+def query_warnings(route: Route, query: Mapping[str, str]) -> list[str]:
+    """Return a warning for each query parameter that has no effect."""
+    known = _of_query(route)
+    return [] if known.covers(query) else _bounded(_parameters_without_effect(known, query), "")
+
+
+def integer_warning(name: str, default: int) -> str:
+    """Return the warning for a query parameter that should be an integer and begins with none."""
+    return f"{name} is not an integer; the default {default} was used"
+
+
+@cache
+def _of_body(route: Route) -> KnownFields:
+    return known_fields(CallerFields) if route.body is None else known_fields(route.body, CallerFields)
+
+
+@cache
+def _of_query(route: Route) -> KnownFields:
+    """Return what the query may hold; an object, such as a window of time, can stand in a body only."""
+    known = known_fields(CallerFields) if route.forwards is None else known_fields(route.forwards, CallerFields)
+    declared = tuple(parameter.name for parameter in route.query)
+    spelled = (spelling for name in declared for spelling in (name, _camel(name), _snake(name)))
+    return known._replace(
+        names=known.names - known.nested.keys() | frozenset(spelled),
+        shown=(*declared, *(name for name in known.shown if name not in known.nested)),
+    )
+
+
+def _parameters_without_effect(known: KnownFields, query: Mapping[str, str]) -> Iterator[_Unknown | str]:
+    """Yield each query parameter that has no effect."""
+    for name, value in query.items():
+        pending = known.pending.get(name)
+        if name not in known.names:
+            yield _Unknown("query parameter", name, known.shown)
+        elif pending is not None and value.strip().lower() not in _NO:
+            yield f"{name} {pending.what}"
+
+
+def _fields_without_effect(known: KnownFields, value: Mapping[str, Any], path: str) -> Iterator[_Unknown | str]:
+    """Yield each field of the object at ``path`` that has no effect."""
+    for name, given in value.items():
+        if name not in known.names:
+            yield _Unknown("field", path + name, known.shown)
+            continue
+        pending = known.pending.get(name)
+        if pending is not None and _is_asked_for(given, pending.only_for):
+            yield f"{path}{name} {pending.what}"
+        inner = known.nested.get(name)
+        if inner is None:
+            continue
+        for index, item in enumerate(given if isinstance(given, list) else [given]):
+            if isinstance(item, dict) and not inner.covers(item):
+                yield from _fields_without_effect(
+                    inner, item, f"{path}{name}[{index}]." if given is not item else f"{path}{name}."
+                )
+
+
+def _bounded(found: Iterator[_Unknown | str], prefix: str) -> list[str]:
+    """Return the first ones in words, a few of them with the name that was probably meant."""
+    told: list[str] = []
+    guesses = _MAX_GUESSES
+    for one in found:
+        if len(told) == MAX_WARNINGS:
+            told.append(AND_MORE)
+            break
+        if isinstance(one, str):
+            told.append(prefix + one)
+            continue
+        guess = None
+        if guesses and len(one.name) <= _MAX_GUESSED_CHARS:
+            guesses -= 1
+            guess = _closest(one.name.rpartition(".")[2], one.known)
+        told.append(
+            f"{prefix}unknown {one.what}: {shortened(one.name)}" + (f" (did you mean {guess}?)" if guess else "")
+        )
+    return told
+
+
+def _closest(name: str, known: tuple[str, ...]) -> str | None:
+    from signet_actors.config.suggest import closest  # noqa: PLC0415 - difflib, only for a request with a mistake in it
+
+    return closest(name, known)
+
+
+def shortened(name: str) -> str:
+    """Return ``name`` as a warning shows it."""
+    return name if len(name) <= MAX_SHOWN_CHARS else f"{name[:MAX_SHOWN_CHARS]}…"
+
+
+def _is_asked_for(value: object, only_for: tuple[str, ...]) -> bool:
+    """Whether ``value`` asks for what there is not yet; null and false never do."""
+    if value is None or value is False:
+        return False
+    if not only_for:
+        return True
+    return any(item in only_for for item in (value if isinstance(value, list) else [value]))
+
+
+def _structs(kind: Any) -> Iterator[type]:
+    """Yield the Structs in a type such as ``list[Struct] | None``."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield kind
+    for part in get_args(kind):
+        yield from _structs(part)
+
+
+def _marks(kind: Any) -> Iterator[_Pending]:
+    if get_origin(kind) is Annotated:
+        for meta in kind.__metadata__:
+            extra = meta.extra if isinstance(meta, msgspec.Meta) else None
+            if extra and NOT_YET in extra:
+                yield _Pending(extra[NOT_YET], extra[ONLY_FOR])
+
+
+def _camel(name: str) -> str:
+    return _AFTER_UNDERSCORE.sub(lambda match: match[1].upper(), name)
+
+
+def _snake(name: str) -> str:
+    return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)

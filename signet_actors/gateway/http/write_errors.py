@@ -1,0 +1,64 @@
+"""What the writer's business outcomes are in HTTP: status, code and the exact texts that clients match on.
+
+Source: memory-api.txt (the status tables of PATCH, DELETE, recover); docs/compatibility.md "Forget and modify".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec import UNSET
+
+from signet_actors.errors import HTTP_STATUS, ErrorCode
+from signet_actors.gateway.http.route import HttpResponse
+from signet_actors.protocol.http.memories import Refusal
+
+RECOVERY_DAYS: Final = 30
+
+
+class RefusedOutcome(NamedTuple):
+    """The code and the text of an outcome that changed nothing."""
+
+    code: ErrorCode
+    text: str
+
+
+REFUSALS: Final[dict[str, RefusedOutcome]] = {
+    "not_found": RefusedOutcome(ErrorCode.NOT_FOUND, "Not found"),
+    "deleted": RefusedOutcome(ErrorCode.CONFLICT, "Cannot modify deleted memory"),
+    "already_deleted": RefusedOutcome(ErrorCode.CONFLICT, "Memory is already deleted"),
+    "not_deleted": RefusedOutcome(ErrorCode.CONFLICT, "Memory is not deleted"),
+    "version_conflict": RefusedOutcome(ErrorCode.CONFLICT, "Version conflict"),
+    "duplicate_content_hash": RefusedOutcome(ErrorCode.CONFLICT, "Duplicate content hash"),
+    "pinned_requires_force": RefusedOutcome(ErrorCode.CONFLICT, "Pinned memories require force=true"),
+    "autonomous_force_denied": RefusedOutcome(
+        ErrorCode.FORBIDDEN, "Autonomous agents cannot force-delete pinned memories"
+    ),
+    "retention_expired": RefusedOutcome(ErrorCode.CONFLICT, "Recover window expired ({days} days)"),
+}
+
+
+def refusal_text(status: str, *, days: int = RECOVERY_DAYS) -> str:
+    """The text of an outcome that changed nothing."""
+    return REFUSALS[status].text.format(days=days)
+
+
+def refusal(
+    id: str,  # noqa: A002  the name in the body
+    status: str,
+    *,
+    current_version: int | None,
+    duplicate_memory_id: str | None = None,
+    days: int = RECOVERY_DAYS,
+) -> HttpResponse:
+    """The error answer of PATCH, DELETE and recover; it carries id, status and currentVersion beside the error."""
+    code = REFUSALS[status].code
+    body = Refusal(
+        id=id,
+        status=status,
+        error=refusal_text(status, days=days),
+        code=code.value,
+        current_version=UNSET if current_version is None else current_version,
+        duplicate_memory_id=UNSET if duplicate_memory_id is None else duplicate_memory_id,
+    )
+    return HttpResponse(body, status=HTTP_STATUS[code])

@@ -1,0 +1,111 @@
+"""The embedder of a former model, kept while memories still have its vectors, so that they are found by them.
+
+Changing the model makes all vectors anew, which takes a server minutes or hours. Till then a query is embedded twice
+and looked for among the new vectors and the old. A gateway that was not there when the model was changed learns from a
+searcher's answer that vectors were left behind, and makes the former embedder again where it can without guessing: the
+embedded one, or another model of the provider that is configured.
+
+Source: docs/decisions.md 5 ("search stays up on the old vectors").
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, EmbeddingConfig
+from signet_actors.errors import ConfigError
+from signet_actors.providers.remote_embedder import RemoteEmbedder
+from signet_actors.providers.select import make_embedder
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+    from signet_actors.providers.embedding import Embedder
+
+Space = tuple[str, int]
+
+
+class PreviousEmbedder:
+    """``embedder`` is None while no vectors are left behind that we could make anew. One event loop only."""
+
+    def __init__(self) -> None:
+        self.embedder: Embedder | None = None
+        self._making: asyncio.Task[None] | None = None
+        self._tried: set[Space] = set()
+
+    async def keep(self, former: Embedder | None, current: Embedder | None) -> None:
+        """``former`` was in use till now; it is kept unless ``current``, which takes its place, makes the same vectors
+        or there are to be none.
+        """
+        worth = former is not None and current is not None and _space(former) != _space(current)
+        await self._replace(former if worth else None)
+        if not worth:
+            await _close(former)
+        self._tried.clear()
+
+    def heard(
+        self,
+        asked: str | None,
+        spaces: Sequence[Space],
+        current: Embedder | None,
+        config: EmbeddingConfig,
+        log: FilteringBoundLogger,
+    ) -> None:
+        """A recall that looked for vectors of ``asked``, too, found that the newest ones of some memories are in
+        ``spaces``. ``current`` is in use now, as ``config`` says. Returns at once.
+        """
+        if current is None or (self._making is not None and not self._making.done()):
+            return
+        stale = [space for space in spaces if space != _space(current)]
+        former = self.embedder
+        if former is not None:
+            if former.model == asked and _space(former) not in stale:
+                log.info("former_vectors_gone", model=former.model)
+                self._making = asyncio.create_task(self._replace(None))
+            return
+        unknown = [space for space in stale if space not in self._tried]
+        if unknown:
+            self._tried.update(unknown)
+            self._making = asyncio.create_task(self._make(unknown, config, log))
+
+    async def _replace(self, embedder: Embedder | None) -> None:
+        left, self.embedder = self.embedder, embedder
+        await _close(left)
+
+    async def _make(self, spaces: Sequence[Space], current: EmbeddingConfig, log: FilteringBoundLogger) -> None:
+        for space in spaces:
+            config = former_config(space, current)
+            if config is None:
+                log.info("former_vectors_unknown", model=space[0])
+                continue
+            try:
+                embedder = await asyncio.to_thread(make_embedder, config)
+            except ConfigError as error:
+                log.info("former_vectors_unknown", model=space[0], reason=error.detail)
+                continue
+            log.info("former_vectors_searched", model=space[0])
+            await self._replace(embedder)
+            return
+
+
+def _space(embedder: Embedder) -> Space:
+    return embedder.model, embedder.dimensions
+
+
+async def _close(embedder: Embedder | None) -> None:
+    if isinstance(embedder, RemoteEmbedder):
+        await embedder.close()
+
+
+def former_config(space: Space, current: EmbeddingConfig) -> EmbeddingConfig | None:
+    """How vectors of ``space`` are made, by what is configured now; None where that would be a guess."""
+    model, dimensions = space
+    if space == (EMBEDDED_MODEL, EMBEDDED_DIMENSIONS):
+        return EmbeddingConfig(provider="embedded")
+    if current.provider in {"ollama", "openai", "fastembed"}:
+        return structs.replace(current, model=model, dimensions=dimensions)
+    return None

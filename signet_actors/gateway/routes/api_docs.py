@@ -1,0 +1,168 @@
+"""The API document, a page to read it and try it, and a front door that says what listens here.
+
+Everything is served from the installed package: the page works offline and may load nothing from elsewhere.
+
+Source: docs/decisions.md 27, 40. The page is swagger-ui of the ``swagger-ui-bundle`` package.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+import signet_actors
+from signet_actors.errors import NotFound
+from signet_actors.gateway.http.openapi import for_openapi_30, openapi_document
+from signet_actors.gateway.http.responses import encode_json
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+
+DOCS_FILES: dict[str, str] = {
+    "swagger-ui.css": "text/css; charset=utf-8",
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "favicon-32x32.png": "image/png",
+}
+"""The only files that are served, by name: a name that is not here is not looked for on disk."""
+
+OLDER_DOCUMENT = "openapi-3.0.json"
+"""The bundled swagger-ui reads OpenAPI up to 3.0."""
+
+START_SCRIPT = b"""window.addEventListener("load", () => {
+  SwaggerUIBundle({
+    url: "/api/docs/openapi-3.0.json",
+    dom_id: "#page",
+    deepLinking: true,
+    validatorUrl: null,
+    presets: [SwaggerUIBundle.presets.apis],
+  });
+});
+"""
+
+DOCS_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Signet Actors API</title>
+<link rel="icon" href="/api/docs/favicon-32x32.png">
+<link rel="stylesheet" href="/api/docs/swagger-ui.css">
+</head>
+<body>
+<div id="page"></div>
+<script src="/api/docs/swagger-ui-bundle.js"></script>
+<script src="/api/docs/start.js"></script>
+</body>
+</html>
+"""
+
+FRONT_PAGE = """<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Signet Actors</title></head>
+<body>
+<h1>Signet Actors {version}</h1>
+<p>The long-term memory of the AI agents on this machine. Nothing here leaves it.</p>
+<ul>
+<li><a href="/api/docs">API: read and try</a></li>
+<li><a href="/api/openapi.json">API document (OpenAPI 3.1)</a></li>
+<li><a href="/api/status">Status</a></li>
+<li><a href="/health">Health</a></li>
+<li><a href="/metrics">Figures for Prometheus</a></li>
+</ul>
+</body>
+</html>
+"""
+
+FRONT_TEXT = """Signet Actors {version}: the long-term memory of the AI agents on this machine.
+
+  {base}/api/docs          the API, to read and try in a browser
+  {base}/api/openapi.json  the API document (OpenAPI 3.1)
+  {base}/api/status        processes, counts and jobs
+  {base}/health            health
+  {base}/metrics           figures for Prometheus
+"""
+
+PAGE_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-frame-options": "DENY",
+}
+"""No script but ours. Inline styles are allowed because swagger-ui sets them on elements."""
+
+HTML = "text/html; charset=utf-8"
+
+
+async def front(call: HttpRequest) -> HttpResponse:
+    """A page for a browser, text for everything else."""
+    version = signet_actors.__version__
+    if "text/html" in call.headers.get("accept", ""):
+        return HttpResponse(FRONT_PAGE.format(version=escape(version)).encode(), headers=PAGE_HEADERS, media_type=HTML)
+    base = f"http://{call.headers['host']}"
+    text = FRONT_TEXT.format(version=version, base=base)
+    return HttpResponse(text.encode(), headers=PAGE_HEADERS, media_type="text/plain; charset=utf-8")
+
+
+async def openapi(call: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the document is the same for everybody
+    """The API document."""
+    return HttpResponse(_document())
+
+
+async def docs(call: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the page is the same for everybody
+    """The page that shows the document."""
+    return HttpResponse(DOCS_PAGE.encode(), headers=PAGE_HEADERS, media_type=HTML)
+
+
+async def docs_file(call: HttpRequest) -> HttpResponse:
+    """A file of the page."""
+    name = call.path["file"]
+    if name == "start.js":
+        return HttpResponse(START_SCRIPT, headers=PAGE_HEADERS, media_type="text/javascript; charset=utf-8")
+    if name == OLDER_DOCUMENT:
+        return HttpResponse(_older_document())
+    media_type = DOCS_FILES.get(name)
+    if media_type is None:
+        raise NotFound("Not found")
+    data = await asyncio.to_thread(_docs_bytes, name)
+    return HttpResponse(data, headers={**PAGE_HEADERS, "cache-control": "private, max-age=3600"}, media_type=media_type)
+
+
+@functools.cache
+def _docs_bytes(name: str) -> bytes:
+    import swagger_ui_bundle  # noqa: PLC0415 - only for who opens the page
+
+    return (Path(swagger_ui_bundle.swagger_ui_path) / name).read_bytes()
+
+
+@functools.cache
+def _document() -> bytes:
+    return encode_json(openapi_document(_all_routes()))
+
+
+@functools.cache
+def _older_document() -> bytes:
+    return encode_json(for_openapi_30(openapi_document(_all_routes())))
+
+
+def _all_routes() -> Sequence[Route]:
+    from signet_actors.gateway.routes import ROUTES as ALL_ROUTES  # noqa: PLC0415 - this module is one of its parts
+
+    return ALL_ROUTES
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "GET",
+        "/",
+        front,
+        None,
+        "What listens here",
+        "page",
+        replies={200: str},
+        media_types=("text/html", "text/plain"),
+    ),
+    Route("GET", "/api/openapi.json", openapi, None, "This document", "page", replies={200: dict}),
+    Route("GET", "/api/docs", docs, None, "This document as a page", "page", replies={200: str}),
+    Route("GET", "/api/docs/{file}", docs_file, None, "A file of that page", "page", replies={200: bytes}),
+)

@@ -1,0 +1,136 @@
+"""The batch modify: up to 200 patches in one commit, each judged by itself.
+
+Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"; docs/compatibility.md "Forget and modify".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.http.request_reader import Fields, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.http.write_errors import refusal_text
+from signet_actors.gateway.ingest import FieldRedactor
+from signet_actors.gateway.redaction import Kinds, redaction_fields
+from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.gateway.routes.memory_changes import awaited_versions, read_patch
+from signet_actors.protocol.http.modify import ModifyReply, ModifyRequest, ModifyResult
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
+
+MAX_PATCHES: Final = 200
+MAX_BATCH_BYTES: Final = 2_000_000
+"""UTF-8 bytes of new content in one batch: with its vectors it stays well below the writer's mailbox."""
+
+
+async def modify(call: HttpRequest) -> HttpResponse:
+    """Each result says what became of its patch; one that is not valid does not keep the others back."""
+    body = call.json_object()
+    fields = Fields(body)
+    reason = fields.text("reason", max_chars=4096)
+    wanted = body.get("patches")
+    if not isinstance(wanted, list) or not wanted:
+        raise InvalidRequest("patches must be a non-empty array", field="patches")
+    if len(wanted) > MAX_PATCHES:
+        raise InvalidRequest(f"patches must be at most {MAX_PATCHES}", field="patches")
+
+    frames: list[bytes] = []
+    patches: list[MemoryPatch] = []
+    size = 0
+    judged: list[ModifyResult | Kinds] = []  # the refusal, or the kinds of secrets cut out of an accepted patch
+    for item in wanted:
+        try:
+            patch, redactions = await _patch(call, item, reason, frames)
+        except InvalidRequest as error:
+            judged.append(_invalid(item, error))
+        else:
+            size += len(patch.content.encode()) if isinstance(patch.content, str) else 0
+            if size > MAX_BATCH_BYTES:
+                raise InvalidRequest(
+                    f"the contents of a batch must be at most {MAX_BATCH_BYTES} bytes", field="patches"
+                )
+            patches.append(patch)
+            judged.append(redactions)
+        await asyncio.sleep(0)  # 200 redactions take 25 ms; others may be served between two of them
+
+    done: Iterator[Modified] = iter(())
+    stored: Collection[str] = ()
+    if patches:
+        answer = await call.state.bus.ask_writer(
+            ModifyMany(
+                patches=tuple(patches),
+                principal=FieldRedactor(call.state).principal(call.principal(body)),
+                read=read_scope_of(call, body),
+                idempotency=call.idempotency(body),
+            ),
+            trace_id=call.trace_id,
+            frames=frames,
+        )
+        done = iter(answer.results)
+        stored = await call.state.vector_waits.stored(call, awaited_versions(answer.results))
+    results = [
+        entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in judged
+    ]
+    updated = sum(result.status == "updated" for result in results)
+    return HttpResponse(ModifyReply(total=len(results), updated=updated, results=results))
+
+
+async def _patch(call: HttpRequest, item: object, reason: str | None, frames: list[bytes]) -> tuple[MemoryPatch, Kinds]:
+    if not isinstance(item, dict):
+        raise InvalidRequest("each patch must be an object", field="patches")
+    fields = Fields(item)
+    memory_id = fields.required("id")
+    own_reason = fields.text("reason", max_chars=4096) or reason
+    if own_reason is None:
+        raise InvalidRequest("reason is required", field="reason")
+    return await read_patch(call.state, memory_id, own_reason, fields, frames, trace_id=call.trace_id, with_who=True)
+
+
+def _invalid(item: object, error: InvalidRequest) -> ModifyResult:
+    named: Any = item.get("id") if isinstance(item, dict) else None
+    return ModifyResult(
+        id=named if isinstance(named, str) else None,
+        status="invalid_request",
+        error=error.detail,
+        field=UNSET if error.field is None else error.field,
+    )
+
+
+def _result(outcome: Modified, stored: Collection[str], *, redactions: Kinds) -> ModifyResult:
+    applied = outcome.status in {"updated", "no_changes"}
+    redaction = redaction_fields(redactions if applied else ())
+    return ModifyResult(
+        id=outcome.id,
+        status=outcome.status,
+        current_version=UNSET if outcome.current_version is None else outcome.current_version,
+        new_version=UNSET if outcome.new_version is None else outcome.new_version,
+        content_changed=outcome.content_changed if applied else UNSET,
+        embedded=(outcome.embedded or outcome.id in stored) if applied and outcome.content_changed else UNSET,
+        duplicate_memory_id=UNSET if outcome.duplicate_memory_id is None else outcome.duplicate_memory_id,
+        redacted=redaction.redacted,
+        redactions=redaction.redactions,
+        error=UNSET if applied else refusal_text(outcome.status),
+    )
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/api/memory/modify",
+        handler=modify,
+        permission=Permission.MODIFY,
+        owner=True,
+        summary="Change many memories",
+        tag="Memories",
+        body=ModifyRequest,
+        replies={200: ModifyReply, 409: Problem, 504: Problem, 507: Problem, **PROBLEMS},
+        limit="modify",
+        mutates=True,
+    ),
+)

@@ -1,0 +1,190 @@
+"""An explicit note for Codex, as a file where Codex reads its own memories.
+
+The daemon makes the name. The folders below ``$CODEX_HOME`` are walked by descriptor and never through a symbolic
+link, so that nobody can lead the note elsewhere; the file appears whole under its name, and replaces none.
+
+Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 3, 26, 47; docs/security.md
+"Where the specification is unsafe".
+Departs: with an ``Idempotency-Key`` the name comes from the key, so that a retry finds its own note.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.domain.normalization import collapsed, safe_text
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
+from signet_actors.gateway.http.request_reader import MAX_NAME_CHARS, Fields
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.redaction import redaction_fields
+from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.protocol.http.notes import NoteReply, NoteRequest
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.runtime.messaging.dispatch import mark_sent
+from signet_actors.runtime.sync_points import sync_point
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+MAX_NOTE_CHARS: Final = 8000
+FOLDERS: Final = ("memories", "extensions", "ad_hoc", "notes")
+DEFAULT_SLUG: Final = "note"
+
+_CROCKFORD: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ULID_CHARS: Final = 26
+_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+async def write_note(call: HttpRequest) -> HttpResponse:
+    """The note is on disk at the path answered."""
+    state = call.state
+    fields = Fields(call.json_object())
+    _, raw = fields.find("content")
+    if raw is not None and not isinstance(raw, str):
+        raise InvalidRequest("content must be a string", field="content")
+    content = safe_text(raw or "").strip()
+    if not content:
+        raise InvalidRequest("content is required", field="content")
+    if len(content) > MAX_NOTE_CHARS:
+        raise InvalidRequest(f"content must be at most {MAX_NOTE_CHARS} characters", field="content")
+    title = collapsed(fields.text("title", max_chars=MAX_NAME_CHARS) or "")
+    tags = ", ".join(fields.tags())
+    parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
+    text = "\n\n".join(part for part in parts if part) + "\n"
+    clean, kinds = state.redactor.cleaned(text) if state.config.redaction.memories else (text, ())
+    idempotency = call.idempotency(fields.body)
+    if idempotency is None:
+        # The slug is part of the path that is answered and logged: it is made from the title after redaction.
+        slug = _slug(clean.splitlines()[0][:MAX_NAME_CHARS]) if title else DEFAULT_SLUG
+        name = f"{_new_ulid(state)}-{slug}.md"
+    else:
+        name = f"{_ulid_of_key(idempotency.key)}-{DEFAULT_SLUG}.md"
+    home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
+    mark_sent()
+    path = await asyncio.to_thread(_write, home, name, clean.encode(), retry=idempotency is not None)
+    redaction = redaction_fields(kinds)
+    return HttpResponse(NoteReply(path=path, redacted=redaction.redacted, redactions=redaction.redactions))
+
+
+def _slug(title: str) -> str:
+    return _NOT_SLUG.sub("-", title.lower()).strip("-")[:40].strip("-") or DEFAULT_SLUG
+
+
+def _new_ulid(state: GatewayState) -> str:
+    """48 bits of time and 80 of randomness: names sort by time and cannot be foreseen."""
+    return _crockford((state.clock.wall_ms() & ((1 << 48) - 1)) << 80 | secrets.randbits(80))
+
+
+def _ulid_of_key(key: str) -> str:
+    return _crockford(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+
+
+def _crockford(value: int) -> str:
+    return "".join(_CROCKFORD[(value >> shift) & 31] for shift in range(5 * (_ULID_CHARS - 1), -1, -5))
+
+
+def _write(home: Path, name: str, content: bytes, *, retry: bool) -> str:
+    """The absolute path under which ``content`` is on disk. Blocks; raises SignetError.
+
+    Nothing is left then, except by ``OutcomeUnknown``.
+    """
+    try:
+        folder = _open_folder(home)
+        try:
+            _place(folder, name, content, retry=retry)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageFull from error
+        raise SignetError(f"The note was not written: {error.strerror}", code=ErrorCode.NOT_APPLIED) from error
+    # Not resolve(): the path answered goes through the user's own links, as the user knows it.
+    return str(Path(os.path.abspath(home), *FOLDERS, name))
+
+
+def _open_folder(home: Path) -> int:
+    """A descriptor of the notes' folder. ``home`` is the user's word and may be a link; nothing below it may."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = os.open(home, _DIRECTORY & ~os.O_NOFOLLOW)
+    for part in FOLDERS:
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(part, 0o700, dir_fd=folder)
+            inner = os.open(part, _DIRECTORY, dir_fd=folder)
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.ENOTDIR}:
+                raise Conflict(f"{part} below the Codex folder is a link or a file, not a folder") from error
+            raise
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _place(folder: int, name: str, content: bytes, *, retry: bool) -> None:
+    """``content`` is whole and durable under ``name``, which did not exist, or held the same on a retry."""
+    aside = f".{name}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        sync_point("fs.note_tmp_written")
+        try:
+            os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            if not retry or _earlier(folder, name, len(content) + 1) != content:
+                raise SignetError(
+                    "The Idempotency-Key was used for another note", code=ErrorCode.IDEMPOTENCY_CONFLICT
+                ) from None
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(aside, dir_fd=folder)
+        raise
+    try:
+        sync_point("fs.note_renamed")
+        os.unlink(aside, dir_fd=folder)
+        os.fsync(folder)
+    except OSError as error:
+        raise OutcomeUnknown("The note is there, but it may not outlast a crash") from error
+
+
+def _earlier(folder: int, name: str, limit: int) -> bytes:
+    """What an earlier try left under the key's name; whether that was this note is unknown if it cannot be read."""
+    try:
+        return _read(folder, name, limit)
+    except OSError as error:
+        raise OutcomeUnknown("A note under this Idempotency-Key exists and cannot be read") from error
+
+
+def _read(folder: int, name: str, limit: int) -> bytes:
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        return file.read(limit)
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="POST",
+        path="/api/memory/codex-native-note",
+        handler=write_note,
+        permission=Permission.REMEMBER,
+        owner=True,
+        summary="Write a note for Codex",
+        tag="Memories",
+        body=NoteRequest,
+        replies={200: NoteReply, 409: Problem, 507: Problem, **PROBLEMS},
+        mutates=True,
+    ),
+)

@@ -1,0 +1,244 @@
+"""Changes to one memory over HTTP: patch, delete, recover; each says why, and may say of which version.
+
+Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify"; docs/decisions.md 3, 26, 30-33, 35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from signet_actors.domain.memories import chosen_importance
+from signet_actors.domain.permissions import Permission
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.http.request_reader import Fields, read_scope_of
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.http.write_errors import refusal
+from signet_actors.gateway.ingest import FieldRedactor, stored_text, stored_vectors
+from signet_actors.gateway.redaction import Kinds, redaction_fields
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
+from signet_actors.protocol.http.memories import (
+    DeleteReply,
+    DeleteRequest,
+    PatchReply,
+    PatchRequest,
+    RecoverReply,
+    RecoverRequest,
+    Refusal,
+)
+from signet_actors.protocol.http.problem import Problem
+from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, Modified, ModifyMemory, RecoverMemory
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+CHANGE_PARAMETERS: Final = (
+    Parameter("reason", description="Why; instead of the body's"),
+    Parameter("if_version", "integer", "Refuse unless this is the current version; instead of the body's"),
+    *AGENT_PARAMETERS,
+)
+
+
+async def patch_memory(call: HttpRequest) -> HttpResponse:
+    """The changes are on disk (``updated``), or there was nothing to change."""
+    body = call.json_object()
+    fields = Fields(body)
+    frames: list[bytes] = []
+    reason = fields.required("reason")
+    patch, redactions = await read_patch(call.state, call.path["id"], reason, fields, frames, trace_id=call.trace_id)
+    done = await call.state.bus.ask_writer(
+        ModifyMemory(
+            patch=patch,
+            principal=FieldRedactor(call.state).principal(call.principal(body)),
+            read=read_scope_of(call, body),
+            idempotency=call.idempotency(body),
+        ),
+        trace_id=call.trace_id,
+        frames=frames,
+    )
+    if done.status not in {"updated", "no_changes"}:
+        return refusal(
+            done.id,
+            done.status,
+            current_version=done.current_version,
+            duplicate_memory_id=done.duplicate_memory_id,
+        )
+    embedded = done.embedded or done.id in await call.state.vector_waits.stored(call, awaited_versions([done]))
+    redaction = redaction_fields(redactions)
+    return HttpResponse(
+        PatchReply(
+            id=done.id,
+            status="updated" if done.status == "updated" else "no_changes",
+            current_version=_given(done.current_version),
+            new_version=_given(done.new_version),
+            content_changed=done.content_changed,
+            embedded=embedded if done.content_changed else UNSET,
+            redacted=redaction.redacted,
+            redactions=redaction.redactions,
+        )
+    )
+
+
+def awaited_versions(outcomes: Sequence[Modified]) -> dict[str, int]:
+    """The memories whose new content has no vector yet, and its version."""
+    return {
+        outcome.id: outcome.new_version
+        for outcome in outcomes
+        if outcome.status == "updated"
+        and outcome.content_changed
+        and not outcome.embedded
+        and outcome.new_version is not None
+    }
+
+
+async def read_patch(
+    state: GatewayState,
+    id: str,  # noqa: A002  the name in the message
+    reason: str,
+    fields: Fields,
+    frames: list[bytes],
+    *,
+    trace_id: str,
+    with_who: bool = False,
+) -> tuple[MemoryPatch, Kinds]:
+    """The patch that ``fields`` ask for, its new content embedded into ``frames``, and the kinds of secrets cut out.
+
+    Prefixes are content here: only an explicit remember reads them (docs/decisions.md 39). Raises InvalidRequest.
+    """
+    short = FieldRedactor(state)
+    reason = short.clean(reason)
+    if_version = fields.if_version()
+    pinned = fields.flag("pinned")
+    wanted = {
+        "type": short.type_name(fields.memory_type()),
+        "tags": short.tags(fields.tags()) if fields.has("tags") else None,
+        "importance": chosen_importance(fields.importance("importance"), pinned=pinned, otherwise=None),
+        "pinned": pinned,
+        "who": short.optional(fields.text("who")) if with_who else None,
+    }
+    changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    raw = fields.content()
+    redactions: Kinds = ()
+    if raw is not None:
+        text = await stored_text(state, raw)
+        if not text.content:
+            raise InvalidRequest("content must be a non-empty string", field="content")
+        (vector,) = await stored_vectors(state, [text.content], frames, trace_id=trace_id)
+        changes |= {"content": text.content, "vector": vector}
+        redactions = text.redactions
+    if not changes:
+        raise InvalidRequest("at least one of content, type, tags, importance, pinned is required")
+    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redactions + short.redactions
+
+
+async def delete_memory(call: HttpRequest) -> HttpResponse:
+    """The memory is a tombstone; ``reason``, ``force`` and ``if_version`` may stand in the body or in the query."""
+    body = call.json_object(required=False)
+    fields = Fields(body, call.query, warnings=call.warnings)
+    done = await call.state.bus.ask_writer(
+        ForgetMemory(
+            id=call.path["id"],
+            reason=FieldRedactor(call.state).clean(fields.required("reason")),
+            principal=FieldRedactor(call.state).principal(call.principal(body)),
+            force=fields.flag("force") is True,
+            if_version=fields.if_version(),
+            read=read_scope_of(call, body),
+            idempotency=call.idempotency(body),
+        ),
+        trace_id=call.trace_id,
+    )
+    if done.status != "deleted":
+        return refusal(done.id, done.status, current_version=done.current_version)
+    return HttpResponse(
+        DeleteReply(id=done.id, current_version=_given(done.current_version), new_version=_given(done.new_version))
+    )
+
+
+async def recover_memory(call: HttpRequest) -> HttpResponse:
+    """The tombstone is live again."""
+    body = call.json_object(required=False)
+    fields = Fields(body, call.query, warnings=call.warnings)
+    done = await call.state.bus.ask_writer(
+        RecoverMemory(
+            id=call.path["id"],
+            reason=FieldRedactor(call.state).clean(fields.required("reason")),
+            principal=FieldRedactor(call.state).principal(call.principal(body)),
+            if_version=fields.if_version(),
+            read=read_scope_of(call, body),
+            idempotency=call.idempotency(body),
+        ),
+        trace_id=call.trace_id,
+    )
+    if done.status != "recovered":
+        return refusal(
+            done.id,
+            done.status,
+            current_version=done.current_version,
+            duplicate_memory_id=done.duplicate_memory_id,
+            days=done.retention_days,
+        )
+    return HttpResponse(
+        RecoverReply(
+            id=done.id,
+            retention_days=done.retention_days,
+            current_version=_given(done.current_version),
+            new_version=_given(done.new_version),
+        )
+    )
+
+
+def _given(version: int | None) -> int | UnsetType:
+    return UNSET if version is None else version
+
+
+_CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {
+    404: Refusal,
+    409: Refusal | Problem,
+    504: Problem,
+    507: Problem,
+    **PROBLEMS,
+}
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        method="PATCH",
+        path="/api/memory/{id}",
+        handler=patch_memory,
+        permission=Permission.MODIFY,
+        summary="Change a memory",
+        tag="Memories",
+        body=PatchRequest,
+        query=AGENT_PARAMETERS,
+        replies={200: PatchReply, **_CHANGE_PROBLEMS},
+        limit="modify",
+        mutates=True,
+    ),
+    Route(
+        method="DELETE",
+        path="/api/memory/{id}",
+        handler=delete_memory,
+        permission=Permission.FORGET,
+        summary="Forget a memory",
+        tag="Memories",
+        body=DeleteRequest,
+        query=(Parameter("force", "boolean", "true: also a pinned memory"), *CHANGE_PARAMETERS),
+        replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
+        limit="forget",
+        mutates=True,
+        description="Soft delete; `reason` is required in the body or in the query.",
+    ),
+    Route(
+        method="POST",
+        path="/api/memory/{id}/recover",
+        handler=recover_memory,
+        permission=Permission.RECOVER,
+        summary="Recover a forgotten memory",
+        tag="Memories",
+        body=RecoverRequest,
+        query=CHANGE_PARAMETERS,
+        replies={200: RecoverReply, **_CHANGE_PROBLEMS},
+        mutates=True,
+    ),
+)

@@ -1,0 +1,480 @@
+"""One connection: every size and every wait bounded before the application runs.
+
+uvicorn's httptools protocol has no cap on headers (1 MB of them is accepted), no deadline for headers or bodies,
+and answers parser errors as plain text. The subclass here counts and times what arrives; the application behind it sees
+only requests whose framing is sound and whose declared size is allowed.
+
+Every refusal carries the JSON error body and closes the connection. The close lingers: the write side ends at
+once, input is thrown away for a moment, so that the client can read the answer instead of getting a reset.
+
+What is unanswered is bounded too, over all connections: a request beyond the bounds is refused with 503 as soon as its
+head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers. A short
+one keeps its connection then, because a new one would cost more than the answer; an ordinary one is not even parsed.
+While a crowd stands its connections are read in turns.
+
+Source: docs/security.md "HTTP framing", A12, A18; docs/reliability.md R13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import functools
+import struct
+import termios
+from typing import Any, Final, cast
+
+import httptools
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from signet_actors.gateway.server import load_shedding
+from signet_actors.gateway.server.admission import Ticket
+from signet_actors.gateway.server.asgi_extensions import ANSWER, CROWDED, GONE, UNTIL_GONE
+from signet_actors.gateway.server.deadline import Deadline
+from signet_actors.gateway.server.fast_path import is_plain_request
+from signet_actors.gateway.server.framing import (
+    HeadCount,
+    body_too_large,
+    check_head,
+    headers_too_large,
+    parser_rejection,
+)
+from signet_actors.gateway.server.rejections import (
+    BODY_LATE,
+    BUSY,
+    HEAD_LATE,
+    NO_PLACE,
+    OUR_FAULT,
+    TOO_MANY_PIPELINED,
+    HttpRejection,
+    Lines,
+    Refused,
+    answer_bytes,
+    refusal,
+)
+from signet_actors.gateway.server.server_context import ServerContext
+from signet_actors.runtime.sync_points import sync_point
+
+MAX_PIPELINED: Final = 8
+LINGER_MS: Final = 1000
+BEYOND_MS: Final = 1000
+"""So long a connection for which there is no place waits for one, and may ask for the health."""
+LINGER_BYTES: Final = 64 * 1024 * 1024
+_KEEPS_S: Final = 0.1
+"""A refusal gives its connection the time to keep alive anew, but not more often than this."""
+
+
+async def _until_gone(cycle: RequestResponseCycle) -> None:
+    """The client has gone, or its answer is written. The body has been read: the cycle has one event for everything."""
+    while not cycle.disconnected and not cycle.response_complete:
+        cycle.message_event.clear()
+        await cycle.message_event.wait()
+
+
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """See the module. At any moment exactly one deadline runs: head, body, keep-alive or linger."""
+
+    def __init__(
+        self,
+        wire: ServerContext,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config=config, server_state=server_state, app_state=app_state, _loop=_loop)
+        self.wire = wire
+        self.limits = wire.limits
+        self.timeout_keep_alive = self.limits.keep_alive_ms / 1000  # type: ignore[assignment]
+        self._deadline = Deadline(self.loop)
+        self._write_deadline = Deadline(self.loop)
+        self._closing = False
+        self._discarded = 0
+        self._head = HeadCount()
+        self._body_bytes = 0
+        self._reading: RequestResponseCycle | None = None  # whose body is arriving
+        self._serving: RequestResponseCycle | None = None  # whose handler runs
+        self._arriving: Ticket | None = None  # the part of the request whose body arrives, or did last; None: refused
+        self._grows = False  # whether it is counted as it arrives: it is large, or its size was not declared
+        self._queued: dict[RequestResponseCycle, Ticket | None] = {}  # the same of pipelined requests
+        self._held: Ticket | None = None  # the part of the request whose handler runs
+        self._turned_away: RequestResponseCycle | None = None  # what is refused, while its body is read past
+        self._kept_since = 0.0  # when the connection was last given the whole time to keep alive, by a refusal
+        self._unread: bytes | None = None  # what has arrived and waits for its turn in a crowd
+
+    # The connection and its place
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if self._has_place():
+            self._rest()
+            self._deadline.arm(self.limits.header_ms, self._head_late)
+        else:
+            self.wire.places.go_beyond(self, self.limits.connections)
+            self._deadline.arm(min(self.limits.header_ms, BEYOND_MS), self._no_place)
+        sync_point("gateway.accepted")
+
+    def _has_place(self) -> bool:
+        """Whether the connection is, or now could become, one of those that are served."""
+        places = self.wire.places
+        return self in places.served or places.take(self, self.limits.connections)
+
+    def _no_place(self) -> None:
+        """The connection has a place after all, or is refused."""
+        if self._has_place():
+            self._rest()
+            self._deadline.arm(self.limits.header_ms, self._head_late)
+        else:
+            self.wire.refused.connections += 1
+            self._refuse(NO_PLACE)
+
+    def has_unread(self) -> bool:
+        """See ``places.Connection``."""
+        waiting = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, b"\0\0\0\0")
+        return bool(struct.unpack("i", waiting)[0])
+
+    def make_room(self) -> None:
+        """See ``places.Connection``."""
+        self._closing = True
+        self._unset_keepalive_if_required()
+        self._close_soon()
+
+    def give_way(self) -> None:
+        """See ``places.Connection``."""
+        if not self._closing:
+            self.wire.refused.total += 1
+            self.wire.refused.connections += 1
+            self._closing = True
+        self.transport.abort()
+
+    def _close_soon(self) -> None:
+        """The connection closes once everything is sent, and at the latest after ``LINGER_MS``, read or unread."""
+        self.transport.close()
+        self._deadline.arm(LINGER_MS, self.transport.abort)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing has come for long enough; what a client that reads nothing has not been sent must not hold it."""
+        if not self.transport.is_closing() and self._unread is None:
+            self._close_soon()
+
+    def _keep_alive(self) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _rest(self) -> None:
+        """The connection is among the idle ones if it is idle."""
+        silent = self._head.awaited and not self._head.begun
+        if silent and not self._closing and (self.cycle is None or self.cycle.response_complete):
+            self.wire.places.rest(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unread = None
+        self._deadline.disarm()
+        self._write_deadline.disarm()
+        self.wire.places.leave(self)
+        self._unset_keepalive_if_required()
+        if self._serving is not None and not self._serving.response_complete:
+            self._serving.disconnected = True
+            self._serving.message_event.set()
+        self._drop_pipeline()
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """A drain begins: what has arrived is answered."""
+        self.read_now()
+        super().shutdown()
+
+    # What arrives
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            self._discarded += len(data)
+            if self._discarded > LINGER_BYTES:
+                self.transport.abort()
+            return
+        self.wire.places.wake(self)
+        if self._unread is not None:
+            self.read_now()
+            if self._closing or self.transport.is_closing():
+                return
+        elif (
+            self._is_between_requests()
+            and self in self.wire.places.served
+            and load_shedding.should_defer(self.wire, self.limits, data)
+        ):
+            self._unread = data
+            self.wire.readings.wait(self, self.loop)
+            return
+        self._receive(data)
+
+    def _is_between_requests(self) -> bool:
+        """Everything that arrived was a request, and is answered."""
+        return (
+            self._head.silent
+            and not self.pipeline
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.transport.is_closing()
+        )
+
+    def read_now(self) -> None:
+        """What arrived, and waited for its turn, has been read, or refused where all that matters is where it ends."""
+        data, self._unread = self._unread, None
+        if data is None or self._closing or self.transport.is_closing():
+            return
+        wire = self.wire
+        if not wire.admission.is_full(self.limits) or not is_plain_request(data):
+            self._receive(data)
+            return
+        if self._leaves_refusals_unread():
+            return
+        wire.admission.shed += 1
+        wire.refused.count(BUSY.code)
+        self.transport.write(wire.busy_answer.bytes(self.server_state.default_headers, wire.new_trace_id()))
+        self._deadline.disarm()
+        now = self.loop.time()
+        if self.timeout_keep_alive_task is None or now > self._kept_since + _KEEPS_S:
+            self._unset_keepalive_if_required()
+            self._kept_since = now
+            self._keep_alive()
+        self._rest()
+
+    def _leaves_refusals_unread(self) -> bool:
+        """Whether the client does not read what it is told; then it is told no more, and its connection is gone."""
+        if self.flow.write_paused:
+            self.transport.abort()
+        return self.flow.write_paused
+
+    def _receive(self, data: bytes) -> None:
+        """The parser has seen ``data``, or the connection is closing."""
+        self._unset_keepalive_if_required()
+        step = self.limits.header_bytes
+        for start in range(0, len(data), step):
+            self._feed(data[start : start + step])
+            if self._closing:
+                return
+        self._watch()
+
+    def _feed(self, piece: bytes) -> None:
+        """The parser has seen ``piece``, or the connection is closing."""
+        head = self._head
+        of_head = head.awaited
+        if of_head:
+            head.fed += len(piece)
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            # There is nothing to upgrade to: the request is answered as it stands, what follows is not HTTP.
+            self._closing = True
+            if self._serving is not None:
+                self._serving.keep_alive = False
+        except httptools.HttpParserError as error:
+            verdict = parser_rejection(error)
+            if verdict is OUR_FAULT:
+                self.logger.exception("A parser callback failed", exc_info=error.__context__)
+            self._refuse(verdict)
+        else:
+            if of_head and head.is_overfed(self.limits):
+                self._refuse(headers_too_large(self.limits))
+
+    def _watch(self) -> None:
+        """Some deadline runs, whatever state the last bytes left the connection in."""
+        if not self._head.awaited or self._deadline.runs:
+            return
+        self._rest()  # where the answer went out before its request had wholly arrived
+        if not self._head.silent or self.cycle is None:
+            self._deadline.arm(self.limits.header_ms, self._head_late)
+        elif self.cycle.response_complete and self.timeout_keep_alive_task is None:
+            self._keep_alive()
+
+    # Parser callbacks: an exception here stops the parser, and `_feed` refuses with its verdict.
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head.begin()
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._head.count(len(url), self.limits)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._head.count_header(name, value, self.limits)
+
+    def on_headers_complete(self) -> None:
+        self._deadline.disarm()
+        self._head.finish()
+        framing = check_head(self.parser.get_http_version(), self.url, self.headers, self.limits)
+        if len(self.pipeline) >= MAX_PIPELINED:
+            raise Refused(TOO_MANY_PIPELINED)
+        sync_point("gateway.header_read")
+        self._body_bytes = 0
+        self._grows = load_shedding.counts_as_it_arrives(framing)
+        placed = self._has_place()
+        self._arriving = load_shedding.admit_on_arrival(
+            self.wire, self.limits, self.parser.get_method(), self.url, framing, placed=placed
+        )
+        try:
+            super().on_headers_complete()
+        except BaseException:
+            if self._arriving is not None:
+                self._arriving.release()  # the target is none: no handler will begin
+            raise
+        self._reading = self.cycle
+        if not placed:
+            self.cycle.keep_alive = False
+        if self.cycle is not self._serving:
+            self._queued[self.cycle] = self._arriving
+        self._deadline.arm(self.limits.body_ms, self._body_late)
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        if self._body_bytes > self.limits.body_bytes:
+            raise Refused(body_too_large(self.limits))
+        arriving = self._arriving
+        if self._grows and arriving is not None and arriving.counted and not arriving.grow(len(body), self.limits):
+            self.wire.admission.shed += 1
+            raise Refused(BUSY)
+        super().on_body(body)
+        sync_point("gateway.body_half")
+
+    def on_message_complete(self) -> None:
+        arriving = self._arriving
+        if arriving is not None and arriving.counted and not arriving.arrived(self.limits):
+            self.wire.admission.shed += 1
+            raise Refused(BUSY)
+        self._deadline.disarm()
+        self._head.await_next()
+        self._reading = None
+        super().on_message_complete()
+        if self._turned_away is self.cycle:
+            self._turn_away(self.cycle)
+
+    # Handlers and answers
+
+    def _turn_away(self, cycle: RequestResponseCycle) -> None:
+        """The request, which is not admitted and was short enough to be read past, is refused without a task of its
+        own: under a flood there are thousands of them a second."""
+        self._turned_away = None
+        if cycle.disconnected or cycle.response_complete or self._leaves_refusals_unread():
+            return
+        self.wire.refused.count(BUSY.code)
+        self._write(cycle, BUSY.status, *refusal(BUSY, self.wire.new_trace_id()))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """The handler runs; what its request holds is held until it is answered or has ended, whether or not the client
+        has gone."""
+        self._serving = cycle
+        admitted = self._queued.pop(cycle, self._arriving)
+        if admitted is None:
+            self._turned_away = cycle
+            if not cycle.more_body or cycle.waiting_for_100_continue:
+                self._turn_away(cycle)
+            return
+        scope = cast("dict[str, Any]", cycle.scope)
+        scope[GONE] = lambda: cycle.disconnected
+        scope[UNTIL_GONE] = functools.partial(_until_gone, cycle)
+        scope[ANSWER] = functools.partial(self._answer, cycle)
+        if admitted.glance:
+            scope[CROWDED] = True
+        task = self.loop.create_task(self._run(cycle, app) if admitted.counted else cycle.run_asgi(app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
+        self._held = admitted
+        task.add_done_callback(lambda _: admitted.release())
+
+    async def _run(self, cycle: RequestResponseCycle, app: Any) -> None:
+        await self.wire.turns.next(self.loop)
+        await cycle.run_asgi(app)
+
+    async def _answer(self, cycle: RequestResponseCycle, status: int, headers: Lines, body: bytes) -> None:
+        """The answer is written, unless its client has gone, and the cycle is complete. See ``ANSWER``."""
+        if cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        if not cycle.disconnected:
+            self._write(cycle, status, headers, body)
+
+    def _write(self, cycle: RequestResponseCycle, status: int, headers: Lines, body: bytes) -> None:
+        head_only = cycle.scope["method"] == "HEAD"
+        told = answer_bytes(status, cycle.default_headers, headers, body, keeps=cycle.keep_alive, head_only=head_only)
+        cycle.response_started = cycle.response_complete = True
+        if self._held is not None and cycle is self._serving:
+            # Before the client can read the answer: its next request must not find the place of this one taken.
+            self._held.release()
+        cycle.waiting_for_100_continue = False
+        self.transport.write(told)
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            # Closed behind this answer, which the client may never read; pause_writing knows only of large rests.
+            self._deadline.arm(self.limits.write_ms, self.transport.abort)
+        self._rest()
+
+    def _drop_pipeline(self) -> None:
+        """Requests that no handler has begun are forgotten."""
+        self.pipeline.clear()
+        for admitted in self._queued.values():
+            if admitted is not None:
+                admitted.release()
+        self._queued.clear()
+
+    # Slow clients
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if not self._write_deadline.runs:
+            self._write_deadline.arm(self.limits.write_ms, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._write_deadline.disarm()
+
+    def _head_late(self) -> None:
+        if self._unread is not None:
+            return  # it has come, and waits for its turn
+        if not self._head.silent:
+            self._refuse(HEAD_LATE)
+        elif not self.transport.is_closing():
+            self.transport.close()
+
+    def _body_late(self) -> None:
+        self._refuse(BODY_LATE)
+
+    # Refusing
+
+    def _refuse(self, verdict: HttpRejection) -> None:
+        """Nothing more is read from this connection; the client is told why, unless an answer is under way."""
+        if self._closing or self.transport.is_closing():
+            return
+        self._closing = True
+        self._deadline.disarm()
+        self._unset_keepalive_if_required()
+        self.wire.refused.count(verdict.code)
+        self._drop_pipeline()
+        serving, reading = self._serving, self._reading
+        if serving is not None and not serving.response_complete:
+            if serving is not reading or serving.response_started:
+                serving.keep_alive = False  # its answer goes out whole, then the connection closes
+                return
+            serving.disconnected = True  # its handler waits for a body that will not come
+            serving.message_event.set()
+        elif reading is not None and reading.response_complete:
+            self._linger()  # answered before its body arrived; there is nothing to add
+            return
+        headers, body = refusal(verdict, self.wire.new_trace_id())
+        default, head_only = self.server_state.default_headers, self.parser.get_method() == b"HEAD"
+        self.transport.write(answer_bytes(verdict.status, default, headers, body, keeps=False, head_only=head_only))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Our side of the connection is ended; the other side has a moment to read and close."""
+        self.wire.places.go_beyond(self, self.limits.connections)
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._deadline.arm(LINGER_MS, self.transport.abort)

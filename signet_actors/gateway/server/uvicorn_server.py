@@ -1,0 +1,77 @@
+"""The HTTP server: uvicorn inside this process, on listening sockets that are not its own.
+
+What arrives on a connection is bounded and timed in ``connection.py``. All connections share a ``ServerContext``.
+
+Source: docs/security.md "HTTP framing", A12, A18; docs/reliability.md R13.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, cast
+
+import uvicorn
+
+from signet_actors.gateway.server.connection import BoundedHttpProtocol
+from signet_actors.gateway.server.server_context import ServerContext
+
+if TYPE_CHECKING:
+    import socket
+
+ACCEPTS_PER_TURN = 32
+"""Connections accepted in one turn of the loop. libuv accepts one for each descriptor in a turn, and a turn of a loaded
+loop takes tens of milliseconds: with a single descriptor, a connection would wait for seconds behind a crowd of others.
+"""
+
+
+def server_config(app: Any, wire: ServerContext, *, backlog: int = 1024) -> uvicorn.Config:
+    """uvicorn's configuration: ``app`` behind our connections, and nothing of what uvicorn would do beside that."""
+    return uvicorn.Config(
+        app,
+        http=cast("Any", functools.partial(BoundedHttpProtocol, wire)),
+        ws="none",
+        lifespan="on",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=backlog,
+    )
+
+
+class InProcessServer(uvicorn.Server):
+    """uvicorn run by the gateway actor: no signal handlers, no polling loop, stopped by ``stop()``."""
+
+    def __init__(self, app: Any, wire: ServerContext, *, backlog: int = 1024) -> None:
+        super().__init__(server_config(app, wire, backlog=backlog))
+        self.wire = wire
+        self.accepting = asyncio.Event()
+        self._stopped = asyncio.Event()
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Requests are served from each of the listening ``sockets`` until ``stop()``."""
+        # The loop gives each descriptor one connection per turn, and these are more descriptors of the same queue.
+        more = [listener.dup() for listener in sockets or () for _ in range(ACCEPTS_PER_TURN - 1)]
+        await super().serve([*(sockets or ()), *more])
+
+    def stop(self, grace_ms: int) -> None:
+        """No new connection is accepted; requests in flight have ``grace_ms`` to finish."""
+        self.config.timeout_graceful_shutdown = max(1, grace_ms // 1000)
+        self.should_exit = True
+        self._stopped.set()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Signals belong to the actor."""
+        yield
+
+    async def main_loop(self) -> None:
+        """Requests are served until ``stop()``. Wakes once a second, for the Date header."""
+        self.accepting.set()
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), timeout=1.0)

@@ -1,0 +1,432 @@
+"""Every metric there is, and their values as one page in the text format of Prometheus.
+
+Values come from the tree that the supervisor pushes (counters as of each actor's last heartbeat), from this process's
+own counters, and from three looks at files. Nobody is asked. The labels take their values from the tree, the route
+table and enumerations, never from what a client sent, so that the number of series is bounded.
+
+Loaded at the first scrape only. The registry is made for each page: nothing is kept in the library, and its global
+registry with its collectors of the process is not used.
+
+Source: docs/messaging.md rule 20. docs/metrics.md lists the same metrics; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+import signet_actors
+from signet_actors.config.workspace import Workspace
+from signet_actors.domain.extraction.gates import Outcome
+from signet_actors.domain.jobs import JOB_KINDS, JobState
+from signet_actors.domain.providers import CircuitState
+from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.errors import ErrorCode, ProviderErrorKind
+from signet_actors.gateway.status.pipeline_metrics import junk, named
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.pipeline_queries import KindQueue
+from signet_actors.runtime.histogram import BOUNDS_S, Histogram
+
+if TYPE_CHECKING:
+    from signet_actors.gateway.state import GatewayState
+
+Values = Iterable[tuple[tuple[str, ...], float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A metric as docs/metrics.md has it; ``name`` with its unit, and with ``_total`` if it is a counter."""
+
+    name: str
+    labels: tuple[str, ...]
+    meaning: str
+
+    @property
+    def kind(self) -> str:
+        """The type, which the name tells: counter, histogram (a duration) or gauge."""
+        if self.name.endswith("_total"):
+            return "counter"
+        return "histogram" if self.name.endswith("_duration_seconds") else "gauge"
+
+
+_ACTOR: Final = ("actor",)
+
+HEARTBEAT: Final[Mapping[str, Described]] = {
+    figure: Described(f"signet_{name}", _ACTOR, meaning)
+    for figure, name, meaning in (
+        # every process
+        ("cpu_seconds", "actor_cpu_seconds_total", "CPU time of the process"),
+        ("rss_bytes", "actor_resident_bytes", "Resident memory of the process (Linux only)"),
+        ("rss_peak_bytes", "actor_resident_peak_bytes", "The most that the process has had resident"),
+        ("hb_missed", "actor_heartbeats_missed_total", "Heartbeats sent too late or not at all"),
+        ("sent", "bus_sent_total", "Messages sent to other processes"),
+        ("received", "bus_received_total", "Messages received from other processes"),
+        ("shed", "bus_shed_total", "Messages refused because a mailbox or queue was full"),
+        ("unroutable", "bus_unroutable_total", "Messages that had nobody to go to"),
+        ("expired", "bus_expired_total", "Messages whose deadline passed before they were answered"),
+        ("late", "bus_late_total", "Answers that nobody waited for any more"),
+        ("duplicate", "bus_duplicates_total", "Second answers to the same message"),
+        ("decode_error", "bus_decode_errors_total", "Messages that were not understood"),
+        ("foreign", "bus_foreign_total", "Messages of another protocol version or another life of the daemon"),
+        ("reconnects", "bus_reconnects_total", "New lives of other processes that this one has noticed"),
+        ("resent", "bus_resent_total", "Messages sent again to a new life of their receiver"),
+        # the writer
+        ("commits", "writer_commits_total", "Transactions committed"),
+        ("rows", "writer_rows_total", "Requests applied by those transactions; divided by them: the group size"),
+        ("largest_batch", "writer_largest_batch_rows", "Requests in the largest transaction so far"),
+        ("refused_full", "writer_refused_full_total", "Writes refused because the disk was full"),
+        ("refused_busy", "writer_refused_busy_total", "Writes refused because another program held the database"),
+        ("replayed", "writer_replays_total", "Repeated writes that were given their first answer"),
+        ("storage_full", "writer_storage_full", "1 while the disk is full and writes are refused"),
+        ("wal_frames", "writer_wal_frames", "Frames in the write-ahead log after the last commit"),
+        ("touches_dropped", "writer_touches_dropped_total", "Recall marks dropped because too many waited"),
+        ("fenced", "writer_fenced_total", "Reports refused because the lease was not held any more"),
+        ("watches", "writer_watches", "Questions for jobs that wait for one to become ready"),
+        # the extractor
+        ("summaries_made", "extractor_summaries_made_total", "Summary cards made for recalls"),
+        ("summaries_empty", "extractor_summaries_empty_total", "Summary cards that came to nothing"),
+        ("summaries_late", "extractor_summaries_late_total", "Summary cards that were not made in time"),
+        # searchers
+        ("served", "searcher_served_total", "Queries answered"),
+        ("failed", "searcher_failed_total", "Queries that failed"),
+        (
+            "snapshots_ended",
+            "searcher_snapshots_ended_total",
+            "Queries begun anew so that the log could be folded back",
+        ),
+        (
+            "made_way",
+            "searcher_made_way_total",
+            "Searches of the pipeline begun anew, after a query that came meanwhile",
+        ),
+        # retention
+        ("sweeps", "retention_sweeps_total", "Purge sweeps finished"),
+        ("purged_rows", "retention_purged_rows_total", "Rows purged"),
+        ("leases_requeued", "retention_leases_requeued_total", "Jobs given back because their lease ran out"),
+        ("jobs_dead", "retention_jobs_dead_total", "Jobs given up after their last attempt"),
+        ("jobs_reconciled", "retention_jobs_reconciled_total", "Jobs made for memories that should have had one"),
+        ("backups", "retention_backups_total", "Backups made and verified"),
+        (
+            "scrub_findings",
+            "retention_scrub_findings",
+            "What the last verified copy of the database showed to be wrong",
+        ),
+        ("purge_suspended", "retention_suspended", "1 while purging waits for a reason to end"),
+    )
+}
+"""What actors send with their heartbeats, by the name it has there."""
+
+OWN: Final = tuple(
+    Described(f"signet_{name}", labels, meaning)
+    for name, labels, meaning in (
+        ("build_info", ("version", "python"), "1; the versions are in the labels"),
+        ("start_time_seconds", (), "When the daemon started, in seconds since the Unix epoch"),
+        ("ready", (), "1 while memories can be written and read"),
+        ("supervisor_silent_seconds", (), "Time since the supervisor last spoke; the actors' figures are older"),
+        ("actor_up", ("actor", "role"), "1 while the process serves"),
+        ("actor_restarts_total", _ACTOR, "Lives of the process after its first"),
+        ("actor_incarnation", _ACTOR, "Number of its present life"),
+        ("queue_depth", ("queue",), "Waiting now: unanswered asks to the writer, queries without a searcher"),
+        ("searchers_known", (), "Searchers that have offered themselves to the gateway"),
+        ("http_requests_total", ("route", "method", "status"), "Requests answered by the application"),
+        ("http_request_duration_seconds", ("route",), "From the request's head to its answer"),
+        ("http_errors_total", ("code",), "Requests answered with an error, by its code"),
+        ("http_refused_total", ("code",), "Requests that the server refused before the application, by code"),
+        ("http_guarded_total", (), "Requests refused as foreign: host, origin, proxy"),
+        ("http_shed_total", (), "Requests refused because too much was unanswered"),
+        ("http_connections_refused_total", (), "Connections refused because there were too many"),
+        ("http_connections", (), "Connections open now"),
+        ("http_connections_limit", (), "Connections that may be open at once"),
+        ("http_in_flight", (), "Requests being handled now"),
+        ("http_unanswered_bytes", (), "Bytes of the bodies of unanswered requests"),
+        ("ask_duration_seconds", ("peer",), "From the gateway's ask to its outcome, whatever that is"),
+        ("wal_bytes", (), "Size of the write-ahead log's file"),
+        ("database_bytes", (), "Size of the database's file"),
+        ("disk_free_bytes", (), "Free space where the workspace is"),
+        ("memories", (), "Live memories"),
+        ("tombstones", (), "Forgotten memories that can still be recovered"),
+        ("jobs", ("state",), "Jobs by state"),
+        ("store_figures_age_seconds", (), "How old signet_memories, signet_tombstones and signet_jobs are"),
+    )
+)
+
+_KIND: Final = ("kind",)
+_PROVIDER: Final = ("actor", "provider")
+
+PIPELINE: Final = tuple(
+    Described(f"signet_{name}", labels, meaning)
+    for name, labels, meaning in (
+        ("pipeline_jobs", ("kind", "state"), "Jobs by kind and state"),
+        ("pipeline_oldest_pending_age_seconds", _KIND, "Since when the oldest pending job of the kind waits"),
+        ("pipeline_lane_slots", _KIND, "Jobs of the kind that the extractor works on at once, at most"),
+        ("pipeline_lane_running", _KIND, "Jobs of the kind that it works on now"),
+        ("pipeline_lane_paused", _KIND, "1 while it takes no job of the kind; `signet pipeline` says why"),
+        ("pipeline_lane_pause_seconds", _KIND, "How long that lasts at least, 0 if unknown; absent without a pause"),
+        (
+            "pipeline_attempts_total",
+            ("kind", "end"),
+            "Attempts by their end: done, failed (spent), returned (given back), fenced (the lease was lost)",
+        ),
+        ("pipeline_decisions_total", ("action",), "Facts that the decider compared, by what it proposed"),
+        ("pipeline_turned_away_total", ("reason",), "Texts that the extractor turned away as junk, by reason"),
+        ("pipeline_facts_today", (), "Facts that became proposals on the present UTC day"),
+        ("pipeline_turned_away_today", ("reason",), "What was turned away on the present UTC day, by reason"),
+        ("pipeline_proposals_today", ("outcome",), "Proposals of the present UTC day by what became of them"),
+        ("pipeline_reviews_pending", (), "Proposals that wait for a person"),
+        ("pipeline_figures_age_seconds", (), "How old the figures are that a searcher counted for these metrics"),
+        ("provider_circuit", ("actor", "provider", "state"), "1 for the state that the circuit is in, else 0"),
+        ("provider_in_flight", _PROVIDER, "Calls to the model that have not ended"),
+        ("provider_calls_total", _PROVIDER, "Calls to the model"),
+        ("provider_errors_total", ("actor", "provider", "kind"), "Calls that failed, by kind of error"),
+        ("provider_tokens_total", ("actor", "provider", "direction"), "Tokens of its calls, in and out"),
+        ("provider_cost_usd_total", _PROVIDER, "What the provider said that its calls cost; most say nothing"),
+        ("provider_calls_today", ("provider",), "Calls that count against the present UTC day's cap"),
+        ("provider_tokens_today", ("provider",), "Tokens that count against the present UTC day's cap"),
+    )
+)
+
+_ENDS: Final = ("done", "failed", "returned", "fenced")
+_DECISIONS: Final = ("add", "update", "delete", "none", "no_proposal")
+
+LABELLED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    **{
+        f"{kind.name}_{end}": ("signet_pipeline_attempts_total", (kind.name, end))
+        for kind in JOB_KINDS
+        for end in _ENDS
+    },
+    **{f"{kind.name}_running": ("signet_pipeline_lane_running", (kind.name,)) for kind in JOB_KINDS},
+    **{f"{kind.name}_pause_seconds": ("signet_pipeline_lane_pause_seconds", (kind.name,)) for kind in JOB_KINDS},
+    **{f"decided_{action}": ("signet_pipeline_decisions_total", (action,)) for action in _DECISIONS},
+}
+"""What extractor and decider send with their heartbeats, by the name it has there: a metric and its labels."""
+
+METRICS: Final = (*OWN, *PIPELINE, *HEARTBEAT.values())
+_BY_NAME: Final = {metric.name: metric for metric in METRICS}
+
+JOB_STATES: Final = tuple(state.value for state in JobState)
+
+
+def exposition(state: GatewayState) -> bytes:
+    """The page."""
+    registry = CollectorRegistry()
+    registry.register(_Edge(state))
+    return generate_latest(registry)
+
+
+class _Edge(Collector):
+    """Everything that the gateway knows, read at the moment of ``collect``."""
+
+    def __init__(self, state: GatewayState) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each metric that has a value."""
+        yield from self._daemon()
+        yield from self._actors()
+        yield from self._http()
+        yield from self._files()
+        yield from self._store()
+        yield from self._queue()
+        yield from self._lanes()
+        yield from self._models()
+
+    def _daemon(self) -> Iterator[Metric]:
+        state = self._state
+        bus = state.bus
+        yield _family("signet_build_info", [((signet_actors.__version__, platform.python_version()), 1)])
+        yield _family("signet_start_time_seconds", _one(state.started_at_ms / 1000))
+        yield _family("signet_ready", _one(state.readiness().ready))
+        yield _family("signet_supervisor_silent_seconds", _one(state.supervisor_silent_ms() / 1000))
+        yield _family("signet_queue_depth", [(("writer",), bus.writer_backlog), (("search",), bus.search_backlog)])
+        yield _family("signet_searchers_known", _one(bus.searchers_known))
+        yield _histograms("signet_ask_duration_seconds", bus.ask_took)
+
+    def _actors(self) -> Iterator[Metric]:
+        children = self._state.bus.tree.children
+        yield _family("signet_actor_up", [((child.name, child.role), child.state == UP) for child in children])
+        yield _family("signet_actor_restarts_total", [((child.name,), child.restarts) for child in children])
+        yield _family("signet_actor_incarnation", [((child.name,), child.incarnation) for child in children])
+        figures = [(child.name, self._figures(child)) for child in children]
+        for figure, metric in HEARTBEAT.items():
+            told = [((name,), values[figure]) for name, values in figures if figure in values]
+            if told:
+                yield _family(metric.name, told)
+        labelled: dict[str, list[tuple[tuple[str, ...], float]]] = {}
+        for _, values in figures:
+            for figure in values.keys() & LABELLED.keys():
+                metric_name, labels = LABELLED[figure]
+                labelled.setdefault(metric_name, []).append((labels, values[figure]))
+        for metric_name, counted in labelled.items():
+            yield _family(metric_name, sorted(counted))
+
+    def _figures(self, child: ChildState) -> Mapping[str, float]:
+        """As of its last heartbeat; of this process, what the bus has counted until now."""
+        if child.name == self._state.boot.name:
+            return {**child.counters, **self._state.bus.counters}
+        return child.counters
+
+    def _http(self) -> Iterator[Metric]:
+        state = self._state
+        requests, counters, wire = state.requests, state.counters, state.wire
+        yield _family(
+            "signet_http_requests_total",
+            [
+                ((route, method, f"{hundreds}xx"), count)
+                for (route, method, hundreds), count in requests.answered.items()
+            ],
+        )
+        yield _histograms("signet_http_request_duration_seconds", requests.took)
+        yield _family("signet_http_errors_total", _by_code(requests.refused))
+        yield _family("signet_http_guarded_total", _one(counters.guarded))
+        yield _family("signet_http_in_flight", _one(counters.in_flight))
+        if wire is not None:
+            yield _family("signet_http_refused_total", _by_code(wire.refused.by_code))
+            yield _family("signet_http_shed_total", _one(wire.admission.shed))
+            yield _family("signet_http_connections_refused_total", _one(wire.refused.connections))
+            yield _family("signet_http_connections", _one(len(wire.places.served)))
+            yield _family("signet_http_connections_limit", _one(wire.limits.connections))
+            yield _family("signet_http_unanswered_bytes", _one(wire.admission.body_bytes))
+
+    def _files(self) -> Iterator[Metric]:
+        """Sizes, as the file system tells them; what it does not tell is left out."""
+        database = Workspace(self._state.workspace).database
+        for name, path in (
+            ("signet_database_bytes", database),
+            ("signet_wal_bytes", database.with_name(f"{database.name}-wal")),
+        ):
+            try:
+                yield _family(name, _one(path.stat().st_size))
+            except OSError:
+                continue
+        with contextlib.suppress(OSError):
+            yield _family("signet_disk_free_bytes", _one(shutil.disk_usage(self._state.workspace).free))
+
+    def _store(self) -> Iterator[Metric]:
+        store = self._state.store
+        if store.latest is None:
+            return
+        jobs = dict.fromkeys(JOB_STATES, 0) | store.latest.jobs
+        yield _family("signet_memories", _one(store.latest.memories))
+        yield _family("signet_tombstones", _one(store.latest.tombstones))
+        yield _family("signet_jobs", sorted(((name,), count) for name, count in jobs.items()))
+        yield _family("signet_store_figures_age_seconds", _one(store.age_ms(self._state.clock) / 1000))
+
+    def _queue(self) -> Iterator[Metric]:
+        """What is in the store: jobs, what became of facts today, and what counts against the budgets."""
+        figures, clock = self._state.pipeline, self._state.clock
+        told = figures.store
+        if told is None:
+            return
+        now_ms = clock.wall_ms()
+        counted = {queue.kind: queue for queue in told.queues}
+        queues = [counted.get(kind.name, KindQueue(kind.name)) for kind in JOB_KINDS]
+        waits = ((queue.kind, None if (at := queue.oldest_pending_at) is None else epoch_ms(at)) for queue in queues)
+        today = told.today
+        turned_away = junk(today)
+        yield _family(
+            "signet_pipeline_jobs",
+            [((queue.kind, state), getattr(queue, state)) for queue in queues for state in JOB_STATES],
+        )
+        yield _family(
+            "signet_pipeline_oldest_pending_age_seconds",
+            [((kind,), 0 if since is None else max(0, now_ms - since) / 1000) for kind, since in waits],
+        )
+        yield _family("signet_pipeline_facts_today", _one(turned_away.facts))
+        yield _family("signet_pipeline_turned_away_today", _by_label(turned_away.by_reason))
+        yield _family(
+            "signet_pipeline_proposals_today",
+            _by_label({outcome.value: 0 for outcome in Outcome} | named(today, "outcome.")),
+        )
+        yield _family("signet_pipeline_reviews_pending", _one(told.reviews_pending))
+        yield _family("signet_pipeline_figures_age_seconds", _one(figures.age_ms(clock) / 1000))
+        calls: Counter[str] = Counter()
+        tokens: Counter[str] = Counter()
+        for row in told.usage_today:
+            calls[row.provider] += row.calls
+            tokens[row.provider] += row.tokens_in + row.tokens_out + row.tokens_reserved
+        yield _family("signet_provider_calls_today", _by_label(calls))
+        yield _family("signet_provider_tokens_today", _by_label(tokens))
+
+    def _lanes(self) -> Iterator[Metric]:
+        extractor = self._state.pipeline.extractor
+        if extractor is None:
+            return
+        lanes = extractor.lanes
+        yield _family("signet_pipeline_lane_slots", [((lane.kind,), lane.slots) for lane in lanes])
+        yield _family("signet_pipeline_lane_paused", [((lane.kind,), bool(lane.paused_because)) for lane in lanes])
+        yield _family("signet_pipeline_turned_away_total", _by_label(extractor.turned_away))
+
+    def _models(self) -> Iterator[Metric]:
+        """The calls of each process that asks a model, as it tells them itself."""
+        figures = self._state.pipeline
+        told = (("extractor", figures.extractor), ("decider", figures.decider))
+        reports = [(actor, said.model.report) for actor, said in told if said is not None]
+        asking = [((actor, report.name), report) for actor, report in reports if report is not None]
+        yield _family(
+            "signet_provider_circuit",
+            [((*who, state.value), report.circuit is state) for who, report in asking for state in CircuitState],
+        )
+        yield _family("signet_provider_in_flight", [(who, report.in_flight) for who, report in asking])
+        yield _family("signet_provider_calls_total", [(who, report.calls) for who, report in asking])
+        yield _family(
+            "signet_provider_errors_total",
+            [((*who, kind.value), report.errors.get(kind, 0)) for who, report in asking for kind in ProviderErrorKind],
+        )
+        yield _family(
+            "signet_provider_tokens_total",
+            [
+                ((*who, direction), count)
+                for who, report in asking
+                for direction, count in (("in", report.tokens_in), ("out", report.tokens_out))
+            ],
+        )
+        yield _family("signet_provider_cost_usd_total", [(who, report.cost_microusd / 1e6) for who, report in asking])
+
+
+def _one(value: float) -> Values:
+    return [((), value)]
+
+
+def _by_code(refused: Mapping[ErrorCode, int]) -> Values:
+    """Zeros too: the first increment of a series that was not there yet goes unseen by an alert."""
+    return [((code.value,), refused.get(code, 0)) for code in ErrorCode]
+
+
+def _by_label(counts: Mapping[str, int]) -> Values:
+    return [((label,), count) for label, count in sorted(counts.items())]
+
+
+def _family(name: str, values: Values) -> Metric:
+    metric = _BY_NAME[name]
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    family = kind(name, metric.meaning, labels=metric.labels)
+    for labels, value in values:
+        family.add_metric(labels, value)
+    return family
+
+
+def _histograms(name: str, histograms: Mapping[str, Histogram]) -> Metric:
+    metric = _BY_NAME[name]
+    family = HistogramMetricFamily(name, metric.meaning, labels=metric.labels)
+    for label, histogram in histograms.items():
+        below = 0
+        buckets: list[tuple[str, float]] = []
+        for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), histogram.counts, strict=True):
+            below += count
+            buckets.append((bound, below))
+        family.add_metric((label,), buckets, histogram.sum_ns / 1e9)
+    return family

@@ -1,0 +1,115 @@
+"""The documented parts ``diagnostics`` and ``latency`` of the pipeline's status, from what was counted already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from signet_actors.domain.health import (
+    composite_score,
+    index_score,
+    queue_score,
+    status_of,
+    storage_score,
+)
+from signet_actors.domain.providers import ModelState
+from signet_actors.gateway.status.request_metrics import RequestMetrics
+from signet_actors.protocol.http.pipeline import (
+    CompositeHealth,
+    DiagnosticsReport,
+    IndexHealth,
+    LatencyReport,
+    LatencyReports,
+    ProviderHealth,
+    QueueCounts,
+    QueueHealth,
+    StorageHealth,
+)
+from signet_actors.protocol.searcher import StoreStats
+from signet_actors.runtime.histogram import BOUNDS_S, Histogram
+
+_REMEMBER: Final = ("/api/memory/remember", "/api/memory/save", "/api/hook/remember")
+_RECALL: Final = ("/api/memory/recall", "/api/memory/search")
+_MUTATE: Final = ("/api/memory/modify", "/api/memory/forget", "/api/memory/{id}/recover")
+"""Routes that only change; a PATCH and a DELETE share their route with a GET, and are not told apart."""
+
+
+def diagnostics(
+    queue: QueueCounts | None,
+    oldest_s: float | None,
+    stale_leases: int,
+    stats: StoreStats | None,
+    models: Iterable[ModelState | None],
+    timestamp: str,
+) -> DiagnosticsReport:
+    """What could be asked, with its scores; a part that could not is null and does not count."""
+    parts = {
+        "queue": None if queue is None else _queue(queue, oldest_s, stale_leases),
+        "storage": None if stats is None else _storage(stats),
+        "index": None if stats is None else _index(stats),
+        "provider": _provider(models),
+    }
+    score = composite_score({name: part.score for name, part in parts.items() if part is not None})
+    return DiagnosticsReport(
+        timestamp=timestamp,
+        composite=None if score is None else CompositeHealth(score, status_of(score)),
+        **parts,  # type: ignore[arg-type]
+    )
+
+
+def latency(figures: RequestMetrics) -> LatencyReports:
+    """Milliseconds of requests since this gateway started, by what they did."""
+    return LatencyReports(
+        remember=_latency([figures.took[route] for route in _REMEMBER if route in figures.took]),
+        recall=_latency([figures.took[route] for route in _RECALL if route in figures.took]),
+        mutate=_latency([figures.took[route] for route in _MUTATE if route in figures.took]),
+    )
+
+
+def _queue(queue: QueueCounts, oldest_s: float | None, stale_leases: int) -> QueueHealth:
+    ended = queue.completed + queue.dead
+    dead_rate = round(queue.dead / ended, 4) if ended else 0.0
+    score = queue_score(depth=queue.pending, dead_rate=dead_rate, oldest_s=oldest_s, stale_leases=stale_leases)
+    return QueueHealth(score, status_of(score), queue.pending, oldest_s or 0.0, dead_rate, stale_leases)
+
+
+def _storage(stats: StoreStats) -> StorageHealth:
+    score = storage_score(memories=stats.memories, tombstones=stats.tombstones)
+    return StorageHealth(score, status_of(score), stats.memories, stats.tombstones, stats.database_bytes)
+
+
+def _index(stats: StoreStats) -> IndexHealth:
+    coverage = round(min(1.0, stats.embeddings / stats.memories), 3) if stats.memories else 1.0
+    score = index_score(coverage=coverage)
+    return IndexHealth(score, status_of(score), stats.memories, coverage)
+
+
+def _provider(models: Iterable[ModelState | None]) -> ProviderHealth | None:
+    """Of both stages together; None where no provider was chosen."""
+    recent = [model.report.recent for model in models if model is not None and model.report is not None]
+    if not recent:
+        return None
+    total, successes = sum(one.total for one in recent), sum(one.successes for one in recent)
+    score = round(successes / total, 3) if total else 1.0
+    failures, timeouts = sum(one.failures for one in recent), sum(one.timeouts for one in recent)
+    return ProviderHealth(score, status_of(score), total, successes, failures, timeouts, score)
+
+
+def _latency(histograms: Sequence[Histogram]) -> LatencyReport:
+    counts = [sum(bucket) for bucket in zip(*(one.counts for one in histograms), strict=True)]
+    count = sum(counts)
+    if not count:
+        return LatencyReport()
+    mean_ms = sum(one.sum_ns for one in histograms) / count / 1e6
+    p50, p95, p99 = (_quantile_ms(counts, count * share) for share in (0.5, 0.95, 0.99))
+    return LatencyReport(p50, p95, p99, count, round(mean_ms, 2))
+
+
+def _quantile_ms(counts: Sequence[int], rank: float) -> float:
+    """Interpolated within its bucket; in the last bucket, which has no end, its beginning."""
+    seen, low = 0, 0.0
+    for count, high in zip(counts, BOUNDS_S, strict=False):
+        if count and seen + count >= rank:
+            return round(1000 * (low + (high - low) * (rank - seen) / count), 2)
+        seen, low = seen + count, high
+    return round(1000 * low, 2)

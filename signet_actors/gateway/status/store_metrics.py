@@ -1,0 +1,48 @@
+"""Row and job counts for the metrics, which ask nobody: the newest that a searcher told, and how old they are.
+
+A scrape shows what is known and, when that is old, has a searcher asked behind its back; the next scrape shows the
+answer. So a scrape never waits for a query, and a query is never run more often than once in ``MIN_AGE_MS``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.errors import SignetError
+from signet_actors.protocol.searcher import GetStoreStats, StoreStats
+
+if TYPE_CHECKING:
+    from signet_actors.runtime.clock import Clock
+    from signet_actors.runtime.messaging.bus_client import BusClient
+
+MIN_AGE_MS: Final = 10_000
+TIMEOUT_MS: Final = 2_000
+
+
+class StoreMetrics:
+    """``latest`` is None until a searcher has answered once. One event loop only."""
+
+    def __init__(self) -> None:
+        self.latest: StoreStats | None = None
+        self._told_ns = 0
+        self._asked_ns: int | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    def age_ms(self, clock: Clock) -> int:
+        """How old ``latest`` is."""
+        return (clock.monotonic_ns() - self._told_ns) // 1_000_000
+
+    def refresh(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
+        """A searcher is being asked, unless that was done a moment ago."""
+        now = clock.monotonic_ns()
+        if self._asked_ns is None or now - self._asked_ns >= MIN_AGE_MS * 1_000_000:
+            self._asked_ns = now
+            self._asking = asyncio.create_task(self._ask(bus, clock, trace_id))
+
+    async def _ask(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
+        try:
+            self.latest, _ = await bus.ask_searcher(GetStoreStats(), trace_id=trace_id, timeout_ms=TIMEOUT_MS)
+        except SignetError:
+            return  # the age tells
+        self._told_ns = clock.monotonic_ns()

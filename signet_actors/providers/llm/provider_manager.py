@@ -1,0 +1,200 @@
+"""The provider that answers this process's prompts, over its whole life: chosen, looked for again, changed, closed.
+
+A process that finds nobody looks again every minute, because a server may be started or a model pulled at any time, and
+serves on without: everything but what needs a model works.
+
+A change takes effect when the new choice is made, for everybody: whoever still waits for a place at the former provider
+is sent to the new one, and no call goes out to the former any more. It is closed as soon as the last call that is out
+has ended, which that call's own deadline bounds.
+
+Source: docs/decisions.md 14 and 18.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from signet_actors.config.schema import ExtractionConfig
+from signet_actors.domain.extraction.answers import AnswerFormat
+from signet_actors.domain.providers import NO_PROVIDER, DailyLimits, ModelState, Selection
+from signet_actors.errors import ProviderError, ProviderErrorKind
+from signet_actors.providers.llm.daily_budget import DailyBudget
+from signet_actors.providers.llm.guarded import GuardedProvider, ProviderRetired
+from signet_actors.providers.llm.provider import Generated
+from signet_actors.providers.llm.select import Selected, daily_limits, guard_limits, select_provider
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.processes.async_actor import AsyncRef
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+LOOK_AGAIN_MS: Final = 60_000
+LAST_CALLS_MS: Final = 330_000
+"""A call may take five minutes, and a little to be cut off; a provider is closed under whoever would take longer."""
+
+
+class ProviderManager:
+    """See the module. ``changed`` is called whenever it may have changed whether a call can be made."""
+
+    def __init__(
+        self,
+        config: ExtractionConfig,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        writer: AsyncRef,
+        *,
+        environment: Mapping[str, str] = os.environ,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._log = log
+        self._writer = writer
+        self._environment = environment
+        self._changed = changed
+        self._guarded: GuardedProvider | None = None
+        self._limits: DailyLimits | None = None
+        self._retiring: dict[asyncio.Task[None], GuardedProvider] = {}
+        self._closed = False
+        self._selection = Selection(
+            configured=config.provider,
+            name=NO_PROVIDER,
+            model=config.model,
+            reason="the provider is being looked for",
+            available=False,
+            detail="",
+        )
+        self._reselect = asyncio.Event()
+        self._last_success_ns = -1
+        self._schema_refused = False
+
+    async def keep(self) -> None:
+        """Runs until it is closed: the choice is that of the newest configuration, and none is looked for again."""
+        while not self._closed:
+            self._reselect.clear()
+            config = self._config
+            selected = await select_provider(config, self._environment)
+            if self._closed or config is not self._config:
+                if selected.provider is not None:
+                    await selected.provider.close()
+                continue
+            self._use(config, selected)
+            wait_s = LOOK_AGAIN_MS / 1000 if self._guarded is None and config.provider != "none" else None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._reselect.wait()
+
+    def reconfigure(self, config: ExtractionConfig) -> None:
+        """The next choice is made from ``config``, at once if it says anything new, or if the server refused the
+        schema of an answer: a reload asks it again."""
+        if config != self._config or self._schema_refused:
+            self._config = config
+            self._reselect.set()
+
+    async def generate(
+        self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
+    ) -> Generated:
+        """As ``LlmProvider.generate``, by whoever is chosen when the call goes out; UNAVAILABLE while nobody is."""
+        while (guarded := self._guarded) is not None:
+            asked_structured = guarded.structured
+            try:
+                generated = await guarded.generate(prompt, timeout_ms=timeout_ms, max_tokens=max_tokens, answer=answer)
+            except ProviderRetired:
+                continue
+            except ProviderError:
+                self._changed()
+                raise
+            self._last_success_ns = self._clock.monotonic_ns()
+            if asked_structured and not guarded.structured and not self._schema_refused:
+                self._schema_refused = True
+                self._log.warning(
+                    "structured output refused",
+                    name=guarded.name,
+                    model=guarded.model,
+                    reason="asked without from now on",
+                )
+            return generated
+        raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._selection.reason, retry_after_ms=LOOK_AGAIN_MS)
+
+    @property
+    def name(self) -> str:
+        """The provider's name, ``none`` while there is none."""
+        return self._selection.name
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self._selection.model
+
+    def waits(self) -> tuple[str, int | None] | None:
+        """Why no call would be made now, and for how many ms (None: until something changes); None when one would."""
+        if self._guarded is None:
+            return self._selection.reason, None
+        wait_ms = self._guarded.waits_ms
+        if not wait_ms:
+            return None
+        return self._guarded.report().waits_for or f"{self.name} is being tried", wait_ms
+
+    @property
+    def trying(self) -> bool:
+        """True while the circuit lets a single call through to see whether the provider is back."""
+        return self._guarded is not None and self._guarded.report().circuit == "half_open"
+
+    def healthy_since(self, moment_ns: int) -> bool:
+        """True when a call was answered after ``moment_ns`` (monotonic)."""
+        return self._last_success_ns > moment_ns
+
+    def state(self) -> ModelState:
+        """For the status."""
+        if self._guarded is None:
+            return ModelState(self._selection, None)
+        return ModelState(self._selection, self._guarded.report(), self._limits)
+
+    async def close(self) -> None:
+        """No socket, no process and no task of any provider is left, and none is chosen any more."""
+        self._closed = True
+        self._reselect.set()
+        present, self._guarded = self._guarded, None
+        retiring = dict(self._retiring)
+        for task in retiring:
+            task.cancel()
+        if retiring:
+            await asyncio.wait(retiring)
+        # Those that are closed already, too: a task that is cancelled before it began has closed nothing.
+        for guarded in (*retiring.values(), *([present] if present else [])):
+            guarded.retire()
+            await guarded.close()
+
+    def _use(self, config: ExtractionConfig, selected: Selected) -> None:
+        """Calls from now on go to ``selected``; those that are out end where they began."""
+        former, self._guarded, self._limits = self._guarded, None, None
+        self._schema_refused = False
+        provider = selected.provider
+        if provider is not None:
+            limits = self._limits = daily_limits(config, selected.selection)
+            budget = DailyBudget(self._writer, self._clock, provider.name, provider.model, limits)
+            self._guarded = GuardedProvider(provider, self._clock, guard_limits(config), budget)
+        if selected.selection != self._selection:
+            self._selection = selected.selection
+            said = selected.selection
+            self._log.info("provider", name=said.name, model=said.model, reason=said.reason, available=said.available)
+        if former is not None:
+            former.retire()
+            task = asyncio.get_running_loop().create_task(self._retire(former))
+            self._retiring[task] = former
+            task.add_done_callback(lambda ended: self._retiring.pop(ended, None))
+        self._changed()
+
+    async def _retire(self, former: GuardedProvider) -> None:
+        """It is closed, when the last of its calls has ended, or at the end of all patience, or because we are."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_CALLS_MS / 1000):
+                    await former.emptied()
+        finally:
+            await former.close()
+            self._log.info("former provider closed", name=former.name, model=former.model)

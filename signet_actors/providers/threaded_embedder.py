@@ -1,0 +1,76 @@
+"""An embedder of this machine, for an event loop.
+
+What takes microseconds is called where it stands; what takes longer has a thread, so that the loop goes on.
+
+Source: docs/decisions.md 22 and 23.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
+from signet_actors.providers.embedding import BATCH_TIMEOUT_MS, QUERY_TIMEOUT_MS, Embedder, Vectors
+from signet_actors.providers.llm.provider import Availability
+
+_INLINE_CHARS: Final = 2048
+
+
+class ThreadedEmbedder:
+    """``inner`` without blocking the loop. A call that is given up keeps its thread until it ends by itself."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner = inner
+
+    @property
+    def provider(self) -> str:
+        return self._inner.provider
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    @property
+    def dimensions(self) -> int:
+        return self._inner.dimensions
+
+    @property
+    def endpoint(self) -> str | None:
+        return self._inner.endpoint
+
+    async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
+        try:
+            if self._inner.local and sum(map(len, texts)) <= _INLINE_CHARS:
+                return self._inner.embed(texts)
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await asyncio.to_thread(self._inner.embed, texts)
+        except TimeoutError as error:
+            raise self._late(timeout_ms) from error
+        except (SignetError, OSError, ValueError, RuntimeError) as error:
+            raise self._failed(error) from error
+
+    async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
+        try:
+            if self._inner.local and len(text) <= _INLINE_CHARS:
+                return self._inner.embed_query(text)
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await asyncio.to_thread(self._inner.embed_query, text)
+        except TimeoutError as error:
+            raise self._late(timeout_ms) from error
+        except (SignetError, OSError, ValueError, RuntimeError) as error:
+            raise self._failed(error) from error
+
+    async def available(self) -> Availability:
+        return Availability(True, f"{self.model} is loaded")
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def _late(self, timeout_ms: int) -> ProviderError:
+        return ProviderError(ProviderErrorKind.TIMEOUT, f"{self.provider} gave no vectors within {timeout_ms} ms")
+
+    def _failed(self, error: Exception) -> ProviderError:
+        # Its kind only: what a tokenizer says may quote the text.
+        return ProviderError(ProviderErrorKind.MALFORMED, f"{self.provider} failed ({type(error).__name__})")

@@ -1,0 +1,256 @@
+"""Structured logs: one JSON object a line, all processes into one file a day, no text of memories in them.
+
+Each line is one ``write`` to a file opened with O_APPEND, so that lines of different processes never mix. The
+supervisor renames a file that is full; the others notice by its inode and reopen.
+
+Every line bears ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``, and ``trace`` where it is about one
+message. Exceptions appear as type and stack; their message only where the class is ours or the operating
+system's, because a message of any other may quote what somebody stored.
+
+No call of a logger raises, whatever it is given and whatever became of the disk and the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from signet_actors.errors import SignetError
+from signet_actors.runtime.clock import iso
+from signet_actors.runtime.logging.log_lines import json_line, text_line
+from signet_actors.runtime.processes.terminal import STANDARD_ERROR, write_line
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger, Processor
+
+    from signet_actors.config.schema import LoggingConfig
+    from signet_actors.runtime.processes.child_context import ChildContext
+
+
+@contextlib.contextmanager
+def _on_its_own() -> Iterator[None]:
+    """What is imported meanwhile gets neither ``rich`` nor ``asyncio``, unless the process has them already.
+
+    structlog imports the one where it is installed, for drawings of tracebacks that nobody asks for here: 3 to 4 MB and
+    80 ms in every process; and the other for methods of loggers that nobody awaits here: 4 MB and 30 ms in each of the
+    synchronous processes. Should somebody await one all the same, the stand-in gets the real module then.
+    """
+    later = ModuleType("asyncio", "Stands in for the real one until it is used.")
+    later.__dict__["__getattr__"] = lambda name: getattr(importlib.import_module("asyncio"), name)
+    absent = [name for name in ("rich", "asyncio") if name not in sys.modules]
+    for name in absent:
+        sys.modules[name] = later if name == "asyncio" else None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+with _on_its_own():
+    import structlog
+
+_REOPEN_CHECK_S = 1.0
+_LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
+
+
+def log_path(directory: Path, wall_ms: int) -> Path:
+    """The file of the (UTC) day of ``wall_ms``."""
+    return directory / f"daemon-{iso(wall_ms)[:10]}.log"
+
+
+class DailyFile:
+    """Appends lines to the file of the day; survives its being renamed, deleted, or the disk being full."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._descriptor = -1
+        self._path = Path()
+        self._checked = float("-inf")
+        self._torn = False
+        self.lost_lines = 0
+
+    def write(self, line: bytes) -> None:
+        """``line`` is in the file, or counted as lost: a log never takes the daemon down."""
+        try:
+            self._follow()
+            data = b"\n" + line if self._torn else line
+            written = os.write(self._descriptor, data)
+            self._torn = written < len(data)  # by a full disk: the next line must not continue this one
+        except OSError:
+            self.lost_lines += 1
+        else:
+            self.lost_lines += self._torn
+
+    def _follow(self) -> None:
+        now = time.monotonic()
+        if now - self._checked < _REOPEN_CHECK_S:
+            return
+        self._checked = now
+        path = log_path(self._directory, time.time_ns() // 1_000_000)
+        if self._descriptor >= 0 and path == self._path:
+            try:
+                there, ours = path.stat(), os.fstat(self._descriptor)
+                if (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino):
+                    return
+            except FileNotFoundError:
+                pass
+        for directory in (self._directory.parent, self._directory):  # never the workspace: it may have been moved away
+            directory.mkdir(mode=0o700, exist_ok=True)
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._path = opened, path
+
+    def close(self) -> None:
+        """The descriptor is closed; a later line opens it again."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._checked = -1, float("-inf")
+
+
+class _Threshold:
+    """The beginning of the processor chain: what is below ``level`` goes no further.
+
+    A logger that is bound keeps the level of its class for life, so the level that can change is kept here.
+    """
+
+    def __init__(self) -> None:
+        self.level = logging.INFO
+
+    def __call__(self, _logger: object, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        if _LEVELS.get(name, logging.CRITICAL) < self.level:
+            raise structlog.DropEvent
+        return event
+
+
+_threshold = _Threshold()
+
+
+def follow_level(limits: LoggingConfig) -> None:
+    """Every logger of this process, also those that exist already, writes from ``limits.level`` upwards."""
+    _threshold.level = _LEVELS.get(str(limits.level).lower(), logging.INFO)
+
+
+def first_line(text: object) -> str:
+    """The first line of what a library says."""
+    return str(text).partition("\n")[0]
+
+
+def _describe_exception(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    wanted = event.pop("exc_info", None)
+    if not wanted:
+        return event
+    error = wanted if isinstance(wanted, BaseException) else sys.exc_info()[1]
+    if error is None:
+        return event
+    event["error"] = type(error).__name__
+    if isinstance(error, (SignetError, OSError)):
+        event["error_detail"] = str(error)
+    event["stack"] = [
+        f"{frame.filename}:{frame.lineno} {frame.name}: {frame.line}"
+        for frame in traceback.extract_tb(error.__traceback__)[-30:]
+    ]
+    return event
+
+
+def _timestamp(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    event["timestamp"] = iso(time.time_ns() // 1_000_000)
+    return event
+
+
+class _Lines:
+    """The end of the processor chain: renders, writes, and mirrors to the terminal when asked."""
+
+    def __init__(self, file: DailyFile, *, console: bool) -> None:
+        self._file = file
+        self._console = console
+        self._bold = console and os.isatty(STANDARD_ERROR)
+
+    def __call__(self, _logger: object, _name: str, event: MutableMapping[str, Any]) -> str:
+        self._file.write(json_line(event))
+        if self._console:
+            write_line(text_line(event, bold=self._bold))
+        raise structlog.DropEvent
+
+
+_METHODS = ("debug", "info", "warning", "warn", "error", "critical", "fatal", "exception", "log", "msg")
+
+
+def _without_raising(base: type[Any], failed: Callable[[Exception], None]) -> type[Any]:
+    """Return ``base``, a class of loggers, with methods that call ``failed`` instead of raising."""
+
+    def guarded(method: Callable[..., Any]) -> Callable[..., None]:
+        @functools.wraps(method)
+        def call(*arguments: Any, **values: Any) -> None:
+            try:
+                method(*arguments, **values)
+            except Exception as error:  # noqa: BLE001 - an answer must not be lost because it could not be told
+                failed(error)
+
+        return call
+
+    return type("Logger", (base,), {name: guarded(getattr(base, name)) for name in _METHODS})
+
+
+class _Forwarded(logging.Handler):
+    """Warnings and errors of libraries, in the same file and form."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """The record is a line of ours; its message is the library's format string, without its arguments.
+
+        Only the first line of it: what follows is often the representation of some object, contents and all.
+        """
+        with contextlib.suppress(Exception):
+            error = record.exc_info[1] if record.exc_info else None
+            self._log.log(_known_level(record.levelno), first_line(record.msg), library=record.name, exc_info=error)
+
+
+def _known_level(level: int) -> int:
+    """Return the level that structlog has a name for; libraries may invent others."""
+    return max((known for known in set(_LEVELS.values()) if known <= level), default=logging.DEBUG)
+
+
+def configure_logging(boot: ChildContext) -> FilteringBoundLogger:
+    """The process's logger; structlog's and the standard library's global loggers write to the same place."""
+    file = DailyFile(Path(boot.workspace) / ".daemon" / "logs")
+    chain: list[Processor] = [
+        _threshold,
+        structlog.processors.add_log_level,
+        _timestamp,
+        _describe_exception,
+        _Lines(file, console=boot.console),
+    ]
+    follow_level(boot.config.logging)
+
+    def failed(error: Exception) -> None:
+        about = {"timestamp": iso(time.time_ns() // 1_000_000), "level": "error", "event": "log line lost"}
+        with contextlib.suppress(Exception):
+            file.write(json_line({**about, "actor": boot.name, "error": type(error).__name__}))
+
+    structlog.configure(
+        processors=chain,
+        wrapper_class=_without_raising(structlog.make_filtering_bound_logger(logging.DEBUG), failed),
+        context_class=dict,
+        logger_factory=structlog.ReturnLoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    log: FilteringBoundLogger = structlog.get_logger().bind(actor=boot.name, incarnation=boot.incarnation)
+    root = logging.getLogger()
+    root.handlers = [_Forwarded(log)]
+    root.setLevel(logging.WARNING)
+    return log

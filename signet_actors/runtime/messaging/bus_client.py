@@ -1,0 +1,303 @@
+"""The gateway's bus: asks to the writer, to a pool of searchers, to retention and to the pipeline's actors.
+
+No coroutine receives from a socket, so cancelling a request cannot lose a message: timeouts and cancellations
+belong to futures, and a late answer to one of them is counted and dropped.
+
+Source: docs/messaging.md rules 1-12 and 18; docs/performance.md "Recall targets".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ErrorCode, OutcomeUnknown, Unavailable
+from signet_actors.protocol.control import UP, Idle, TreeChanged
+from signet_actors.protocol.decider import DeciderReply
+from signet_actors.protocol.extractor import ExtractorReply
+from signet_actors.protocol.message import Failure, Message, Request
+from signet_actors.protocol.retention import RetentionReply
+from signet_actors.protocol.searcher import SearcherReply
+from signet_actors.protocol.writer import WriterReply
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.histogram import Histogram
+from signet_actors.runtime.messaging.envelope import encode_body, is_tell, raise_failure
+from signet_actors.runtime.messaging.outcomes import Outcomes
+from signet_actors.runtime.messaging.peer_link import UNCONNECTED_NS
+from signet_actors.runtime.messaging.request_tracker import RequestTracker
+from signet_actors.runtime.messaging.searcher_pool import Query, SearcherPool
+from signet_actors.runtime.messaging.sockets import SEARCH_SOCKET
+from signet_actors.runtime.processes.async_process import AsyncProcess
+from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.sync_points import sync_point
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+R = TypeVar("R")
+
+_DID_NOTHING = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.INTERNAL})
+_FULL_NS = 2_000_000_000
+"""After a refusal for a full disk the heartbeat's word is waited for so long; the writer looks for room each second."""
+_RETENTION_ITEMS = 8
+_PIPELINE_ITEMS = 24
+"""Eight summaries, eight waits for vectors, and what people ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """``writer`` and ``searcher`` say why writes or reads are not answered at all, ``notes`` what else went wrong."""
+
+    writer: str | None = None
+    searcher: str | None = None
+    storage_full: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class BusClient(AsyncProcess):
+    """See the module.
+
+    ``ask_took`` holds how long asks took, by peer and whatever came of them; those refused at once are not in it.
+    """
+
+    def __init__(
+        self,
+        boot: ChildContext,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        rng: random.Random,
+        *,
+        in_flight_per_searcher: int = 2,
+    ) -> None:
+        super().__init__(boot, clock, log, rng)
+        self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
+        self._outcomes = {"writer": Outcomes(clock, "writes"), "searcher": Outcomes(clock, "reads")}
+        self._storage_full_ns: int | None = None
+        self._unreached_since_ns: int | None = None
+        self._in_flight = in_flight_per_searcher
+        self._decode_search = msgspec.msgpack.Decoder(SearcherReply | Idle).decode
+
+    def _open_sockets(self) -> None:
+        config = self.config
+        self._search = self._opened(self._bound(SEARCH_SOCKET), self._from_searcher)
+        self._pool = SearcherPool(
+            self._loop,
+            self.clock,
+            self._send_query,
+            self.counters,
+            queue_limit=config.searcher.queue_limit,
+            in_flight=self._in_flight,
+        )
+        self._writer, self._writer_link = self._connect(
+            "writer",
+            msgspec.msgpack.Decoder(WriterReply).decode,
+            max_items=config.writer.queue_limit,
+            max_bytes=config.writer.queue_bytes,
+            resend=True,
+            probe=True,
+        )
+        self._retention, _ = self._connect(
+            "retention",
+            msgspec.msgpack.Decoder(RetentionReply).decode,
+            max_items=_RETENTION_ITEMS,
+            max_bytes=config.writer.queue_bytes,
+            resend=False,
+        )
+
+        self._extractor, _ = self._connect(
+            "extractor",
+            msgspec.msgpack.Decoder(ExtractorReply).decode,
+            max_items=_PIPELINE_ITEMS,
+            max_bytes=config.writer.queue_bytes,
+            resend=False,
+        )
+        self._decider, _ = self._connect(
+            "decider",
+            msgspec.msgpack.Decoder(DeciderReply).decode,
+            max_items=_PIPELINE_ITEMS,
+            max_bytes=config.writer.queue_bytes,
+            resend=False,
+        )
+
+    def _give_up_asks(self) -> None:
+        self._pool.close()
+
+    def _tree_seen(self, tree: TreeChanged) -> None:
+        self._pool.tree_changed(tree)
+
+    def _follow(self, config: Config) -> None:
+        self._pool.queue_limit = config.searcher.queue_limit
+        self._writer.max_items = config.writer.queue_limit
+        self._writer.max_bytes = config.writer.queue_bytes
+
+    def _figures(self) -> dict[str, float]:
+        return {
+            "searchers_known": self.searchers_known,
+            "search_backlog": self.search_backlog,
+            "writer_backlog": self.writer_backlog,
+        }
+
+    async def ask_writer(
+        self,
+        request: Request[R],
+        *,
+        trace_id: str,
+        timeout_ms: int | None = None,
+        frames: Sequence[bytes] = (),
+    ) -> R:
+        """The writer's answer: what it says has happened is on disk.
+
+        Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a SignetError
+        with the writer's own code.
+        """
+        timeout = self.config.writer.request_timeout_ms if timeout_ms is None else timeout_ms
+        asked = self._writer.submit(trace_id, timeout, encode_body(request), list(frames))
+        reply = await self._timed("writer", asked)
+        sync_point("gateway.reply_received")
+        if type(reply) is Failure:
+            raise_failure(reply)
+        return cast("R", reply)
+
+    async def ask_retention(self, request: Request[R], *, trace_id: str, timeout_ms: int = 60_000) -> R:
+        """The retention actor's answer; raises like ``ask_writer`` and is never sent twice."""
+        return await self._asked(self._retention, request, trace_id, timeout_ms)
+
+    async def ask_extractor(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
+        """The extractor's answer; raises like ``ask_writer`` and is never sent twice."""
+        return await self._asked(self._extractor, request, trace_id, timeout_ms)
+
+    async def ask_decider(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
+        """The decider's answer; raises like ``ask_writer`` and is never sent twice."""
+        return await self._asked(self._decider, request, trace_id, timeout_ms)
+
+    async def _asked(self, peer: RequestTracker, request: Request[R], trace_id: str, timeout_ms: int) -> R:
+        reply = await self._timed(peer.peer, peer.submit(trace_id, timeout_ms, encode_body(request), []))
+        if type(reply) is Failure:
+            raise_failure(reply)
+        return cast("R", reply)
+
+    def tell_writer(self, message: Message, *, trace_id: str) -> bool:
+        """True when the message was handed to a connected writer; at most half of the credits' backlog is risked.
+
+        Best effort: it is dropped and counted when the writer is away or busy.
+        """
+        if 2 * len(self._writer) > self._writer.max_items:
+            self.counters["shed"] += 1
+            return False
+        if self._writer_link.send(self._speaker.tell(message, trace_id)):
+            self.counters["sent"] += 1
+            return True
+        self.counters["unroutable"] += 1
+        return False
+
+    async def ask_searcher(
+        self,
+        request: Request[R],
+        *,
+        trace_id: str,
+        timeout_ms: int | None = None,
+        frames: Sequence[bytes] = (),
+    ) -> tuple[R, list[bytes]]:
+        """A searcher's answer and its raw frames; raises Busy, Unavailable, or a SignetError with its own code."""
+        timeout = self.config.searcher.read_timeout_ms if timeout_ms is None else timeout_ms
+        query = Query(
+            self._speaker.next_id(),
+            trace_id,
+            self.clock.monotonic_ns() + timeout * 1_000_000,
+            encode_body(request),
+            list(frames),
+            self._loop.create_future(),
+        )
+        self._pool.submit(query)
+        reply, extra = await self._timed("searcher", query.future)
+        if type(reply) is Failure:
+            raise_failure(reply)
+        return cast("R", reply), extra
+
+    async def _timed(self, peer: str, asked: asyncio.Future[Any]) -> Any:
+        begun = self.clock.monotonic_ns()
+        outcomes = self._outcomes.get(peer)
+        try:
+            reply = await asked
+        except (OutcomeUnknown, Unavailable) as error:
+            if outcomes is not None:
+                outcomes.failed(error.detail)
+            raise
+        else:
+            if outcomes is not None:
+                self._note(outcomes, reply[0] if peer == "searcher" else reply)
+            return reply
+        finally:
+            self.ask_took[peer].observe(self.clock.monotonic_ns() - begun)
+
+    def _note(self, outcomes: Outcomes, reply: Any) -> None:
+        if type(reply) is not Failure:
+            outcomes.succeeded()
+            if outcomes is self._outcomes["writer"]:
+                self._storage_full_ns = None
+        elif reply.code is ErrorCode.STORAGE_FULL:
+            self._storage_full_ns = self.clock.monotonic_ns()
+        elif reply.code in _DID_NOTHING:
+            outcomes.failed(reply.detail)
+
+    def answering(self) -> Answering:
+        """Return whether writes and reads are answered, by what came of them and by probes where nothing is asked."""
+        up = {child.role for child in self.tree.children if child.state == UP}
+        writer = self._writer_link.trouble() if "writer" in up else None
+        reached = self._pool.known > 0 or "searcher" not in up
+        now_ns = self.clock.monotonic_ns()
+        if reached:
+            self._unreached_since_ns = None
+        elif self._unreached_since_ns is None:
+            self._unreached_since_ns = now_ns
+        unreached = self._unreached_since_ns is not None and now_ns - self._unreached_since_ns > UNCONNECTED_NS
+        full = self._storage_full_ns is not None and now_ns - self._storage_full_ns < _FULL_NS
+        notes = [found for outcomes in self._outcomes.values() if (found := outcomes.trouble()) is not None]
+        return Answering(
+            writer=None if writer is None else f"the writer {writer}",
+            searcher="no searcher can be reached: none has offered itself" if unreached else None,
+            storage_full=full,
+            notes=tuple(notes),
+        )
+
+    @property
+    def searchers_known(self) -> int:
+        """Searchers that have offered themselves and are not known to be dead."""
+        return self._pool.known
+
+    @property
+    def writer_backlog(self) -> int:
+        """Asks to the writer that have no answer yet."""
+        return len(self._writer)
+
+    @property
+    def search_backlog(self) -> int:
+        """Queries that wait for a searcher."""
+        return self._pool.waiting
+
+    def _send_query(self, identity: bytes, query: Query) -> bool:
+        header = self._speaker.header(query.message_id, query.trace_id, query.deadline_ns, query.attempt)
+        if self._search.send([identity, header, query.body, *query.frames]):
+            self.counters["sent"] += 1
+            return True
+        self.counters["unroutable"] += 1
+        return False
+
+    def _from_searcher(self, parts: list[bytes]) -> None:
+        identity = parts.pop(0)
+        opened = self._open(parts, self._decode_search, "searcher")
+        if opened is None:
+            return
+        header, body = opened
+        if header.sender.encode() != identity:
+            self.counters["foreign"] += 1
+        elif is_tell(header):
+            self._pool.on_idle(identity, header.incarnation)
+        else:
+            self._pool.on_reply(identity, header.incarnation, header.message_id, (body, parts[2:]))

@@ -1,0 +1,223 @@
+"""A bounded mailbox: what waits becomes one batch, what does not fit is refused at once, nothing is silent.
+
+Source: docs/messaging.md rules 6, 7, 9, 19 and 20; docs/reliability.md "The writer's loop".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+import zmq
+
+from signet_actors.errors import ErrorCode
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, is_tell
+from signet_actors.runtime.messaging.linger import Linger
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+M = TypeVar("M")
+
+_REFUSALS_PER_BATCH = 1024
+"""So many messages beyond the bound are refused before the batch is worked on; the rest waits in the socket."""
+_RETRY_MIN_MS = 20
+_RETRY_MAX_MS = 2000
+
+
+class Incoming(Generic[M]):
+    """One message that waits for an answer (or, when told, for none).
+
+    ``received_ns`` is on the monotonic clock; ``nbytes`` is the size of all frames; ``answered`` turns true with the
+    first ``reply``.
+    """
+
+    __slots__ = ("_identity", "_mailbox", "answered", "body", "frames", "header", "nbytes", "received_ns")
+
+    def __init__(
+        self,
+        mailbox: Mailbox[M],
+        identity: bytes | None,
+        header: Header,
+        body: M,
+        frames: list[bytes],
+        received_ns: int,
+        nbytes: int,
+    ) -> None:
+        self._mailbox = mailbox
+        self._identity = identity
+        self.header = header
+        self.body = body
+        self.frames = frames
+        self.received_ns = received_ns
+        self.nbytes = nbytes
+        self.answered = is_tell(header)
+
+    def reply(self, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
+        """The answer is on its way, or counted as unroutable. Never blocks; only the first reply counts."""
+        if self.answered:
+            if not is_tell(self.header):
+                self._mailbox.counters["duplicate"] += 1
+            return
+        self.answered = True
+        self._mailbox.answer(self._identity, self.header, body, frames)
+
+    def expired(self, now_ns: int) -> bool:
+        """True when the asker has stopped waiting."""
+        return 0 < self.header.deadline_ns <= now_ns
+
+
+class Mailbox(Generic[M]):
+    """Reads a socket into batches. ``routed``: a ROUTER, whose messages begin with the sender's identity.
+
+    With ``linger`` a batch may gather for a moment before it is given out.
+    """
+
+    def __init__(
+        self,
+        socket: zmq.Socket[bytes],
+        decoder: msgspec.msgpack.Decoder[M],
+        speaker: MessageFactory,
+        clock: Clock,
+        log: FilteringBoundLogger,
+        counters: dict[str, int],
+        *,
+        max_items: int,
+        max_bytes: int,
+        routed: bool = True,
+        linger: Linger | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.socket = socket
+        self.counters = counters
+        self._decoder = decoder
+        self._speaker = speaker
+        self._clock = clock
+        self._warnings = LogThrottle(log, clock)
+        self._max_items = max_items
+        self._max_bytes = max_bytes
+        self._routed = routed
+        self._linger = linger
+        self._sleep = sleep
+        self._batch_ms = 0
+
+    def worked(self, duration_ns: int) -> None:
+        """The last batch took so long: the advice to those refused next."""
+        self._batch_ms = duration_ns // 1_000_000
+
+    @property
+    def retry_after_ms(self) -> int:
+        """When a refused sender may try again: about the time that the batch ahead of it takes."""
+        return max(_RETRY_MIN_MS, min(_RETRY_MAX_MS, 2 * self._batch_ms))
+
+    def take(self, most: int | None = None) -> list[Incoming[M]]:
+        """Everything that waits, up to the bound; the rest, the late, the foreign, the illegible is answered here.
+
+        With ``most`` no more than so many; what waits behind them stays in the socket, unread and unrefused.
+        """
+        batch: list[Incoming[M]] = []
+        total = self._read(batch, 0, most)
+        if batch and self._linger is not None:
+            self._gather(batch, total, self._linger)
+        return batch
+
+    def _gather(self, batch: list[Incoming[M]], total: int, linger: Linger) -> None:
+        began_ns = self._clock.monotonic_ns()
+        while len(batch) < self._max_items:
+            # What was told, or is answered already, has no sender that waits.
+            asks = sum(not incoming.answered for incoming in batch)
+            nap_ns = linger.nap_ns(asks, self._clock.monotonic_ns() - began_ns)
+            if not nap_ns:
+                break
+            self._sleep(nap_ns / 1e9)
+            total = self._read(batch, total)
+        linger.gathered(sum(not incoming.answered for incoming in batch))
+
+    def _read(self, batch: list[Incoming[M]], total: int, most: int | None = None) -> int:
+        """What waits is in ``batch``, whose size was ``total`` bytes; returns its size now."""
+        refused = 0
+        while refused < _REFUSALS_PER_BATCH and (most is None or len(batch) < most):
+            try:
+                parts = self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+            self.counters["received"] += 1
+            identity = parts.pop(0) if self._routed else None
+            incoming = self._open(identity, parts)
+            if incoming is None:
+                refused += 1
+            elif incoming.expired(incoming.received_ns):
+                refused += 1
+                self.counters["expired"] += 1
+                incoming.reply(
+                    self._unworked(incoming, ErrorCode.NOT_APPLIED, "the deadline passed before the work was begun")
+                )
+            elif len(batch) >= self._max_items or (batch and total + incoming.nbytes > self._max_bytes):
+                refused += 1
+                self.counters["shed"] += 1
+                incoming.reply(self._unworked(incoming, ErrorCode.BUSY, "the mailbox is full"))
+            else:
+                batch.append(incoming)
+                total += incoming.nbytes
+        return total
+
+    def _unworked(self, incoming: Incoming[M], code: ErrorCode, detail: str) -> Failure:
+        """The refusal of what is not worked on now; ``code`` promises that it never was.
+
+        That is more than we know of a request that was sent before: its twin may be on disk.
+        """
+        if incoming.header.attempt > 1:
+            return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}, and an earlier sending may have been applied")
+        retry = self.retry_after_ms if code is ErrorCode.BUSY else None
+        return Failure(code, detail, retry_after_ms=retry)
+
+    def _open(self, identity: bytes | None, parts: list[bytes]) -> Incoming[M] | None:
+        header = None
+        try:
+            header = self._speaker.read_header(parts[0])
+            if self._speaker.is_foreign(header):
+                self.counters["foreign"] += 1
+                self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
+                detail = "this message is of another protocol version or another life of the daemon"
+                self._refuse(identity, header, ErrorCode.UNAVAILABLE, detail)
+                return None
+            if parts[1] == PING:
+                self._send(identity, [self._speaker.header(header.message_id, "", 0), PING])
+                return None
+            body = self._decoder.decode(parts[1])
+        except (*UNDECODABLE, IndexError) as error:
+            self.counters["decode_error"] += 1
+            self._warnings.warning(
+                "message not understood",
+                sender=header.sender if header else None,
+                error=type(error).__name__,
+                sizes=[len(part) for part in parts[:8]],
+            )
+            self._refuse(identity, header, ErrorCode.INVALID_REQUEST, "the message was not understood")
+            return None
+        nbytes = sum(map(len, parts))
+        return Incoming(self, identity, header, body, parts[2:], self._clock.monotonic_ns(), nbytes)
+
+    def _refuse(self, identity: bytes | None, header: Header | None, code: ErrorCode, detail: str) -> None:
+        asked = header or Header("", "", "", 0, 0, 1, self._speaker.boot_id)
+        if not is_tell(asked):
+            self.answer(identity, asked, Failure(code, detail), ())
+
+    def answer(self, identity: bytes | None, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
+        """The answer is handed to the socket without waiting; who has gone is counted."""
+        self._send(identity, self._speaker.answer(asked, body, frames))
+
+    def _send(self, identity: bytes | None, parts: list[bytes]) -> None:
+        if identity is not None:
+            parts.insert(0, identity)
+        try:
+            self.socket.send_multipart(parts, zmq.NOBLOCK)
+            self.counters["sent"] += 1
+        except zmq.ZMQError:  # EHOSTUNREACH: the asker is gone; EAGAIN: it reads nothing
+            self.counters["unroutable"] += 1

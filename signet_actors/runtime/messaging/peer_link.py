@@ -1,0 +1,88 @@
+"""The connection to one peer's mailbox: whether anything answers there, and a new connection where the old is useless.
+
+A connection that met something else than our peer is given up by ZeroMQ for good; one whose peer answers nothing for
+longer than any batch may take is not worth keeping either. Both are closed and made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.async_socket import AsyncSocket
+from signet_actors.runtime.messaging.envelope import PING, MessageFactory
+
+_S: Final = 1_000_000_000
+_PROBE_AFTER_NS: Final = _S * 9 // 10
+"""Every second heartbeat of the default distance: a probe wakes two processes that may be idle."""
+_REOPEN_UNCONNECTED_NS: Final = 1 * _S
+_REOPEN_SILENT_NS: Final = 12 * _S
+"""Longer than the writer may work on a batch: what waits in a connection is lost with it."""
+UNCONNECTED_NS: Final = 2 * _S
+SILENT_NS: Final = 6 * _S
+"""From then on the peer counts as not answering. Longer than it may wait for another program's lock."""
+
+
+class PeerLink:
+    """``heard`` is called with each message from the peer; ``probe`` asks for a sign where nothing else does."""
+
+    def __init__(
+        self, clock: Clock, speaker: MessageFactory, connect: Callable[[], AsyncSocket], *, probe: bool
+    ) -> None:
+        self._clock = clock
+        self._speaker = speaker
+        self._connect = connect
+        self._probe = probe
+        self._socket = connect()
+        self._opened_ns = self._heard_ns = clock.monotonic_ns()
+        self._unconnected_since_ns: int | None = None
+        self._waiting_since_ns: int | None = None
+
+    def send(self, parts: list[bytes]) -> bool:
+        """Hand the frames to the connection; False where there is none, or the peer reads nothing."""
+        if self._socket.send(parts):
+            self._unconnected_since_ns = None
+            if self._waiting_since_ns is None:
+                self._waiting_since_ns = self._clock.monotonic_ns()
+            return True
+        if self._unconnected_since_ns is None:
+            self._unconnected_since_ns = self._clock.monotonic_ns()
+        return False
+
+    def heard(self) -> None:
+        """Note that the peer has answered something."""
+        self._heard_ns = self._clock.monotonic_ns()
+        self._waiting_since_ns = None
+
+    def look(self, *, is_up: bool) -> None:
+        """Probe and renew the connection as needed, with each heartbeat; nothing is expected of an absent peer."""
+        now_ns = self._clock.monotonic_ns()
+        if not is_up:
+            self._unconnected_since_ns = self._waiting_since_ns = None
+            return
+        if self._probe and self._waiting_since_ns is None and now_ns - self._heard_ns >= _PROBE_AFTER_NS:
+            self.send([self._speaker.header(self._speaker.next_id(), "", 0), PING])
+        unconnected = self._lasts(self._unconnected_since_ns, _REOPEN_UNCONNECTED_NS, now_ns)
+        silent = self._lasts(self._waiting_since_ns, _REOPEN_SILENT_NS, now_ns)
+        if (unconnected and now_ns - self._opened_ns > _REOPEN_UNCONNECTED_NS) or (
+            silent and now_ns - self._opened_ns > _REOPEN_SILENT_NS
+        ):
+            self._socket.discard()
+            self._socket = self._connect()
+            self._opened_ns = now_ns
+            if not self._probe:
+                self._unconnected_since_ns = None  # known again with the next message
+
+    def trouble(self) -> str | None:
+        """Return why the peer counts as not answering, None while it answers or nothing was asked."""
+        now_ns = self._clock.monotonic_ns()
+        if self._lasts(self._unconnected_since_ns, UNCONNECTED_NS, now_ns):
+            return "cannot be reached: nothing of this daemon answers at its socket"
+        if self._lasts(self._waiting_since_ns, SILENT_NS, now_ns):
+            return f"has not answered for {(now_ns - self._heard_ns) // _S} s"
+        return None
+
+    @staticmethod
+    def _lasts(since_ns: int | None, longer_than_ns: int, now_ns: int) -> bool:
+        return since_ns is not None and now_ns - since_ns > longer_than_ns

@@ -1,0 +1,261 @@
+"""Asks to one mailbox, held within credits, until each has exactly one outcome.
+
+The outcomes of an ask, and what each promises about its effect:
+
+=====================  =====================================================================================
+answered               whatever the answer says
+``Busy``               never sent: this side's credits were used up; or refused by the mailbox; not applied
+``Unavailable``        never sent: nobody was there, and nobody came in time; not applied
+``OutcomeUnknown``     sent, and no answer by the deadline; the same id may be sent again
+=====================  =====================================================================================
+
+A peer that is being restarted is waited for: whoever asks meanwhile notices nothing but a delay, until ``PEER_WAIT_MS``
+after the absence began at most. From then on, and while no next life is to be expected, a refusal is prompt. Who waits
+holds its credit, so that no absence makes more wait than the credits allow.
+
+A peer that was restarted gets every unanswered ask again under the same message id (at most three sendings): what
+was in flight to the dead one is lost, and a twin of what it had already done is recognised by its id.
+
+Source: docs/messaging.md rules 5-9; docs/reliability.md "HTTP outcomes".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from signet_actors.errors import Busy, ErrorCode, OutcomeUnknown, Unavailable
+from signet_actors.protocol.control import FAILED, STOPPING, UP
+from signet_actors.protocol.message import Failure
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.dispatch import current_dispatch
+from signet_actors.runtime.messaging.envelope import MessageFactory
+from signet_actors.runtime.sync_points import sync_point
+
+MAX_ATTEMPTS = 3
+_CERTAINLY_NOT = frozenset({ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.STORAGE_FULL})
+PEER_WAIT_MS = 2000
+"""Twice the time in which a dead writer is replaced at the latest (docs/performance.md "Recovery targets")."""
+_PROMPT_MS = 50
+"""What a peer that has been away for longer is given to be there again."""
+_RETRY_S = 0.01
+
+
+class Ask:
+    """One unanswered question; ``attempt`` 0 = never sent; ``queued`` = among those to be sent."""
+
+    __slots__ = (
+        "attempt",
+        "deadline_ns",
+        "dispatch",
+        "future",
+        "message_id",
+        "nbytes",
+        "parts",
+        "queued",
+        "sent_to",
+        "timer",
+        "trace_id",
+    )
+
+    def __init__(
+        self,
+        message_id: str,
+        trace_id: str,
+        deadline_ns: int,
+        parts: list[bytes],
+        nbytes: int,
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.message_id = message_id
+        self.trace_id = trace_id
+        self.deadline_ns = deadline_ns
+        self.parts = parts
+        self.nbytes = nbytes
+        self.future = future
+        self.attempt = 0
+        self.queued = False
+        self.sent_to = 0
+        self.timer: asyncio.TimerHandle | None = None
+        self.dispatch = current_dispatch()
+
+
+class RequestTracker:
+    """``send(parts)`` hands frames to a socket and says whether they went; ``peer`` is the name for messages."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        speaker: MessageFactory,
+        send: Callable[[list[bytes]], bool],
+        counters: dict[str, int],
+        *,
+        peer: str,
+        max_items: int,
+        max_bytes: int,
+        resend: bool,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._speaker = speaker
+        self._send = send
+        self._counters = counters
+        self.peer = peer
+        self._sent_point = f"gateway.sent_to_{peer}"
+        self.max_items = max_items
+        self.max_bytes = max_bytes
+        self._resend = resend
+        self._asks: dict[str, Ask] = {}
+        self._bytes = 0
+        self._incarnation = 0
+        self._away_since_ns: int | None = None
+        self._given_up = False
+        self._unsent: deque[Ask] = deque()
+        self._retry: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._asks)
+
+    def submit(self, trace_id: str, timeout_ms: int, body: bytes, frames: list[bytes]) -> asyncio.Future[Any]:
+        """The future of the answer; raises Busy when the credits are used up."""
+        nbytes = len(body) + sum(map(len, frames))
+        if len(self._asks) >= self.max_items or (self._asks and self._bytes + nbytes > self.max_bytes):
+            self._counters["shed"] += 1
+            raise Busy(f"too much is waiting for the {self.peer}", retry_after_ms=1000)
+        now = self._clock.monotonic_ns()
+        ask = Ask(
+            self._speaker.next_id(),
+            trace_id,
+            now + timeout_ms * 1_000_000,
+            [body, *frames],
+            nbytes,
+            self._loop.create_future(),
+        )
+        self._asks[ask.message_id] = ask
+        self._bytes += nbytes
+        if self._unsent or not self._try(ask):
+            ask.queued = True
+            self._unsent.append(ask)
+            ask.timer = self._loop.call_later(min(timeout_ms, self._patience_ms(now)) / 1000, self._deadline, ask)
+            self._retry_soon()
+        return ask.future
+
+    def answered(self, message_id: str, answer: Any, attempt: int) -> None:
+        """The answer to sending number ``attempt`` is delivered, or counted when nobody waits for it.
+
+        A refusal of an earlier sending is no news of the later one, which may be applied: its own answer is waited for.
+        """
+        ask = self._asks.get(message_id)
+        if ask is None or (attempt < ask.attempt and isinstance(answer, Failure) and answer.code in _CERTAINLY_NOT):
+            self._counters["late"] += 1
+            return
+        self._forget(ask)
+        if not ask.future.done():
+            ask.future.set_result(answer)
+
+    def peer_is(self, state: str, incarnation: int) -> None:
+        """What the tree says of the peer has been acted upon."""
+        if state == UP:
+            self.peer_is_up(incarnation)
+        elif state in {FAILED, STOPPING}:
+            self.peer_is_given_up()
+
+    def peer_is_up(self, incarnation: int) -> None:
+        """A new life of the peer is ready: what the old one left unanswered is sent again."""
+        self._given_up = False
+        if incarnation <= self._incarnation:
+            return
+        self._incarnation = incarnation
+        self._away_since_ns = None
+        if not self._resend:
+            return
+        again = [
+            ask
+            for ask in self._asks.values()
+            if 0 < ask.attempt < MAX_ATTEMPTS and ask.sent_to < incarnation and not ask.queued and not ask.future.done()
+        ]
+        for ask in again:
+            ask.queued = True
+        self._unsent.extendleft(reversed(again))
+        self._flush()
+
+    def peer_is_given_up(self) -> None:
+        """No other life of the peer is to be expected for now: what is unsent has waited long enough."""
+        if self._given_up:
+            return
+        self._given_up = True
+        for ask in list(self._unsent):
+            if ask.attempt == 0 and ask.timer is not None:
+                ask.timer.cancel()
+                ask.timer = self._loop.call_later(_PROMPT_MS / 1000, self._deadline, ask)
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        if self._retry is not None:
+            self._retry.cancel()
+        for ask in list(self._asks.values()):
+            self._deadline(ask)
+
+    def _try(self, ask: Ask) -> bool:
+        header = self._speaker.header(ask.message_id, ask.trace_id, ask.deadline_ns, ask.attempt + 1)
+        if not self._send([header, *ask.parts]):
+            if self._away_since_ns is None:
+                self._away_since_ns = self._clock.monotonic_ns()
+            return False
+        self._away_since_ns = None
+        ask.attempt += 1
+        ask.sent_to = self._incarnation
+        if ask.dispatch is not None:
+            ask.dispatch.sent = True
+        if ask.attempt == 1:
+            if ask.timer is not None:
+                ask.timer.cancel()
+            left = max(0, ask.deadline_ns - self._clock.monotonic_ns())
+            ask.timer = self._loop.call_later(left / 1e9, self._deadline, ask)
+        else:
+            self._counters["resent"] += 1
+        sync_point(self._sent_point)
+        return True
+
+    def _flush(self) -> None:
+        self._retry = None
+        while self._unsent:
+            ask = self._unsent[0]
+            if ask.message_id in self._asks and not (ask.future.done() and ask.attempt == 0) and not self._try(ask):
+                self._retry_soon()
+                return
+            self._unsent.popleft()
+            ask.queued = False
+            if ask.attempt == 0:
+                self._forget(ask)  # cancelled before it was ever sent
+
+    def _patience_ms(self, now_ns: int) -> int:
+        """How long an ask may now wait for a peer that is away."""
+        if self._given_up:
+            return _PROMPT_MS
+        away_ns = 0 if self._away_since_ns is None else now_ns - self._away_since_ns
+        return max(_PROMPT_MS, PEER_WAIT_MS - away_ns // 1_000_000)
+
+    def _retry_soon(self) -> None:
+        if self._retry is None:
+            self._retry = self._loop.call_later(_RETRY_S, self._flush)
+
+    def _forget(self, ask: Ask) -> None:
+        if self._asks.pop(ask.message_id, None) is not None:
+            self._bytes -= ask.nbytes
+        if ask.timer is not None:
+            ask.timer.cancel()
+            ask.timer = None
+
+    def _deadline(self, ask: Ask) -> None:
+        self._forget(ask)
+        self._counters["expired"] += 1
+        if ask.future.done():
+            return
+        if ask.attempt == 0:
+            ask.future.set_exception(Unavailable(f"the {self.peer} is restarting; nothing was applied"))
+        else:
+            ask.future.set_exception(OutcomeUnknown())

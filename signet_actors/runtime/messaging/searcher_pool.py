@@ -1,0 +1,278 @@
+"""Hands each query to an idle searcher, keeps a bounded queue, and gives the query of a dead searcher to another.
+
+A searcher holds one query, so a slow query delays nobody behind it, and the longest idle searcher comes first. The
+only searcher holds up to ``in_flight``: whatever waits must wait for it anyway, and it then need not wait for its next
+query. A query that has killed two searchers is given up: it may be the query that kills. One that would wait in the
+queue for more than half of its time is refused at once, as if the queue were full.
+
+Source: docs/messaging.md rules 7, 9 and 11; docs/reliability.md "Supervision policy";
+zguide, Paranoid Pirate (the queue).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from signet_actors.errors import Busy, Unavailable
+from signet_actors.protocol.control import FAILED, RESTARTING, TreeChanged
+from signet_actors.runtime.clock import Clock
+
+MAX_ATTEMPTS = 2
+_WEIGHT = 0.1
+"""Of the latest query in the mean of how long a searcher takes for one."""
+
+Answer = tuple[Any, list[bytes]]
+
+
+class Query:
+    """One question on its way; ``future`` gets the reply and its frames, or the reason why there is none."""
+
+    __slots__ = (
+        "attempt",
+        "body",
+        "deadline_ns",
+        "frames",
+        "future",
+        "message_id",
+        "searcher",
+        "sent_ns",
+        "timer",
+        "trace_id",
+    )
+
+    def __init__(
+        self,
+        message_id: str,
+        trace_id: str,
+        deadline_ns: int,
+        body: bytes,
+        frames: list[bytes],
+        future: asyncio.Future[Answer],
+    ) -> None:
+        self.message_id = message_id
+        self.trace_id = trace_id
+        self.deadline_ns = deadline_ns
+        self.body = body
+        self.frames = frames
+        self.future = future
+        self.attempt = 0
+        self.sent_ns = 0
+        self.searcher: _Searcher | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class _Searcher:
+    """One life of a searcher. ``suspect``: a query of it has passed its deadline and it has not spoken since."""
+
+    __slots__ = ("holds", "identity", "incarnation", "name", "suspect")
+
+    def __init__(self, identity: bytes, incarnation: int) -> None:
+        self.identity = identity
+        self.name = identity.decode(errors="replace")
+        self.incarnation = incarnation
+        self.holds: set[str] = set()
+        self.suspect = False
+
+
+class SearcherPool:
+    """``send(identity, query)`` hands a query to a socket and says whether it went."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: Clock,
+        send: Callable[[bytes, Query], bool],
+        counters: dict[str, int],
+        *,
+        queue_limit: int,
+        in_flight: int = 1,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._send = send
+        self._counters = counters
+        self.queue_limit = queue_limit
+        self._in_flight = in_flight
+        self._waiting: deque[Query] = deque()
+        self._waiting_count = 0
+        self._asked: dict[str, Query] = {}
+        self._searchers: dict[bytes, _Searcher] = {}
+        self._idle: deque[_Searcher] = deque()
+        self._dead: dict[str, int] = {}
+        self._mean_ns = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """Queries in the queue."""
+        return self._waiting_count
+
+    @property
+    def known(self) -> int:
+        """Searchers that have announced themselves and are not known to be dead."""
+        return len(self._searchers)
+
+    @property
+    def _share(self) -> int:
+        """So many queries a searcher may hold now."""
+        return self._in_flight if len(self._searchers) == 1 else 1
+
+    def submit(self, query: Query) -> None:
+        """The query is with a searcher or in the queue; raises Busy when the queue is full, or too long for it."""
+        left = max(0, query.deadline_ns - self._clock.monotonic_ns())
+        wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._share)
+        if self._waiting_count >= self.queue_limit or wait_ns > left / 2:
+            self._counters["shed"] += 1
+            raise Busy("too many queries are waiting", retry_after_ms=1000)
+        self._asked[query.message_id] = query
+        query.timer = self._loop.call_later(left / 1e9, self._deadline, query)
+        self._waiting.append(query)
+        self._waiting_count += 1
+        self._dispatch()
+
+    def on_idle(self, identity: bytes, incarnation: int) -> None:
+        """The searcher offers itself; a new life of it means that the old one holds nothing any more."""
+        searcher = self._life(identity, incarnation)
+        if searcher is None:
+            return
+        if searcher.suspect:
+            searcher.suspect = False
+            searcher.holds = {held for held in searcher.holds if held in self._asked}
+        self._offer(searcher)
+
+    def on_reply(self, identity: bytes, incarnation: int, message_id: str, answer: Answer) -> None:
+        """The answer is delivered if anybody still waits for it, and the searcher is idle again."""
+        query = self._asked.pop(message_id, None)
+        if query is None:
+            self._counters["late"] += 1
+        else:
+            self._settle(query)
+            took_ns = self._clock.monotonic_ns() - query.sent_ns
+            self._mean_ns += _WEIGHT * (took_ns - self._mean_ns)
+            if not query.future.done():
+                query.future.set_result(answer)
+        searcher = self._life(identity, incarnation)
+        if searcher is not None:
+            searcher.holds.discard(message_id)
+            searcher.suspect = False
+            self._offer(searcher)
+
+    def tree_changed(self, tree: TreeChanged) -> None:
+        """What a dead searcher held goes to another at once."""
+        for child in tree.children:
+            searcher = self._searchers.get(child.name.encode())
+            if searcher is None:
+                continue
+            if child.incarnation > searcher.incarnation:
+                self._bury(searcher)
+            elif child.incarnation == searcher.incarnation and child.state in {RESTARTING, FAILED}:
+                self._dead[searcher.name] = searcher.incarnation
+                self._bury(searcher)
+        self._dispatch()
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        for query in list(self._asked.values()):
+            self._fail(query, Unavailable("the gateway is stopping"))
+
+    def _life(self, identity: bytes, incarnation: int) -> _Searcher | None:
+        """The searcher that speaks, newly registered if need be; None for a life that is known to have ended."""
+        searcher = self._searchers.get(identity)
+        if searcher is not None:
+            if searcher.incarnation == incarnation:
+                return searcher
+            if searcher.incarnation > incarnation:
+                return None
+            self._bury(searcher)
+        if self._dead.get(identity.decode(errors="replace"), 0) >= incarnation:
+            return None
+        searcher = _Searcher(identity, incarnation)
+        self._searchers[identity] = searcher
+        return searcher
+
+    def _offer(self, searcher: _Searcher) -> None:
+        if not searcher.suspect and len(searcher.holds) < self._share and searcher not in self._idle:
+            self._idle.append(searcher)
+        if self._waiting_count:
+            self._dispatch()
+
+    def _dispatch(self) -> None:
+        while self._waiting_count and self._idle:
+            query = self._waiting[0]
+            if query.future.done():  # failed or cancelled while it waited
+                self._waiting.popleft()
+                self._forget_waiting(query)
+                continue
+            searcher = self._idle.popleft()
+            if len(searcher.holds) >= self._share:  # it was the only one when it was offered for a second query
+                continue
+            query.attempt += 1
+            query.sent_ns = self._clock.monotonic_ns()
+            if not self._send(searcher.identity, query):
+                query.attempt -= 1
+                self._bury(searcher)
+                continue
+            self._waiting.popleft()
+            self._waiting_count -= 1
+            query.searcher = searcher
+            searcher.holds.add(query.message_id)
+            if len(searcher.holds) < self._share:
+                self._idle.append(searcher)
+
+    def _forget_waiting(self, query: Query) -> None:
+        self._waiting_count -= 1
+        self._asked.pop(query.message_id, None)
+        self._settle(query)
+
+    def _bury(self, searcher: _Searcher) -> None:
+        """This life of the searcher is over; its queries go to the head of the queue."""
+        if self._searchers.get(searcher.identity) is searcher:
+            del self._searchers[searcher.identity]
+        if searcher in self._idle:
+            self._idle.remove(searcher)
+        for message_id in searcher.holds:
+            query = self._asked.get(message_id)
+            if query is None:
+                continue
+            query.searcher = None
+            if query.future.done():
+                self._asked.pop(message_id)
+                self._settle(query)
+            elif query.attempt >= MAX_ATTEMPTS:
+                self._fail(query, Unavailable("the searchers died of this query or while they worked on it"))
+            else:
+                self._counters["resent"] += 1
+                self._waiting.appendleft(query)
+                self._waiting_count += 1
+        searcher.holds = set()
+
+    def _deadline(self, query: Query) -> None:
+        searcher = query.searcher
+        if searcher is not None:
+            searcher.suspect = True
+            if searcher in self._idle:
+                self._idle.remove(searcher)
+            self._counters["expired"] += 1
+            self._fail(query, Unavailable("the searcher did not answer in time"))
+            return
+        try:
+            self._waiting.remove(query)
+            self._waiting_count -= 1
+        except ValueError:
+            pass
+        self._counters["expired"] += 1
+        self._fail(query, Unavailable("no searcher was free in time" if self._searchers else "no searcher is there"))
+
+    def _fail(self, query: Query, error: Exception) -> None:
+        self._asked.pop(query.message_id, None)
+        self._settle(query)
+        if not query.future.done():
+            query.future.set_exception(error)
+
+    @staticmethod
+    def _settle(query: Query) -> None:
+        if query.timer is not None:
+            query.timer.cancel()
+            query.timer = None

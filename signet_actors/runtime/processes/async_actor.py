@@ -1,0 +1,244 @@
+"""An actor whose work is waiting: many asks at once, a mailbox, and no thread but the loop's.
+
+For roles that talk to models and other slow things (extractor, decider). Each message of the mailbox becomes a task;
+an exception that leaves the task is answered and logged, and ends the process (let it crash).
+
+Source: docs/architecture.md "The path of a remember" and "Messages"; docs/reliability.md "Supervision policy".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import msgspec
+import zmq
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ActorExit, ErrorCode, ExitCode, SignetError, Unavailable
+from signet_actors.protocol.control import UP
+from signet_actors.protocol.message import Failure, Request
+from signet_actors.protocol.searcher import SearcherReply
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.messaging.async_mailbox import AsyncMailbox
+from signet_actors.runtime.messaging.envelope import encode_body, raise_failure
+from signet_actors.runtime.messaging.mailbox import Incoming
+from signet_actors.runtime.messaging.request_tracker import RequestTracker
+from signet_actors.runtime.processes.async_process import AsyncProcess
+from signet_actors.runtime.processes.child_context import ChildContext
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+R = TypeVar("R")
+M = TypeVar("M")
+
+_ASK_BYTES = 8 * 1024 * 1024
+_UNEXPECTED_EXIT = 1
+DRAIN_RESERVE_S = 0.5
+"""Part of the drain grace that is kept for the last words of whoever had to be cut off."""
+_FAREWELL_S = 0.05
+"""So long the last answers may take to be read: an asker forgets what it has not read when the peer goes."""
+_SEARCHES = 4
+"""Unanswered queries of this process: the gateway's come first."""
+
+
+class AsyncRole(Protocol):
+    """What a role provides; every method is called from the loop."""
+
+    async def start(self) -> None:
+        """The self-check has passed, and the mailbox is open. Raises ActorExit to leave."""
+        ...
+
+    def counters(self) -> dict[str, float]:
+        """Figures that go out with the heartbeat."""
+        ...
+
+    async def reload(self, config: Config) -> None:
+        """The new configuration is in force."""
+        ...
+
+    async def drain(self, grace_s: float) -> None:
+        """Last duties before exit are done, within the grace."""
+        ...
+
+
+class AsyncRef:
+    """Asks to one mailbox."""
+
+    def __init__(self, asks: RequestTracker) -> None:
+        self._asks = asks
+
+    def __len__(self) -> int:
+        return len(self._asks)
+
+    async def ask(self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()) -> R:
+        """The answer. Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a
+        SignetError with the peer's own code."""
+        reply = await self._asks.submit(trace_id, timeout_ms, encode_body(request), list(frames))
+        if type(reply) is Failure:
+            raise_failure(reply)
+        return cast("R", reply)
+
+
+class AsyncActor(AsyncProcess):
+    """See the module."""
+
+    def __init__(self, boot: ChildContext, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
+        super().__init__(boot, clock, log, rng)
+        self._mailboxes: list[AsyncMailbox[Any]] = []
+        self._searchers: dict[str, AsyncRef] = {}
+        self._searches = asyncio.Semaphore(_SEARCHES)
+        self._decode_search = msgspec.msgpack.Decoder(SearcherReply).decode
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.crashed: asyncio.Future[Exception] | None = None
+        """Set with the exception that left a task; the process is to end."""
+
+    async def start(self) -> None:
+        """The sockets are open and the heartbeat has begun; the mailbox is not open yet."""
+        await super().start()
+        self.crashed = self._loop.create_future()
+
+    def connect(self, name: str, replies: msgspec.msgpack.Decoder[Any], *, max_items: int, resend: bool) -> AsyncRef:
+        """A ref to the mailbox ``name``; at most ``max_items`` asks wait for it."""
+        asks, _ = self._connect(name, replies.decode, max_items=max_items, max_bytes=_ASK_BYTES, resend=resend)
+        return AsyncRef(asks)
+
+    def open_mailbox(
+        self,
+        name: str,
+        decoder: msgspec.msgpack.Decoder[M],
+        handler: Callable[[Incoming[M]], Coroutine[Any, Any, msgspec.Struct]],
+        *,
+        max_unanswered: int,
+    ) -> None:
+        """Messages at ``<socket_dir>/<name>.sock`` are answered with what ``handler`` returns."""
+        box: AsyncMailbox[M]
+
+        def handle(incoming: Incoming[M]) -> None:
+            self.spawn(answered(incoming))
+
+        async def answered(incoming: Incoming[M]) -> None:
+            try:
+                incoming.reply(await handler(incoming))
+            except SignetError as error:
+                incoming.reply(
+                    Failure(error.code, error.detail, field=error.field, retry_after_ms=error.retry_after_ms)
+                )
+            except asyncio.CancelledError:
+                incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the actor is leaving"))
+                raise
+            except Exception:
+                incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
+                raise
+            finally:
+                box.done()
+
+        box = AsyncMailbox(
+            self._loop,
+            self._mailbox_socket(name),
+            decoder,
+            handle,
+            self._speaker,
+            self.clock,
+            self.log,
+            self.counters,
+            max_unanswered=max_unanswered,
+        )
+        self._mailboxes.append(box)
+
+    async def ask_searcher(
+        self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()
+    ) -> R:
+        """An answer of the least busy searcher that is up; raises Unavailable when there is none.
+
+        A few are asked at once; more wait here, before their time begins.
+        """
+        async with self._searches:
+            return await self._ask_searcher(request, trace_id, timeout_ms, frames)
+
+    async def _ask_searcher(self, request: Request[R], trace_id: str, timeout_ms: int, frames: Sequence[bytes]) -> R:
+        names = [child.name for child in self.tree.children if child.role == "searcher" and child.state == UP]
+        if not names:
+            raise Unavailable("no searcher is up")
+        for name in names:
+            if name not in self._searchers:
+                asks, _ = self._connect(
+                    name, self._decode_search, max_items=_SEARCHES, max_bytes=_ASK_BYTES, resend=True
+                )
+                self._searchers[name] = AsyncRef(asks)
+        ref = min((self._searchers[name] for name in names), key=len)
+        return await ref.ask(request, trace_id=trace_id, timeout_ms=timeout_ms, frames=frames)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """The task runs; an exception that leaves it sets ``crashed``."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def close(self) -> None:
+        """Every task has ended, everybody who waits has been told, and the sockets are closed."""
+        for box in self._mailboxes:
+            box.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+            await asyncio.sleep(_FAREWELL_S)
+        await super().close()
+
+    async def run(self, role: AsyncRole) -> int:
+        """The exit code; returns when the supervisor asked to drain, or when the role cannot go on."""
+        await self.start()
+        try:
+            return await self._run(role)
+        except ActorExit as leaving:
+            self.log.error("leaving", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
+            self.leaving(leaving.exit_code, leaving.detail)
+            return leaving.exit_code
+        except Exception as error:
+            self.log.critical("crashed", exc_info=error)
+            self.leaving(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}")
+            return _UNEXPECTED_EXIT
+        finally:
+            await self.close()
+
+    async def _run(self, role: AsyncRole) -> int:
+        assert self.crashed is not None
+        drain: asyncio.Future[int] = self._loop.create_future()
+
+        def asked_to_drain(grace_ms: int) -> None:
+            if not drain.done():
+                drain.set_result(grace_ms)
+
+        self.on_drain = asked_to_drain
+        self.on_reload = lambda config: self._reloaded(role, config)
+        await role.start()
+        self.more_counters = role.counters
+        self.ready()
+        self.log.info("ready")
+        either: set[asyncio.Future[Any]] = {drain, self.crashed}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if self.crashed.done():
+            raise self.crashed.result()
+        self.log.info("draining")
+        await role.drain(max(0.0, drain.result() / 1000 - DRAIN_RESERVE_S))
+        self.log.info("drained")
+        return ExitCode.OK
+
+    def _mailbox_socket(self, name: str) -> zmq.Socket[bytes]:
+        return self._bound(name)
+
+    def _reloaded(self, role: AsyncRole, config: Config) -> None:
+        self.spawn(role.reload(config))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if isinstance(error, Exception) and self.crashed is not None and not self.crashed.done():
+            self.crashed.set_result(error)

@@ -1,0 +1,353 @@
+"""What every asyncio process of the tree shares: its tie to the supervisor, its heartbeat, its sockets, its end.
+
+The heartbeat comes from the loop that does the work: a process that is stuck goes silent, and is replaced.
+
+Source: docs/messaging.md rules 1-12; docs/reliability.md "Supervision policy", R10, R19 and R21.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import zmq
+
+from signet_actors.config.schema import Config
+from signet_actors.errors import ExitCode, Unavailable
+from signet_actors.protocol.control import (
+    UP,
+    Drain,
+    Exiting,
+    GetTree,
+    Heartbeat,
+    Ready,
+    Reload,
+    Starting,
+    SupervisorSays,
+    TreeChanged,
+)
+from signet_actors.protocol.header import Header
+from signet_actors.protocol.message import Failure
+from signet_actors.runtime.clock import Clock, next_beat_ns
+from signet_actors.runtime.logging.configuration import follow_level
+from signet_actors.runtime.logging.throttle import LogThrottle
+from signet_actors.runtime.messaging.async_socket import AsyncSocket
+from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, new_counters
+from signet_actors.runtime.messaging.peer_link import PeerLink
+from signet_actors.runtime.messaging.request_tracker import RequestTracker
+from signet_actors.runtime.messaging.sockets import (
+    SUPERVISOR_SOCKET,
+    bind_again,
+    bind_router,
+    close_all,
+    connect_dealer,
+    new_context,
+    socket_identity,
+)
+from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.processes.idle_trimmer import Rest
+from signet_actors.runtime.processes.parent_death import supervisor_lives
+from signet_actors.runtime.processes.process_metrics import process_figures
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+_TREE_TIMEOUT_MS = 1000
+
+
+class AsyncProcess:
+    """See the module. ``tree`` is the latest state of all children; ``counters`` go out with each heartbeat.
+
+    ``on_drain`` is called with the grace in milliseconds; ``on_reload`` with each new configuration;
+    ``on_tree`` after each change of ``tree``; ``more_counters`` supplies figures for the heartbeat.
+    """
+
+    def __init__(self, boot: ChildContext, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
+        self.boot = boot
+        self.clock = clock
+        self.log = log
+        self.rng = rng
+        self.config = boot.config
+        self.tree = TreeChanged([])
+        self.counters: dict[str, int] = new_counters()
+        self.on_drain: Callable[[int], None] | None = None
+        self.on_reload: Callable[[Config], None] | None = None
+        self.on_tree: Callable[[TreeChanged], None] | None = None
+        self.more_counters: Callable[[], dict[str, float]] | None = None
+        self._speaker = MessageFactory(boot)
+        self._warnings = LogThrottle(log, clock)
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._sockets: list[AsyncSocket] = []
+        self._peers: dict[str, RequestTracker] = {}
+        self._links: dict[str, PeerLink] = {}
+        self._mailbox_files: dict[str, tuple[zmq.Socket[bytes], tuple[int, int] | None]] = {}
+        self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
+        self._beat_timer: asyncio.TimerHandle | None = None
+        self._next_beat_ns = 0
+        self.rest = Rest()
+        self._say_timer: asyncio.TimerHandle | None = None
+        self._unsaid: list[list[bytes]] = []
+        self._tree_waiters: list[asyncio.Future[TreeChanged]] = []
+        self._supervisor_heard_ns = clock.monotonic_ns()
+
+    async def start(self) -> None:
+        """The sockets are open, the supervisor knows that this process starts, and the heartbeat has begun."""
+        self._loop = asyncio.get_running_loop()
+        context = self._context = new_context()
+        self._open_sockets()
+        directory, name = self.boot.socket_dir, self.boot.name
+        control = connect_dealer(context, directory, SUPERVISOR_SOCKET, name, self.boot.bus_key)
+        self._control = self._opened(control, self._from_supervisor)
+        self._tell_supervisor(Starting())
+        self._next_beat_ns = self.clock.monotonic_ns()
+        self._beat()
+
+    async def close(self) -> None:
+        """Everybody who waits has been told, and the sockets are closed."""
+        if self._context is None:
+            return
+        if self._beat_timer is not None:
+            self._beat_timer.cancel()
+        self._give_up_asks()
+        for asks in self._peers.values():
+            asks.close()
+        for socket in self._sockets:
+            socket.close()
+        await asyncio.sleep(0)
+        close_all(self._context, farewell=True)
+        self._context = None
+
+    def starting(self, detail: str) -> None:
+        """The supervisor knows what this process still works on before it is ready."""
+        self._tell_supervisor(Starting(detail))
+        self.log.info("starting", detail=detail)
+
+    def ready(self, detail: str = "") -> None:
+        """The supervisor knows that this process serves."""
+        self._tell_supervisor(Ready(detail))
+
+    def leaving(self, code: int, detail: str) -> None:
+        """The supervisor knows why this process is about to exit with ``code``."""
+        self._tell_supervisor(Exiting(code, detail))
+
+    async def ask_tree(self) -> TreeChanged:
+        """The tree with counters as fresh as the last heartbeats; the last known one when nobody answers."""
+        waiter: asyncio.Future[TreeChanged] = self._loop.create_future()
+        self._tree_waiters.append(waiter)
+        self._tell_supervisor(GetTree())
+        try:
+            return await asyncio.wait_for(waiter, _TREE_TIMEOUT_MS / 1000)
+        except TimeoutError:
+            return self.tree
+        finally:
+            if waiter in self._tree_waiters:
+                self._tree_waiters.remove(waiter)
+
+    def supervisor_silent_ms(self) -> int:
+        """How old our knowledge of the tree is; a supervisor that turns tells it after each of our heartbeats."""
+        return (self.clock.monotonic_ns() - self._supervisor_heard_ns) // 1_000_000
+
+    def _open_sockets(self) -> None:
+        """The process's own sockets are open; those of this class come after them."""
+
+    def _give_up_asks(self) -> None:
+        """Whoever waits for an answer that is not a peer's knows that none will come."""
+
+    def _tree_seen(self, tree: TreeChanged) -> None:
+        """What a change of the tree means for the process's own asks."""
+
+    def _follow(self, config: Config) -> None:
+        """Bounds that the configuration sets hold."""
+
+    def _figures(self) -> dict[str, float]:
+        """The process's own figures for the heartbeat."""
+        return {}
+
+    def _opened(self, socket: zmq.Socket[bytes], receive: Callable[[list[bytes]], None]) -> AsyncSocket:
+        wrapped = AsyncSocket(self._loop, socket, receive, self._receive_failed)
+        self._sockets = [*(known for known in self._sockets if known.is_open), wrapped]
+        return wrapped
+
+    def _bound(self, name: str) -> zmq.Socket[bytes]:
+        """Bind the ROUTER ``name``; its path is watched from then on."""
+        assert self._context is not None
+        socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
+        self._mailbox_files[name] = socket, socket_identity(self.boot.socket_dir, name)
+        return socket
+
+    def _look_at_sockets(self) -> None:
+        """Paths that something else has taken are taken back, and connections that are of no use made anew."""
+        directory = self.boot.socket_dir
+        for name, (socket, ours) in self._mailbox_files.items():
+            if ours is not None and socket_identity(directory, name) == ours:
+                continue
+            self.log.error("socket path lost", socket=name)
+            self._mailbox_files[name] = socket, None
+            with contextlib.suppress(zmq.ZMQError):  # no directory: the next heartbeat tries again
+                bind_again(socket, directory, name)
+                self._mailbox_files[name] = socket, socket_identity(directory, name)
+        for child in self.tree.children:
+            if child.name in self._links:
+                self._links[child.name].look(is_up=child.state == UP)
+
+    def _connect(
+        self,
+        peer: str,
+        decode: Callable[[bytes], Any],
+        *,
+        max_items: int,
+        max_bytes: int,
+        resend: bool,
+        probe: bool = False,
+    ) -> tuple[RequestTracker, PeerLink]:
+        """Asks to the mailbox of the child ``peer``, and the connection for what is only told."""
+
+        def connect() -> AsyncSocket:
+            assert self._context is not None
+            directory, key = self.boot.socket_dir, self.boot.bus_key
+            return self._opened(connect_dealer(self._context, directory, peer, self.boot.name, key), receive)
+
+        def receive(parts: list[bytes]) -> None:
+            opened = self._open(parts, lambda body: None if body == PING else decode(body), peer)
+            if opened is not None:
+                link.heard()
+                if opened[1] is None:
+                    return
+            if opened is not None:
+                asks.answered(opened[0].message_id, opened[1], opened[0].attempt)
+
+        def send(parts: list[bytes]) -> bool:
+            if link.send(parts):
+                self.counters["sent"] += 1
+                return True
+            return False
+
+        link = self._links[peer] = PeerLink(self.clock, self._speaker, connect, probe=probe)
+        asks = self._peers[peer] = RequestTracker(
+            self._loop,
+            self.clock,
+            self._speaker,
+            send,
+            self.counters,
+            peer=peer,
+            max_items=max_items,
+            max_bytes=max_bytes,
+            resend=resend,
+        )
+        for child in self.tree.children:
+            if child.name == peer:
+                asks.peer_is(child.state, child.incarnation)
+        return asks, link
+
+    def _receive_failed(self, error: Exception) -> None:
+        self.log.error("message failed", exc_info=error)
+
+    def _open(self, parts: list[bytes], decode: Callable[[bytes], Any], peer: str) -> tuple[Header, Any] | None:
+        self.counters["received"] += 1
+        header = None
+        try:
+            header = self._speaker.read_header(parts[0])
+            if self._speaker.is_foreign(header):
+                self.counters["foreign"] += 1
+                self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
+                return None
+            return header, decode(parts[1])
+        except (*UNDECODABLE, IndexError) as error:
+            self.counters["decode_error"] += 1
+            self._warnings.warning("answer not understood", peer=peer, error=type(error).__name__)
+            if header is None:
+                return None
+            return header, Failure(Unavailable.code, f"the {peer}'s answer was not understood")
+
+    def _from_supervisor(self, parts: list[bytes]) -> None:
+        opened = self._open(parts, self._decode_control, "supervisor")
+        if opened is None:
+            return
+        self._supervisor_heard_ns = self.clock.monotonic_ns()
+        match opened[1]:
+            case TreeChanged() as tree:
+                self._tree_changed(tree)
+            case Drain(grace_ms):
+                if self.on_drain is not None:
+                    self.on_drain(grace_ms)
+            case Reload(config_json):
+                self._reload(config_json)
+            case _:
+                pass  # a Failure: counted and logged where it was read
+
+    def _tree_changed(self, tree: TreeChanged) -> None:
+        before = {child.name: child.incarnation for child in self.tree.children}
+        self.tree = tree
+        for child in tree.children:
+            if child.incarnation > before.get(child.name, child.incarnation):
+                self.counters["reconnects"] += 1
+            peer = self._peers.get(child.name)
+            if peer is not None:
+                peer.peer_is(child.state, child.incarnation)
+        self._tree_seen(tree)
+        for waiter in self._tree_waiters:
+            if not waiter.done():
+                waiter.set_result(tree)
+        if self.on_tree is not None:
+            self.on_tree(tree)
+
+    def _reload(self, config_json: str) -> None:
+        try:
+            config = msgspec.json.decode(config_json, type=Config)
+        except UNDECODABLE as error:
+            self.counters["decode_error"] += 1
+            self.log.warning("configuration not understood", error=type(error).__name__)
+            return
+        former, self.config = self.config, config
+        follow_level(config.logging)
+        if self._beat_timer is not None and config.supervision.heartbeat_ms != former.supervision.heartbeat_ms:
+            self._beat_timer.cancel()
+            self._beat()  # the next one was due when the former configuration said
+        self._follow(config)
+        if self.on_reload is not None:
+            self.on_reload(config)
+
+    def _tell_supervisor(self, body: msgspec.Struct) -> None:
+        """Said in order; what cannot go out before the connection stands is kept, the newest few."""
+        if not isinstance(body, Heartbeat) or not self._unsaid:
+            self._unsaid = [*self._unsaid[-4:], self._speaker.tell(body)]
+        self._say_unsaid()
+
+    def _say_unsaid(self) -> None:
+        while self._unsaid:
+            if not self._control.send(self._unsaid[0]):
+                self.counters["hb_missed"] += 1
+                if self._say_timer is None:
+                    self._say_timer = self._loop.call_later(0.02, self._say_again)
+                return
+            self._unsaid.pop(0)
+
+    def _say_again(self) -> None:
+        self._say_timer = None
+        if self._context is not None:
+            self._say_unsaid()
+
+    def _beat(self) -> None:
+        """A heartbeat is sent, from the same loop that does the work."""
+        if self._context is None:
+            return
+        if not supervisor_lives(self.boot.supervisor_pid):
+            self.log.critical("the supervisor is gone")
+            os._exit(ExitCode.GIVE_UP)
+        interval_ns = self.config.supervision.heartbeat_ms * 1_000_000
+        now_ns = self.clock.monotonic_ns()
+        if now_ns > self._next_beat_ns + interval_ns:
+            self.counters["hb_missed"] += 1
+        self._next_beat_ns = next_beat_ns(now_ns, interval_ns)
+        figures: dict[str, float] = {**self.counters, **process_figures(), **self._figures()}
+        if self.more_counters is not None:
+            figures |= self.more_counters()
+        self._tell_supervisor(Heartbeat(figures))
+        self._look_at_sockets()
+        self._beat_timer = self._loop.call_later((self._next_beat_ns - self.clock.monotonic_ns()) / 1e9, self._beat)
+        self.rest.look(self.clock.monotonic_ns())

@@ -1,0 +1,156 @@
+"""A life of the daemon around its supervisor: what is taken before it runs, and given back when it is over.
+
+In this order: configuration, directories, workspace lock, stale sockets removed, port bound, pid and address files,
+control socket, children. Each step is safe because of the ones before it: nothing is bound or removed by anyone who
+does not hold the lock.
+
+Source: docs/reliability.md R10; docs/messaging.md rules 13 to 15; docs/decisions.md 28.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from signet_actors.config.schema import Config
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
+from signet_actors.runtime.clock import SystemClock
+from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.messaging.envelope import new_counters
+from signet_actors.runtime.messaging.sockets import (
+    make_private_directory,
+    new_bus_key,
+    remove_stale_sockets,
+    socket_directory,
+)
+from signet_actors.runtime.processes.child_context import ChildContext
+from signet_actors.runtime.processes.descriptor_limit import raise_limit
+from signet_actors.runtime.processes.signals import signal_pipe
+from signet_actors.runtime.processes.terminal import open_standard_streams, say
+from signet_actors.runtime.supervision.children import ChildSpec
+from signet_actors.runtime.supervision.control_socket import ControlSocket
+from signet_actors.runtime.supervision.daemon_files import DaemonFiles
+from signet_actors.runtime.supervision.listener import open_listener, with_address
+from signet_actors.runtime.supervision.sd_notify import Notifier
+from signet_actors.runtime.supervision.supervisor import RETRY_FAILED_MS, Supervisor
+from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
+
+
+def run_supervisor(
+    tree: Sequence[ChildSpec],
+    workspace: Path,
+    load: Callable[[], Config],
+    *,
+    port: int | None = None,
+    console: bool = False,
+    retry_failed_ms: int = RETRY_FAILED_MS,
+    say: Callable[[str], None] = say,
+) -> int:
+    """The daemon's exit code, after a whole life of it on ``workspace``.
+
+    ``load`` reads the configuration (again at each SIGHUP); ``port`` overrides the configured one, 0 = any free one.
+    Nothing is bound, removed or started before the configuration is valid and the workspace lock is held.
+    """
+    os.umask(0o077)
+    open_standard_streams()
+    places = Workspace(Path(os.path.realpath(workspace)))
+    lock = WorkspaceLock(places)
+    try:
+        raise_limit()
+        config = load()
+        places.ensure()
+        lock.acquire()
+    except ConfigError as error:
+        say(error.detail)
+        return ExitCode.CONFIG
+    except WorkspaceLocked as error:
+        say(error.detail)
+        return ExitCode.IN_USE
+    except OSError as error:
+        say(f"the workspace {workspace} cannot be used: {error}")
+        return ExitCode.CONFIG
+    files = DaemonFiles(places, lock)
+    # From here to the last step a request to stop is obeyed in order: nothing that was begun is left behind by it.
+    with signal_pipe() as signals:
+        try:
+            return _life(tree, files, config, load, port, console, retry_failed_ms, say, signals)
+        except ConfigError as error:
+            say(error.detail)
+            return ExitCode.CONFIG
+        except OSError as error:
+            say(f"the daemon cannot work on {workspace}: {error}")
+            return ExitCode.IO_ERROR
+        finally:
+            files.remove()
+            lock.release()
+
+
+def _life(
+    tree: Sequence[ChildSpec],
+    files: DaemonFiles,
+    config: Config,
+    load: Callable[[], Config],
+    port: int | None,
+    console: bool,
+    retry_failed_ms: int,
+    say: Callable[[str], None],
+    signals: int,
+) -> int:
+    """The exit code of the supervisor; everything that was opened for it is closed again."""
+    workspace = files.workspace.root
+    sockets = socket_directory(workspace)
+    make_private_directory(sockets)
+    remove_stale_sockets(sockets)
+    clock = SystemClock()
+    boot = ChildContext(
+        name="supervisor",
+        role="supervisor",
+        incarnation=1,
+        boot_id=secrets.token_hex(8),
+        supervisor_pid=os.getpid(),
+        workspace=str(workspace),
+        socket_dir=str(sockets),
+        config=config,
+        console=console,
+        started_at_ms=clock.wall_ms(),
+        bus_key=new_bus_key(),
+    )
+    log = configure_logging(boot)
+    edge = config.gateway
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(
+            open_listener(edge.host, edge.port if port is None else port, edge.listen_backlog)
+        )
+        bound = listener.getsockname()[1]
+        running = with_address(config, edge.host, bound)
+        files.write(edge.host, bound)
+        log.info("listening", host=edge.host, port=bound, pid=os.getpid())
+        counters = new_counters()
+        control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters, clock)))
+        supervisor = Supervisor(
+            tree,
+            running,
+            boot,
+            control=control,
+            counters=counters,
+            clock=clock,
+            rng=random.Random(),
+            log=log,
+            listen_fds=(listener.fileno(),),
+            load=load,
+            notifier=Notifier(os.environ),
+            retry_failed_ms=retry_failed_ms,
+            daemon_files=files,
+        )
+        shown = f"[{edge.host}]" if ":" in edge.host else edge.host
+        supervisor.on_serving = lambda: say(f"Signet listens on http://{shown}:{bound} (workspace {workspace})")
+        code = supervisor.run(signals)
+        if supervisor.exit_reason:
+            say(supervisor.exit_reason)
+        log.info("stopped", code=code)
+        return code

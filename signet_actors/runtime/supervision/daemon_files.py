@@ -1,0 +1,77 @@
+"""The files by which other programs find a running daemon: its pid, its address, its lock file.
+
+They lie below ``.daemon``, which holds nothing that cannot be made again, so that removing it must cost nothing: they
+are put back, as each process puts its socket back.
+
+Source: docs/reliability.md R10 and R26; docs/operations.md "Files".
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from signet_actors.config.workspace import Workspace
+from signet_actors.errors import ConfigError, WorkspaceLocked
+from signet_actors.protocol.control import FileIdentity
+from signet_actors.runtime.file_identity import displaced, identify
+from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
+
+
+class DaemonFiles:
+    """What the supervisor keeps below ``.daemon`` from ``write`` to ``remove``; ``lock`` is held meanwhile."""
+
+    def __init__(self, workspace: Workspace, lock: WorkspaceLock) -> None:
+        self.workspace = workspace
+        self._lock = lock
+        self._address: bytes | None = None
+        self._notes: list[FileIdentity] = []
+
+    def write(self, host: str, port: int) -> None:
+        """Write the pid and the address. Raises OSError."""
+        self._address = msgspec.json.encode({"host": host, "port": port, "pid": os.getpid()}) + b"\n"
+        _write_private(self.workspace.pid_file, f"{os.getpid()}\n".encode())
+        _write_private(self.workspace.address_file, self._address)
+        paths = (self.workspace.pid_file, self.workspace.address_file, self.workspace.lock_file)
+        self._notes = [found for path in paths if (found := identify(path)) is not None]
+
+    def held(self) -> list[FileIdentity]:
+        """Return the directory that the lock is on."""
+        found = identify(self.workspace.memory_dir)
+        return [] if found is None else [found]
+
+    def look(self) -> str:
+        """Put back what was removed; return in words what cannot be put back, empty when everything is there."""
+        if displaced(self._notes) is not None and self._address is not None:
+            note = msgspec.json.decode(self._address)
+            try:
+                self.workspace.ensure()
+                self._lock.renew_file()
+                self.write(note["host"], note["port"])
+            except (OSError, ConfigError, WorkspaceLocked) as error:
+                return f"{self.workspace.daemon_dir} was changed and cannot be put back: {error}"
+        return ""
+
+    def remove(self) -> None:
+        """Remove the pid and the address, unless they are another daemon's."""
+        for note in self._notes:
+            path = Path(note.path)
+            if path != self.workspace.lock_file and displaced([note]) is None:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Write the file whole or not at all, readable by its owner alone."""
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    try:
+        written.replace(path)
+    except IsADirectoryError:
+        written.unlink()
+        raise ConfigError(f"{path} is a directory where a regular file is needed; remove it") from None

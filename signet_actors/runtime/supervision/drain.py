@@ -1,0 +1,81 @@
+"""The tree comes down from the edge inwards, and in bounded time.
+
+The groups stop in the reverse of the order in which they started: whoever asks is gone before whoever answers. Each
+group may use what is left of the time, less a reserve for those that are still to follow; then it is killed.
+
+Source: docs/reliability.md R19, "Supervision policy".
+"""
+
+from __future__ import annotations
+
+from signet_actors.protocol.control import STOPPING, Drain
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.supervision.children import Child, Children
+from signet_actors.runtime.supervision.control_socket import ControlSocket
+from signet_actors.runtime.sync_points import sync_point
+
+_MS = 1_000_000
+_RESERVE_MS = 300
+"""Part of the drain time that is kept for each group that is still to be stopped."""
+
+
+class TreeDrain:
+    """Stops ``children`` within ``drain_ms``, which begin now; ``due_ns`` is when the present group is killed.
+
+    ``forced`` turns true when nobody is given any more time.
+    """
+
+    def __init__(self, children: Children, control: ControlSocket, clock: Clock, drain_ms: int) -> None:
+        self.due_ns = 0
+        self.forced = False
+        self._children = children
+        self._control = control
+        self._clock = clock
+        self._until = clock.monotonic_ns() + drain_ms * _MS
+        self._group = children.group_count
+
+    def begin(self) -> None:
+        """No other life begins, and the outermost group has been asked to stop."""
+        for child in self._children:
+            child.restart_at_ns = None
+            child.process.dismiss()
+        self._next_group()
+
+    def step(self) -> bool:
+        """True when the present group is gone and the next one has been asked, or there is none."""
+        members = self._children.group(self._group)
+        if self.forced or self._clock.monotonic_ns() >= self.due_ns:
+            for child in members:
+                _kill(child)
+        if any(child.process.exists for child in members):
+            return False
+        self._next_group()
+        return True
+
+    def force(self) -> None:
+        """Every child has been killed."""
+        self.forced = True
+        for child in self._children:
+            _kill(child)
+
+    def _next_group(self) -> None:
+        now = self._clock.monotonic_ns()
+        while self._group > 0:
+            self._group -= 1
+            living = [child for child in self._children.group(self._group) if child.process.exists]
+            if not living:
+                continue
+            sync_point("supervisor.mid_shutdown")
+            grace = max(0, self._until - now - _RESERVE_MS * _MS * self._group)
+            self.due_ns = now + grace
+            for child in living:
+                child.state = STOPPING
+                if not child.spoke or not self._control.tell(child.name, Drain(grace // _MS)):
+                    _kill(child)
+            return
+
+
+def _kill(child: Child) -> None:
+    if child.process.exists and not child.kill_reason:
+        child.kill_reason = "was killed at the end of its time"
+        child.process.kill()

@@ -1,0 +1,70 @@
+"""Which rows a caller may read, kept from query to query: a commit touches few rows, not all.
+
+Most queries of an agent ask under the same policy, in the same scope and project. Their mask is computed once, then
+extended by new rows and corrected at changed ones. Filters narrow a copy of it.
+
+Source: docs/decisions.md 35 (an accelerator: SQL authorises again); docs/performance.md "Recall targets".
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+import numpy as np
+
+from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
+from signet_actors.store.read_policy import Policy
+
+_KEPT = 16
+
+
+@dataclass(slots=True)
+class _Kept:
+    mask: Mask
+    generation: int
+    seen: int  # changes of known rows that the mask shows
+
+
+class AccessMasks:
+    """Masks by policy, scope and project; the least recently used go first."""
+
+    def __init__(self, columns: MemoryColumns) -> None:
+        self._columns = columns
+        self._kept: OrderedDict[tuple[Policy, str | None, str | None], _Kept] = OrderedDict()
+
+    def of(self, policy: Policy, scope: str | None, project: str | None) -> Mask:
+        """The live rows that the policy admits in the scope, of one project if named. Read-only; shape (size,)."""
+        columns = self._columns
+        key = (policy, scope, project)
+        kept = self._kept.get(key)
+        if kept is None or kept.generation != columns.generation:
+            kept = _Kept(self._fresh(key, slice(0, columns.size)), columns.generation, len(columns.changed))
+            self._kept[key] = kept
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        else:
+            self._renew(key, kept)
+        self._kept.move_to_end(key)
+        kept.mask.setflags(write=False)
+        return kept.mask
+
+    def _renew(self, key: tuple[Policy, str | None, str | None], kept: _Kept) -> None:
+        columns, known = self._columns, len(kept.mask)
+        changed = np.array(columns.changed[kept.seen :], np.int64)
+        changed = changed[changed < known]
+        if columns.size == known and not len(changed):
+            kept.seen = len(columns.changed)
+            return
+        mask = np.empty(columns.size, np.bool_)
+        mask[:known] = kept.mask
+        mask[known:] = self._fresh(key, slice(known, columns.size))
+        mask[changed] = self._fresh(key, changed)
+        kept.mask, kept.seen = mask, len(columns.changed)
+
+    def _fresh(self, key: tuple[Policy, str | None, str | None], rows: slice | Seqs) -> Mask:
+        policy, scope, project = key
+        mask = self._columns.readable(policy, scope, rows)
+        if project is not None:
+            mask &= self._columns.in_project(project, rows)
+        return mask

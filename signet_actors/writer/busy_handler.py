@@ -1,0 +1,74 @@
+"""How long the writer waits for a lock that another program holds on the database.
+
+Source: docs/reliability.md R5, "The writer's loop".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from signet_actors.config.schema import WriterConfig
+from signet_actors.runtime.clock import Clock
+from signet_actors.runtime.processes.actor_loop import ActorLoop
+
+_NS = 1_000_000_000
+ANSWER_NS = _NS // 2
+"""A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
+
+
+def patience_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
+    """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as anybody may.
+
+    A command that waited behind a batch which waited for the lock has used up its patience there, and is refused as
+    soon as the lock is found taken again: else the second in the queue would wait twice as long as the first.
+    """
+    asked_ns = deadline_ns - limits.request_timeout_ms * 1_000_000
+    return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - ANSWER_NS)
+
+
+class BusyHandler:
+    """Busy handler: how long to wait for a foreign lock, showing meanwhile that this process lives.
+
+    It gives up at ``until_ns`` at the latest, where that is set: whoever waited behind another batch has used up some
+    of its patience, and is refused while its caller still listens.
+    """
+
+    def __init__(
+        self, clock: Clock, loop: ActorLoop, limit_ms: int, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._clock = clock
+        self._loop = loop
+        self._sleep = sleep
+        self.limit_ms = limit_ms
+        self.until_ns: int | None = None
+        self.starting = True
+        self._begun_ns = 0
+        self._said_ns = 0
+
+    def __call__(self, prior_calls: int) -> bool:
+        now_ns = self._clock.monotonic_ns()
+        if prior_calls == 0:
+            self._begun_ns = now_ns
+        if now_ns - self._begun_ns >= self.limit_ms * 1_000_000:
+            return False
+        if self.until_ns is not None and now_ns >= self.until_ns:
+            return False
+        if self.starting and now_ns - self._said_ns >= _NS:
+            self._said_ns = now_ns
+            self._loop.starting("waiting: another program holds a lock on the database")
+        elif not self.starting:
+            self._loop.beat()
+        self._sleep(0.005)
+        return True
+
+    @contextmanager
+    def at_most(self, limit_ms: int, *, until_ns: int | None = None) -> Iterator[None]:
+        """Another patience, for what runs inside."""
+        before = self.limit_ms, self.until_ns
+        self.limit_ms, self.until_ns = limit_ms, until_ns
+        try:
+            yield
+        finally:
+            self.limit_ms, self.until_ns = before

@@ -1,0 +1,102 @@
+"""What a command handler has at hand: the open transaction, one moment in time, ids, and the request's vectors."""
+
+from __future__ import annotations
+
+import math
+import random
+from array import array
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+
+from signet_actors.config.schema import Config
+from signet_actors.protocol.writer import Vector
+from signet_actors.runtime.clock import Clock, iso, new_id
+from signet_actors.store.transaction import WriteTransaction
+from signet_actors.writer.insert_buffer import Insert, InsertBuffer
+
+
+@dataclass(slots=True)
+class RowCache:
+    """Rows that this writer has seen committed, so that hot paths need not look them up again.
+
+    Forgotten whenever a transaction fails: a rolled-back row must not be believed.
+    """
+
+    agents: set[str] = field(default_factory=set)
+    vec_tables: dict[tuple[str, int], Insert] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        self.agents.clear()
+        self.vec_tables.clear()
+
+
+@dataclass(slots=True)
+class QueueChanges:
+    """Kinds of jobs that a commit made ready (``ready``) or told to wait for their time (``delayed``)."""
+
+    ready: set[str] = field(default_factory=set)
+    delayed: set[str] = field(default_factory=set)
+
+    def __bool__(self) -> bool:
+        return bool(self.ready or self.delayed)
+
+    def add(self, other: QueueChanges) -> None:
+        """What is new there is new here."""
+        self.ready |= other.ready
+        self.delayed |= other.delayed
+
+
+@dataclass(slots=True)
+class Session:
+    """One command's view of its group commit. ``now`` is the same for the whole commit."""
+
+    _tx: WriteTransaction
+    clock: Clock
+    rng: random.Random
+    config: Config
+    boot_id: str
+    known: RowCache
+    now_ms: int
+    now: str
+    new_rows: InsertBuffer
+    frames: Sequence[bytes] = ()
+    asker: tuple[str, int] = ("", 0)
+    """Who asks: the name of a process, and which of its lives."""
+    queue: QueueChanges = field(default_factory=QueueChanges)
+
+    @classmethod
+    def begin(
+        cls, tx: WriteTransaction, clock: Clock, rng: random.Random, config: Config, boot_id: str, known: RowCache
+    ) -> Session:
+        now_ms = clock.wall_ms()
+        return cls(tx, clock, rng, config, boot_id, known, now_ms, iso(now_ms), InsertBuffer(tx))
+
+    @property
+    def tx(self) -> WriteTransaction:
+        """The open transaction, with every new row in it."""
+        self.new_rows.flush()
+        return self._tx
+
+    def tx_for(self, mark: Hashable) -> WriteTransaction:
+        """The open transaction for a look-up that finds a new row only by ``mark``."""
+        if self.new_rows.holds(mark):
+            self.new_rows.flush()
+        return self._tx
+
+    def changes(self) -> tuple[int, int]:
+        """Differs from an earlier answer if anything was written, or waits to be, since."""
+        return self._tx.connection.total_changes(), self.new_rows.added
+
+    def new_id(self) -> str:
+        return new_id(self.clock, self.rng)
+
+    def vector_bytes(self, vector: Vector) -> bytes | None:
+        """The raw frame of ``vector``; None when it is missing, of another length, all zero or not finite."""
+        if not 0 <= vector.frame < len(self.frames):
+            return None
+        raw = self.frames[vector.frame]
+        if len(raw) != 4 * vector.dimensions:
+            return None
+        numbers = array("f", raw)
+        # A sum of float32 cannot overflow a double, so it is finite exactly when all of them are.
+        return raw if any(numbers) and math.isfinite(sum(numbers)) else None

@@ -1,0 +1,56 @@
+"""Disk space held in reserve, so that forgetting and purging still work when the disk is full.
+
+Source: docs/reliability.md R4.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+_SPARE = 8
+"""The reserve is taken only where this many times its size is free: it must not fill a small disk itself."""
+
+
+class DiskReserve:
+    """A file of ``size`` bytes that is deleted when the disk is full and made again when there is room."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path = path
+        self.size = size
+
+    def take_in(self) -> bool:
+        """The reserve is on disk, if there is ample room; never an error."""
+        if not self.size:
+            return False
+        try:
+            if self.path.exists() and self.path.stat().st_size == self.size:
+                return True
+            if shutil.disk_usage(self.path.parent).free < _SPARE * self.size:
+                return False
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            try:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(descriptor, 0, self.size)
+                else:
+                    os.write(descriptor, bytes(self.size))
+            finally:
+                os.close(descriptor)
+        except OSError:
+            self.give_up()
+            return False
+        return True
+
+    def give_up(self) -> None:
+        """The reserve is free for others; never an error."""
+        if not self.size:
+            return
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError:
+            return
+
+
+NO_RESERVE = DiskReserve(Path("no-ballast"), 0)
+"""Holds nothing and touches no file: its size is 0, and it is never on disk."""
