@@ -1,0 +1,24 @@
+"""The daemon's own tree with gateway and writer under ``bench.traced_child``: ``python -m bench.traced_tree``."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Final
+
+import supervisor
+from bench.traced_child import MODULE_VARIABLE
+
+TRACED: Final = ("writer", "gateway")
+
+if __name__ == "__main__":
+    tree = tuple(
+        dataclasses.replace(
+            spec, module="bench.traced_child", environ={**spec.environ, MODULE_VARIABLE: spec.module}, standby=False
+        )
+        if spec.role in TRACED
+        else spec
+        for spec in supervisor.TREE
+    )
+    setattr(supervisor, "TREE", tree)  # noqa: B010  its type names the exact number of children
+    sys.exit(supervisor.main())
