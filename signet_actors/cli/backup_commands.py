@@ -52,7 +52,7 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
     """
     client = invocation.client()
     if only_list:
-        _show(invocation, client.get("/api/repair/backup"))
+        _print_backups(invocation, client.get("/api/repair/backup"))
         return
     end, directory = back_up(client, timeout)
     if not end.get("success"):
@@ -143,22 +143,24 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     if not yes and not click.confirm(f"Put {source} in the place of the database of {workspace}?", default=False):
         say("Nothing was changed.")
         click.get_current_context().exit(REFUSED)
-    code, told = ask_writer(invocation.environment, "--restore", source if source == "latest" else _given(source))
+    code, result = run_writer_tool(
+        invocation.environment, "--restore", source if source == "latest" else _resolve_source(source)
+    )
     if invocation.as_json:
-        print_json(told)
+        print_json(result)
     elif code == ExitCode.OK:
-        _tell_restored(told)
+        _print_restored(result)
     else:
-        for text in told.get("findings") or ["the restore broke"]:
+        for text in result.get("findings") or ["the restore broke"]:
             say(one_line(text))
-        if told.get("other"):
-            say(f"Another backup: `signet restore {told['other']}`.")
+        if result.get("other"):
+            say(f"Another backup: `signet restore {result['other']}`.")
         say("The database is the one it was.")
     if code != ExitCode.OK:
         click.get_current_context().exit(code)
 
 
-def _given(source: str) -> str:
+def _resolve_source(source: str) -> str:
     """A path as this process means it; a bare name that is no file here is one of the workspace's backups."""
     try:
         path = Path(source).expanduser()
@@ -167,21 +169,23 @@ def _given(source: str) -> str:
         return source
 
 
-def _tell_restored(told: dict[str, Any]) -> None:
-    click.echo(f"Restored {told.get('restored')}: {told.get('memories_after', 0)} memories.")
-    age_ms = told.get("age_ms")
+def _print_restored(result: dict[str, Any]) -> None:
+    click.echo(f"Restored {result.get('restored')}: {result.get('memories_after', 0)} memories.")
+    age_ms = result.get("age_ms")
     if isinstance(age_ms, int):
         days, hours, minutes = age_ms // DAY_MS, age_ms // 3_600_000 % 24, age_ms // 60_000 % 60
         age = f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min"
-        click.echo(f"It was made at {told.get('made_at')}: what was stored in the {age} since then is not in it.")
-    if told.get("aside"):
-        before = told.get("memories_before")
+        click.echo(f"It was made at {result.get('made_at')}: what was stored in the {age} since then is not in it.")
+    if result.get("aside"):
+        before = result.get("memories_before")
         held = f"; it held {before} memories" if before is not None else "; it cannot be read"
-        click.echo(f"The database as it was is in {told['aside']}{held}.")
+        click.echo(f"The database as it was is in {result['aside']}{held}.")
     click.echo("Start the daemon with `signet start`.")
 
 
-def ask_writer(environment: dict[str, str], *arguments: str, timeout_s: float = 3600) -> tuple[int, dict[str, Any]]:
+def run_writer_tool(
+    environment: dict[str, str], *arguments: str, timeout_s: float = 3600
+) -> tuple[int, dict[str, Any]]:
     """The exit code of a tool of the writer, and the JSON object that it printed (empty where it printed none)."""
     try:
         ran = subprocess.run(
@@ -197,13 +201,13 @@ def ask_writer(environment: dict[str, str], *arguments: str, timeout_s: float = 
     except subprocess.TimeoutExpired:
         return ExitCode.GIVE_UP, {"findings": [f"it took longer than {timeout_s:.0f} s"]}
     try:
-        told = json.loads(ran.stdout)
+        result = json.loads(ran.stdout)
     except ValueError:
-        told = {"findings": ran.stderr.strip().splitlines()[-1:]}
-    return ran.returncode, told if isinstance(told, dict) else {}
+        result = {"findings": ran.stderr.strip().splitlines()[-1:]}
+    return ran.returncode, result if isinstance(result, dict) else {}
 
 
-def _show(invocation: Invocation, answer: DaemonReply) -> None:
+def _print_backups(invocation: Invocation, answer: DaemonReply) -> None:
     rows = answer.records("backups")
     if invocation.as_json:
         print_json(answer.body)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from signet_actors.cli.connection import Address, DaemonClient, noted_address
+from signet_actors.cli.connection import Address, DaemonClient, recorded_address
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.lifecycle import launch, wait_until_ready
 from signet_actors.cli.presentation import print_json, print_table, say
@@ -36,7 +36,7 @@ CLIENTS = 8
 START_S = 60.0
 STORE_S = 240.0
 STOP_S = 15.0
-FLOOR_WRITES = 200
+DURABLE_WRITES = 200
 _VOCABULARY = """
 adapter alert archive backlog balance banner batch branch budget buffer cache cadence channel checkout cipher cluster
 column commit compiler consumer counter cursor daemon deadline delta deploy digest dispatch driver editor endpoint
@@ -64,17 +64,17 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
 
     Nothing of yours is read or changed. The floor is what this machine's disk needs for one durable write.
     """
-    with _throw_away_daemon(invocation) as (address, ready_s, workspace):
+    with _temporary_daemon(invocation) as (address, ready_s, workspace):
         say(f"storing {memories} memories …")
         texts = list(islice(_memories(7), memories))
-        shares = [_remembers(texts[start::CLIENTS]) for start in range(CLIENTS)]
-        stored = _together(shares, address, STORE_S)
+        shares = [_remember_steps(texts[start::CLIENTS]) for start in range(CLIENTS)]
+        stored = _run_clients(shares, address, STORE_S)
         say(f"measuring for {seconds:g} s each …")
-        one_remember = _together([_remembers(_memories(8, memories))], address, seconds)
-        one_recall = _together([_recalls(_questions(8, memories))], address, seconds)
-        many = [_recalls(_questions(9 + client, memories)) for client in range(CLIENTS)]
-        recalled = _together(many, address, seconds)
-        floor_ms = _floor_ms(workspace)
+        one_remember = _run_clients([_remember_steps(_memories(8, memories))], address, seconds)
+        one_recall = _run_clients([_recall_steps(_queries(8, memories))], address, seconds)
+        many = [_recall_steps(_queries(9 + client, memories)) for client in range(CLIENTS)]
+        recalled = _run_clients(many, address, seconds)
+        durable_write_ms = _durable_write_ms(workspace)
     if invocation.as_json:
         figures = {
             "ready_s": round(ready_s, 3),
@@ -82,17 +82,17 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
             "remember_ms": one_remember.spread_ms,
             "recall_ms": one_recall.spread_ms,
             "recall_per_s": round(recalled.per_s, 1),
-            "durable_write_ms": round(floor_ms, 3),
+            "durable_write_ms": round(durable_write_ms, 3),
         }
         print_json({"memories": memories, "clients": CLIENTS, "cores": os.cpu_count(), **figures})
         return
     rows = [
         ("ready after start", f"{ready_s:.2f} s"),
         (f"remembers, {CLIENTS} clients", f"{stored.per_s:.0f}/s"),
-        ("remember, 1 client", _in_words(one_remember.spread_ms)),
-        ("recall, 1 client", _in_words(one_recall.spread_ms)),
+        ("remember, 1 client", _format_spread(one_remember.spread_ms)),
+        ("recall, 1 client", _format_spread(one_recall.spread_ms)),
         (f"recalls, {CLIENTS} clients", f"{recalled.per_s:.0f}/s"),
-        ("one durable write to this disk", f"p50 {floor_ms:.2f} ms"),
+        ("one durable write to this disk", f"p50 {durable_write_ms:.2f} ms"),
     ]
     print_table(("", "measured"), rows)
 
@@ -100,7 +100,7 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
 Step = Callable[[DaemonClient], None]
 
 
-class _Measured:
+class _Measurement:
     """Latencies in milliseconds, and how long all clients together took."""
 
     def __init__(self) -> None:
@@ -119,13 +119,13 @@ class _Measured:
         return {"p50": round(ordered[len(ordered) // 2], 2), "p95": round(late, 2)}
 
 
-def _in_words(spread_ms: dict[str, float]) -> str:
+def _format_spread(spread_ms: dict[str, float]) -> str:
     return f"p50 {spread_ms['p50']:.1f} ms, p95 {spread_ms['p95']:.1f} ms"
 
 
-def _together(clients: list[Iterator[Step]], address: Address, seconds: float) -> _Measured:
+def _run_clients(clients: list[Iterator[Step]], address: Address, seconds: float) -> _Measurement:
     """What so many clients measured, each a thread with a connection of its own; raises what the first one met."""
-    found = _Measured()
+    found = _Measurement()
     began = time.perf_counter()
     until = began + seconds
 
@@ -154,12 +154,12 @@ def _together(clients: list[Iterator[Step]], address: Address, seconds: float) -
     return found
 
 
-def _remembers(texts: Iterable[str]) -> Iterator[Step]:
+def _remember_steps(texts: Iterable[str]) -> Iterator[Step]:
     for text in texts:
         yield partial(_send, path="/api/memory/remember", body={"content": text})
 
 
-def _recalls(questions: Iterable[str]) -> Iterator[Step]:
+def _recall_steps(questions: Iterable[str]) -> Iterator[Step]:
     for question in questions:
         yield partial(_ask, path="/api/memory/recall", body={"query": question, "limit": 10})
 
@@ -179,7 +179,7 @@ def _memories(seed: int, first: int = 0) -> Iterator[str]:
         yield f"{word.capitalize()} {' '.join(rest)}, see BENCH-{number}."
 
 
-def _questions(seed: int, memories: int) -> Iterator[str]:
+def _queries(seed: int, memories: int) -> Iterator[str]:
     """Every fourth asks for an identifier, the others for three words of the vocabulary."""
     rng = random.Random(seed)
     for number in count():
@@ -189,20 +189,20 @@ def _questions(seed: int, memories: int) -> Iterator[str]:
             yield f"BENCH-{rng.randrange(memories)}"
 
 
-def _floor_ms(directory: Path) -> float:
+def _durable_write_ms(directory: Path) -> float:
     """A page appended and synced, in the middle of so many."""
     took_ms = []
     with (directory / "floor").open("wb", buffering=0) as file:
-        for _ in range(FLOOR_WRITES):
+        for _ in range(DURABLE_WRITES):
             before = time.perf_counter()
             file.write(bytes(4096))
             os.fsync(file.fileno())
             took_ms.append((time.perf_counter() - before) * 1000)
-    return sorted(took_ms)[FLOOR_WRITES // 2]
+    return sorted(took_ms)[DURABLE_WRITES // 2]
 
 
 @contextmanager
-def _throw_away_daemon(invocation: Invocation) -> Iterator[tuple[Address, float, Path]]:
+def _temporary_daemon(invocation: Invocation) -> Iterator[tuple[Address, float, Path]]:
     """Where a daemon of its own listens, after how many seconds it was ready, and its workspace; gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="signet-bench-", ignore_cleanup_errors=True) as directory:
         workspace = Path(directory) / "workspace"
@@ -211,7 +211,7 @@ def _throw_away_daemon(invocation: Invocation) -> Iterator[tuple[Address, float,
         child, start_log = launch(workspace, {**environment, "SIGNET_WORKSPACE": str(workspace), "SIGNET_PORT": "0"})
         try:
             ended = wait_until_ready(workspace, child, time.monotonic() + START_S)
-            address = noted_address(workspace)
+            address = recorded_address(workspace)
             if ended is not None or address is None:
                 raise Unavailable(f"the daemon did not start: {start_log.read_text(errors='replace')[-500:]}")
             yield address, time.perf_counter() - began, workspace

@@ -3,7 +3,7 @@
 The client speaks HTTP/1.1 over one kept connection with the standard library, because importing a full HTTP
 package costs more than a whole recall. Every mutating request carries an ``Idempotency-Key`` of its own, so
 that a lost answer may be asked for again: once after a broken connection or a 504, and after a 503 for as
-long as the daemon's Retry-After fits into ``patience_s`` (a writer restarts within a second).
+long as the daemon's Retry-After fits into ``retry_window_s`` (a writer restarts within a second).
 
 Only a 2xx with a JSON object is an answer. What else comes (a redirect, an empty body, the page of another
 program) claims nothing: it is a refusal, and after a change its outcome is unknown.
@@ -47,12 +47,12 @@ ACTOR = "cli"
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
 ADDRESS_FILE_NAME = "address"
-MAX_NOTE_BYTES = 4096
+MAX_SMALL_FILE_BYTES = 4096
 CLIENT_WAIT_S = 5.0
-SHORTEST_WAIT_S = 0.05
-LONGEST_RETRY_AFTER_S = 3600.0
+MIN_RETRY_WAIT_S = 0.05
+MAX_RETRY_AFTER_S = 3600.0
 SHOWN_ERROR_CHARS = 500
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach one that listens on all
+WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach one that listens on all
 
 CODE_OF_STATUS: dict[int, ErrorCode] = {
     400: ErrorCode.INVALID_REQUEST,
@@ -85,7 +85,7 @@ class Address:
     port: int
     secure: bool = False
     prefix: str = ""
-    chosen: bool = True
+    trusted: bool = True
     workspace: Path | None = None
 
     def __str__(self) -> str:
@@ -110,32 +110,32 @@ class DaemonReply:
     def warnings(self) -> list[str]:
         """What of the request had no effect, one line each."""
         found = self.body.get("warnings")
-        told = found if isinstance(found, list) else []
-        return [one_line(warning, SHOWN_ERROR_CHARS) for warning in told if isinstance(warning, str)]
+        items = found if isinstance(found, list) else []
+        return [one_line(warning, SHOWN_ERROR_CHARS) for warning in items if isinstance(warning, str)]
 
     def records(self, name: str) -> list[dict[str, Any]]:
         """The member that is a list of objects; raises RequestRefused where it is anything else, or missing."""
         found = self.body.get(name)
         if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
-            raise self.odd(f"no list of {name}")
+            raise self.malformed(f"no list of {name}")
         return found
 
     def text(self, name: str) -> str:
         """The member that is a text; raises RequestRefused where it is anything else, empty, or missing."""
         found = self.body.get(name)
         if not isinstance(found, str) or not found:
-            raise self.odd(f"no {name}")
+            raise self.malformed(f"no {name}")
         return found
 
     def confirm(self, name: str, *words: str | bool) -> None:
         """The member says one of the words; raises RequestRefused where it says anything else, or nothing."""
-        said = self.body.get(name)
-        if not any(type(said) is type(word) and said == word for word in words):
-            raise self.odd(f"it does not say {name} {' or '.join(json.dumps(word) for word in words)}")
+        value = self.body.get(name)
+        if not any(type(value) is type(word) and value == word for word in words):
+            raise self.malformed(f"it does not say {name} {' or '.join(json.dumps(word) for word in words)}")
 
-    def odd(self, why: str) -> RequestRefused:
+    def malformed(self, why: str) -> RequestRefused:
         """The refusal of this answer: it has not the form that the API gives it."""
-        return not_an_answer(why, changes=self.changes, answer=self.raw)
+        return invalid_reply(why, changes=self.changes, answer=self.raw)
 
 
 def find_address(invocation: Invocation) -> Address:
@@ -143,9 +143,9 @@ def find_address(invocation: Invocation) -> Address:
     if invocation.url:
         return address_from_url(invocation.url)
     workspace = invocation.workspace
-    noted = noted_address(workspace)
-    if noted is not None:
-        return noted
+    recorded = recorded_address(workspace)
+    if recorded is not None:
+        return recorded
     return configured_address(invocation, workspace)
 
 
@@ -162,20 +162,20 @@ def address_from_url(url: str) -> Address:
     return Address(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
 
 
-def noted_address(workspace: Path) -> Address | None:
+def recorded_address(workspace: Path) -> Address | None:
     """The address that a daemon of this workspace wrote down; None without a usable note.
 
     It is ``chosen`` when the process that wrote it holds the workspace. The note of a daemon that was killed may name
     a port that another workspace's daemon has taken since.
     """
-    from signet_actors.cli.daemon_process import holder_is  # noqa: PLC0415 - not paid by --help and completion
+    from signet_actors.cli.daemon_process import is_held_by  # noqa: PLC0415 - not paid by --help and completion
 
     try:
-        note = json.loads(read_regular(workspace / ".daemon" / ADDRESS_FILE_NAME, MAX_NOTE_BYTES))
+        note = json.loads(read_regular(workspace / ".daemon" / ADDRESS_FILE_NAME, MAX_SMALL_FILE_BYTES))
         host, port, pid = str(note["host"]), int(note["port"]), note.get("pid")
     except (ConfigError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return Address(ANY_ADDRESS.get(host, host), port, chosen=holder_is(workspace, pid), workspace=workspace)
+    return Address(WILDCARD_ADDRESSES.get(host, host), port, trusted=is_held_by(workspace, pid), workspace=workspace)
 
 
 def configured_address(invocation: Invocation, workspace: Path) -> Address:
@@ -193,9 +193,9 @@ def configured_address(invocation: Invocation, workspace: Path) -> Address:
             f"no daemon runs on {workspace}, and its configuration is not valid ({problem})"
         ) from error
     return Address(
-        ANY_ADDRESS.get(gateway.host, gateway.host),
+        WILDCARD_ADDRESSES.get(gateway.host, gateway.host),
         gateway.port,
-        chosen=False,
+        trusted=False,
         workspace=workspace,
     )
 
@@ -203,10 +203,10 @@ def configured_address(invocation: Invocation, workspace: Path) -> Address:
 class DaemonClient:
     """Requests to one daemon over one connection, which is made anew when it breaks."""
 
-    def __init__(self, address: Address, *, timeout_s: float = 30.0, patience_s: float = CLIENT_WAIT_S) -> None:
+    def __init__(self, address: Address, *, timeout_s: float = 30.0, retry_window_s: float = CLIENT_WAIT_S) -> None:
         self.address = address
         self.timeout_s = timeout_s
-        self.patience_s = patience_s
+        self.retry_window_s = retry_window_s
         self.last: DaemonReply | None = None
         self._connection: http.client.HTTPConnection | None = None
 
@@ -216,11 +216,11 @@ class DaemonClient:
 
     def send(self, method: str, path: str, body: Mapping[str, Any]) -> DaemonReply:
         """The answer to a change. Members that are None are left out."""
-        return self.request(method, path, body=_given(body))
+        return self.request(method, path, body=_without_none(body))
 
     def ask(self, path: str, body: Mapping[str, Any]) -> DaemonReply:
         """The answer to a POST that changes nothing. Members that are None are left out."""
-        return self.request("POST", path, body=_given(body), changes=False)
+        return self.request("POST", path, body=_without_none(body), changes=False)
 
     def page(self, path: str, **query: Any) -> DaemonReply:
         """A page of JSON Lines; raises RequestRefused where anything else comes."""
@@ -255,14 +255,14 @@ class DaemonClient:
         headers = {"Accept": accept, "x-signet-actor": ACTOR, "x-signet-actor-type": "operator"}
         payload = lines
         if body is not None:
-            payload = _utf8(json.dumps(body, ensure_ascii=False))
+            payload = _encode_utf8(json.dumps(body, ensure_ascii=False))
         if payload is not None:
             headers["Content-Type"] = JSON if lines is None else JSON_LINES
         headers |= self._owner_token()
         if changes:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
-        self._doubt()
-        self.last = self._attempts(method, target, payload, headers, changes=changes)
+        self._verify_workspace()
+        self.last = self._send_with_retries(method, target, payload, headers, changes=changes)
         if lines is None:  # who sends lines knows their numbers in the input
             for warning in self.last.warnings:
                 say(f"warning: {warning}")
@@ -274,40 +274,40 @@ class DaemonClient:
             self._connection.close()
             self._connection = None
 
-    def _attempts(
+    def _send_with_retries(
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str], *, changes: bool = False
     ) -> DaemonReply:
-        patient_until = time.monotonic() + self.patience_s
-        asked_again = False
+        retry_until = time.monotonic() + self.retry_window_s
+        retried = False
         while True:
             try:
-                response, raw = self._once(method, target, payload, headers)
+                response, raw = self._send_once(method, target, payload, headers)
             except UnicodeError as error:  # a host name that no name service could take
                 raise self._not_running() from error
             except (http.client.HTTPException, ConnectionError, TimeoutError, OSError) as error:
                 self.close()
                 if isinstance(error, ConnectionRefusedError | socket.gaierror):
                     raise self._not_running() from error
-                if asked_again or isinstance(error, TimeoutError):
+                if retried or isinstance(error, TimeoutError):
                     raise self._no_answer(error, changes=changes) from error
-                asked_again = True
+                retried = True
                 continue
             if response.status < 400:
                 if headers["Accept"] == JSON_LINES:
-                    return _page(response, raw)
-                return _answer(response, raw, changes=changes)
-            refused = _refusal(response, raw, changes=changes)
-            if refused.code is ErrorCode.OUTCOME_UNKNOWN and not asked_again:
-                asked_again = True
+                    return _parse_page(response, raw)
+                return _parse_answer(response, raw, changes=changes)
+            refused = _parse_refusal(response, raw, changes=changes)
+            if refused.code is ErrorCode.OUTCOME_UNKNOWN and not retried:
+                retried = True
                 continue
             wait_s = (refused.retry_after_ms or 0) / 1000
             retryable = refused.code in (ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED)
-            if retryable and wait_s > 0 and time.monotonic() + wait_s <= patient_until:
-                time.sleep(max(wait_s, SHORTEST_WAIT_S))
+            if retryable and wait_s > 0 and time.monotonic() + wait_s <= retry_until:
+                time.sleep(max(wait_s, MIN_RETRY_WAIT_S))
                 continue
             raise refused
 
-    def _once(
+    def _send_once(
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str]
     ) -> tuple[http.client.HTTPResponse, bytes]:
         if self._connection is None:
@@ -317,35 +317,37 @@ class DaemonClient:
         response = self._connection.getresponse()
         return response, response.read()
 
-    def _doubt(self) -> None:
+    def _verify_workspace(self) -> None:
         """Compare the workspace of the daemon at an address that is not ``chosen``; raises DaemonNotRunning."""
-        if self.address.chosen or self.address.workspace is None:
+        if self.address.trusted or self.address.workspace is None:
             return
         address, workspace = self.address, self.address.workspace
         self.address = Address(address.host, address.port, workspace=workspace)
         try:
-            serves = self._attempts("GET", "/health", None, {"Accept": "application/json"}).body.get("agentsDir")
+            served = self._send_with_retries("GET", "/health", None, {"Accept": "application/json"}).body.get(
+                "agentsDir"
+            )
         except RequestRefused:
-            serves = None
-        if not isinstance(serves, str) or os.path.realpath(serves) != os.path.realpath(workspace):
-            other = f"the workspace {serves}" if isinstance(serves, str) else "another program"
+            served = None
+        if not isinstance(served, str) or os.path.realpath(served) != os.path.realpath(workspace):
+            other = f"the workspace {served}" if isinstance(served, str) else "another program"
             raise DaemonNotRunning(f"no daemon runs on {workspace} (port {address.port} belongs to {other})")
 
     def _owner_token(self) -> dict[str, str]:
         """The header that proves the owner to the daemon of our workspace, where that has a token.
 
-        Only a running daemon's own note names whom it may be told: another program could have taken the port.
+        Only a running daemon's own note names whom it may be items: another program could have taken the port.
         """
         workspace = self.address.workspace
         if workspace is None:
             return {}
         try:
-            token = read_regular(Workspace(workspace).owner_token_file, MAX_NOTE_BYTES).decode("ascii")
+            token = read_regular(Workspace(workspace).owner_token_file, MAX_SMALL_FILE_BYTES).decode("ascii")
         except (ConfigError, OSError, UnicodeDecodeError):
             return {}
         from signet_actors.cli.daemon_process import lock_held  # noqa: PLC0415 - only where there is a token
 
-        if not token.isalnum() or noted_address(workspace) != self.address or not lock_held(workspace):
+        if not token.isalnum() or recorded_address(workspace) != self.address or not lock_held(workspace):
             return {}
         return {OWNER_TOKEN_HEADER: token}
 
@@ -366,7 +368,7 @@ def memory_path(memory_id: str, tail: str = "") -> str:
     return f"/api/memory/{quote(memory_id, safe='', errors='surrogateescape')}{tail}"
 
 
-def not_an_answer(why: str, *, changes: bool, answer: bytes = b"") -> RequestRefused:
+def invalid_reply(why: str, *, changes: bool, answer: bytes = b"") -> RequestRefused:
     """The refusal of what no Signet daemon would say; after a change nobody knows what was applied."""
     return RequestRefused(
         f"the answer is not one of a Signet daemon ({why})",
@@ -383,14 +385,14 @@ def retry_after_ms(header: str | None) -> int | None:
         return None
     if not math.isfinite(seconds) or seconds < 0:
         return None
-    return int(min(seconds, LONGEST_RETRY_AFTER_S) * 1000)
+    return int(min(seconds, MAX_RETRY_AFTER_S) * 1000)
 
 
-def _given(body: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _utf8(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     """The text in UTF-8; bytes of an argument that the locale could not read are as they were given."""
     try:
         data = text.encode("utf-8", "surrogateescape")
@@ -406,7 +408,7 @@ def _query_text(value: Any) -> str:
     return str(value)
 
 
-def _object(raw: bytes) -> dict[str, Any] | None:
+def _parse_object(raw: bytes) -> dict[str, Any] | None:
     """The JSON object of a body; None where it is anything else."""
     try:
         decoded = json.loads(raw)
@@ -415,32 +417,32 @@ def _object(raw: bytes) -> dict[str, Any] | None:
     return decoded if isinstance(decoded, dict) else None
 
 
-def _answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> DaemonReply:
-    body = _object(raw)
+def _parse_answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> DaemonReply:
+    body = _parse_object(raw)
     if not 200 <= response.status < 300:
-        raise not_an_answer(one_line(f"{response.status} {response.reason}"), changes=changes)
+        raise invalid_reply(one_line(f"{response.status} {response.reason}"), changes=changes)
     if body is None:
-        raise not_an_answer("it is no JSON object" if raw.strip() else "it is empty", changes=changes)
+        raise invalid_reply("it is no JSON object" if raw.strip() else "it is empty", changes=changes)
     return DaemonReply(response.status, raw, body, changes)
 
 
-def _page(response: http.client.HTTPResponse, raw: bytes) -> DaemonReply:
+def _parse_page(response: http.client.HTTPResponse, raw: bytes) -> DaemonReply:
     kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
     if response.status != 200 or kind != JSON_LINES:
-        raise not_an_answer(one_line(f"{response.status} {response.reason}, {kind or 'no type'}"), changes=False)
+        raise invalid_reply(one_line(f"{response.status} {response.reason}, {kind or 'no type'}"), changes=False)
     return DaemonReply(response.status, raw, {}, next_cursor=response.getheader(NEXT_CURSOR_HEADER))
 
 
-def _refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> RequestRefused:
-    body = _object(raw)
-    said = body or {}
+def _parse_refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: bool) -> RequestRefused:
+    body = _parse_object(raw)
+    fields = body or {}
     try:
-        code = ErrorCode(said.get("code", ""))
+        code = ErrorCode(fields.get("code", ""))
     except ValueError:
         code = _code_of(response.status, changes=changes)
-    words = [word for word in (said.get("error"), said.get("status")) if isinstance(word, str) and word]
+    words = [word for word in (fields.get("error"), fields.get("status")) if isinstance(word, str) and word]
     detail = words[0] if words else f"the daemon answered {response.status} {response.reason}"
-    field = said.get("field")
+    field = fields.get("field")
     return RequestRefused(
         one_line(detail, SHOWN_ERROR_CHARS),
         code=code,

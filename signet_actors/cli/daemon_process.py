@@ -29,7 +29,7 @@ def lock_held(workspace: Path) -> bool:
     return is_locked(places.lock_file) or is_locked(places.memory_dir, directory=True)
 
 
-def holder_is(workspace: Path, pid: object) -> bool:
+def is_held_by(workspace: Path, pid: object) -> bool:
     """Return whether the workspace is held, and its lock file names this pid: two files of the holder agree.
 
     No process is looked at, because a daemon in a container has another pid outside of it.

@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.backup_commands import back_up
-from signet_actors.cli.connection import DaemonClient, noted_address
+from signet_actors.cli.connection import DaemonClient, recorded_address
 from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import in_colour, one_line, print_json
-from signet_actors.cli.providers import STATUS_PATH, answers, model_words, serves, way_out
+from signet_actors.cli.providers import STATUS_PATH, accepts_calls, is_serving, model_remedy, model_text
 from signet_actors.config.load import load_config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first
@@ -48,9 +48,9 @@ COLOURS = {OK: "green", WARN: "yellow", FAIL: "red"}
 CHECK_TIMEOUT_S = 600
 SOCKET_PATH_BYTES = 107 if sys.platform == "linux" else 103
 LONGEST_SOCKET = "gateway-search.sock"
-LITTLE_DISK_BYTES = 1_000_000_000
-NO_DISK_BYTES = 64_000_000
-FEW_DESCRIPTORS = 512
+LOW_DISK_BYTES = 1_000_000_000
+FULL_DISK_BYTES = 64_000_000
+MIN_DESCRIPTORS = 512
 SHOWN_FINDINGS = 10
 
 
@@ -96,7 +96,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
     workspace, environment = invocation.workspace, invocation.environment
     findings: list[DoctorFinding] = []
 
-    def tell(finding: DoctorFinding) -> None:
+    def add_finding(finding: DoctorFinding) -> None:
         findings.append(finding)
         if invocation.as_json:
             return
@@ -111,25 +111,27 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         loaded = load_config(workspace, invocation.settings)
     except ConfigError as error:
         for problem in error.detail.splitlines():
-            tell(DoctorFinding("configuration", FAIL, problem, "edit the file; `signet config path` says where it is"))
+            add_finding(
+                DoctorFinding("configuration", FAIL, problem, "edit the file; `signet config path` says where it is")
+            )
     else:
         config = loaded.config
-        tell(DoctorFinding("configuration", OK, str(loaded.source or "no file, the defaults")))
+        add_finding(DoctorFinding("configuration", OK, str(loaded.source or "no file, the defaults")))
         for warning in loaded.warnings:
-            tell(DoctorFinding("configuration", WARN, warning))
+            add_finding(DoctorFinding("configuration", WARN, warning))
     running = False
     try:
         running = lock_held(workspace)
     except ConfigError as error:
-        tell(DoctorFinding("lock", FAIL, error.detail))
-    address = noted_address(workspace) if running else None
-    client = DaemonClient(address, timeout_s=10, patience_s=2) if address else None
+        add_finding(DoctorFinding("lock", FAIL, error.detail))
+    address = recorded_address(workspace) if running else None
+    client = DaemonClient(address, timeout_s=10, retry_window_s=2) if address else None
     if client is not None:
         click.get_current_context().call_on_close(client.close)
-    patient = DoctorContext(workspace, environment, config, running, client, deep or repair, repair)
+    context = DoctorContext(workspace, environment, config, running, client, deep or repair, repair)
     for check in CHECKS:
-        for finding in check(patient):
-            tell(finding)
+        for finding in check(context):
+            add_finding(finding)
     failed = sum(finding.state == FAIL for finding in findings)
     if invocation.as_json:
         print_json(
@@ -145,9 +147,9 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
         click.get_current_context().exit(REFUSED)
 
 
-def workspace_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """The workspace is there, ours, private and writable."""
-    workspace, places = patient.workspace, Workspace(patient.workspace)
+    workspace, places = context.workspace, Workspace(context.workspace)
     try:
         found = workspace.stat()
     except FileNotFoundError:
@@ -182,19 +184,19 @@ def workspace_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("workspace", OK, f"{workspace}, private")
 
 
-def daemon_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """The daemon is up and ready, or down for a known reason."""
-    if not patient.running:
+    if not context.running:
         yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
         return
-    pid = supervisor_pid(patient.workspace)
-    if patient.client is None:
+    pid = supervisor_pid(context.workspace)
+    if context.client is None:
         yield DoctorFinding(
             "daemon", WARN, f"pid {pid} runs but does not listen yet", "wait a moment; see `signet logs`"
         )
         return
     try:
-        patient.client.get("/health/ready").confirm("ready", True)
+        context.client.get("/health/ready").confirm("ready", True)
     except SignetError as error:
         yield DoctorFinding(
             "daemon",
@@ -203,9 +205,9 @@ def daemon_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
             "see `signet status` and `signet logs --level warning`",
         )
     else:
-        yield DoctorFinding("daemon", OK, f"ready at {patient.client.address} (pid {pid})")
+        yield DoctorFinding("daemon", OK, f"ready at {context.client.address} (pid {pid})")
     try:
-        actors = patient.client.get("/api/status").records("actors")
+        actors = context.client.get("/api/status").records("actors")
     except SignetError as error:
         yield DoctorFinding("daemon", WARN, f"no status: {error.detail}", "signet logs --actor gateway")
         return
@@ -219,12 +221,12 @@ def daemon_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
             )
 
 
-def port_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """The port is free for the daemon, or the daemon's own."""
-    if patient.config is None or patient.running:
+    if context.config is None or context.running:
         return
-    host, port = patient.config.gateway.host, patient.config.gateway.port
-    if patient.environment.get("SIGNET_PORT") == "0":
+    host, port = context.config.gateway.host, context.config.gateway.port
+    if context.environment.get("SIGNET_PORT") == "0":
         yield DoctorFinding("port", OK, "any free port")
         return
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -244,9 +246,9 @@ def port_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
     yield DoctorFinding("port", OK, f"{host}:{port} is free")
 
 
-def socket_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def socket_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """The sockets' paths fit the kernel's limit, or the daemon uses its short directory."""
-    path = os.path.join(Workspace(Path(os.path.realpath(patient.workspace))).run_dir, LONGEST_SOCKET)
+    path = os.path.join(Workspace(Path(os.path.realpath(context.workspace))).run_dir, LONGEST_SOCKET)
     length = len(os.fsencode(path))
     if length <= SOCKET_PATH_BYTES:
         yield DoctorFinding("sockets", OK, f"paths of up to {length} bytes, the kernel allows {SOCKET_PATH_BYTES}")
@@ -255,25 +257,25 @@ def socket_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("sockets", OK, detail)
 
 
-def disk_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def disk_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """The disk has room for the database and for cleaning it up."""
-    directory = patient.workspace
+    directory = context.workspace
     while not directory.exists():
         directory = directory.parent
     free = shutil.disk_usage(directory).free
     detail = f"{free / 1e9:.1f} GB free"
-    if free < NO_DISK_BYTES:
+    if free < FULL_DISK_BYTES:
         yield DoctorFinding("disk", FAIL, detail, "make room: writes are refused on a full disk, recall goes on")
-    elif free < LITTLE_DISK_BYTES:
+    elif free < LOW_DISK_BYTES:
         yield DoctorFinding("disk", WARN, detail, "make room soon")
     else:
         yield DoctorFinding("disk", OK, detail)
 
 
-def descriptor_findings(_patient: DoctorContext) -> Iterator[DoctorFinding]:
+def descriptor_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:
     """A process may open enough files and connections."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < FEW_DESCRIPTORS:
+    if soft != resource.RLIM_INFINITY and soft < MIN_DESCRIPTORS:
         yield DoctorFinding("open files", WARN, f"at most {soft} a process", "ulimit -n 4096 before `signet start`")
     else:
         yield DoctorFinding(
@@ -281,25 +283,25 @@ def descriptor_findings(_patient: DoctorContext) -> Iterator[DoctorFinding]:
         )
 
 
-def database_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """The database is whole, by the writer's own check."""
-    database = Workspace(patient.workspace).database
+    database = Workspace(context.workspace).database
     if not database.exists():
         yield DoctorFinding("database", OK, f"{database} is not there yet; the first start makes it")
         return
-    if patient.running:
-        if patient.deep and patient.client is not None:
-            yield from _live_check(patient.client)
+    if context.running:
+        if context.deep and context.client is not None:
+            yield from _check_by_backup(context.client)
             return
         yield DoctorFinding(
             "database", OK, "in use by the daemon, whose writer checked it at start; --deep checks it whole"
         )
         return
-    more = [*(["--deep"] if patient.deep else []), *(["--repair"] if patient.repair else [])]
+    more = [*(["--deep"] if context.deep else []), *(["--repair"] if context.repair else [])]
     try:
         checked = subprocess.run(
             [sys.executable, "-P", "-m", "signet_actors.writer", "--check", *more],
-            env=patient.environment,
+            env=context.environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -312,10 +314,10 @@ def database_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
             "database", WARN, f"the check took longer than {CHECK_TIMEOUT_S} s", "run it again on a quiet machine"
         )
         return
-    yield from database_verdict(checked.returncode, checked.stdout, checked.stderr)
+    yield from parse_database_check(checked.returncode, checked.stdout, checked.stderr)
 
 
-def _live_check(client: DaemonClient) -> Iterator[DoctorFinding]:
+def _check_by_backup(client: DaemonClient) -> Iterator[DoctorFinding]:
     try:
         end, _ = back_up(client, CHECK_TIMEOUT_S)
     except SignetError as error:
@@ -330,23 +332,23 @@ def _live_check(client: DaemonClient) -> Iterator[DoctorFinding]:
     yield from _damage(found)
 
 
-def backup_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """There is a verified backup that is not old."""
-    places = Workspace(patient.workspace)
+    places = Workspace(context.workspace)
     if not places.database.exists():
         return
     try:
         names = newest_first(os.listdir(places.backup_dir))
     except OSError:
         names = []
-    every_ms = patient.config.backup.interval_ms if patient.config else 0
+    every_ms = context.config.backup.interval_ms if context.config else 0
     if not names:
         state = WARN if every_ms == 0 else OK
         yield DoctorFinding("backup", state, "there is none yet", "`signet backup` makes one" if state == WARN else "")
         return
     age_ms = int(time.time() * 1000) - names[0].made_ms
     detail = f"{len(names)}, the newest {age_ms / 3_600_000:.1f} h old ({names[0].name})"
-    late = every_ms and age_ms > 3 * every_ms and patient.running
+    late = every_ms and age_ms > 3 * every_ms and context.running
     yield DoctorFinding("backup", WARN if late else OK, detail, "`signet status` says why none is made" if late else "")
 
 
@@ -367,14 +369,14 @@ def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
         yield DoctorFinding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
 
 
-def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
+def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
     """The findings of the writer's check: one JSON object, or the last words of a check that broke."""
     try:
-        verdict: dict[str, Any] = json.loads(output)
-        found: list[str] = verdict["findings"]
-        memories: int = verdict["memories"]
-        kinds: list[str] = verdict.get("kinds") or ["structure"] * len(found)
-        repaired: list[str] = verdict.get("repaired") or []
+        result: dict[str, Any] = json.loads(output)
+        found: list[str] = result["findings"]
+        memories: int = result["memories"]
+        kinds: list[str] = result.get("kinds") or ["structure"] * len(found)
+        repaired: list[str] = result.get("repaired") or []
     except (ValueError, KeyError, TypeError):
         last = errors.strip().splitlines()[-1:] or ["nothing said"]
         yield DoctorFinding("database", FAIL, f"the check broke (exit code {exit_code}): {last[0]}", "report this")
@@ -398,19 +400,19 @@ def database_verdict(exit_code: int, output: str, errors: str) -> Iterator[Docto
         yield DoctorFinding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
 
 
-def provider_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Texts can be turned into vectors by the provider that is configured."""
-    if patient.config is None:
+    if context.config is None:
         return
-    configured = patient.config.embedding.provider
+    configured = context.config.embedding.provider
     if configured == "none":
         yield DoctorFinding("embedding", WARN, "off: recall goes by words only", "set embedding.provider to auto")
         return
-    if patient.client is None:
+    if context.client is None:
         yield DoctorFinding("embedding", OK, f"{configured} (asked only while the daemon runs)")
         return
     try:
-        said: dict[str, Any] = patient.client.get("/api/embeddings/status").body
+        said: dict[str, Any] = context.client.get("/api/embeddings/status").body
     except SignetError as error:
         yield DoctorFinding("embedding", WARN, f"no answer: {error.detail}", "signet logs --actor gateway")
         return
@@ -424,19 +426,19 @@ def provider_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
         )
 
 
-def model_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
+def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Which model turns memories into facts. That there is none is no fault: everything else works without."""
-    if patient.config is None:
+    if context.config is None:
         return
-    pipeline = patient.config.memory.pipeline_v2
+    pipeline = context.config.memory.pipeline_v2
     if not pipeline.enabled:
         yield DoctorFinding("model", OK, "not needed: memory.pipelineV2.enabled is false")
         return
-    if patient.client is None:
+    if context.client is None:
         yield DoctorFinding("model", OK, f"{pipeline.extraction.provider} (asked only while the daemon runs)")
         return
     try:
-        said = patient.client.get(STATUS_PATH).body
+        said = context.client.get(STATUS_PATH).body
     except SignetError as error:
         yield DoctorFinding("model", WARN, f"no answer: {error.detail}", "signet logs --actor extractor")
         return
@@ -445,12 +447,12 @@ def model_findings(patient: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
     elif model.get("name") == "none":
         detail = f"none answers ({model.get('reason')}); memories are stored and found, jobs wait"
-        yield DoctorFinding("model", OK, detail, f"to have facts extracted: {way_out(model)}")
-    elif answers(model):
-        yield DoctorFinding("model", OK, str(model_words(model)))
+        yield DoctorFinding("model", OK, detail, f"to have facts extracted: {model_remedy(model)}")
+    elif accepts_calls(model):
+        yield DoctorFinding("model", OK, str(model_text(model)))
     else:
-        remedy = "`signet providers` says more" + ("" if serves(model) else f"; {way_out(model)}")
-        yield DoctorFinding("model", WARN, f"{model_words(model)}; jobs wait", remedy)
+        remedy = "`signet providers` says more" + ("" if is_serving(model) else f"; {model_remedy(model)}")
+        yield DoctorFinding("model", WARN, f"{model_text(model)}; jobs wait", remedy)
 
 
 CHECKS: tuple[Callable[[DoctorContext], Iterator[DoctorFinding]], ...] = (

@@ -82,7 +82,7 @@ def remedy(error: SignetError) -> str:
 
 def _status(answer: bytes) -> str:
     try:
-        said = json.loads(answer)
+        body = json.loads(answer)
     except (ValueError, RecursionError):
         return ""
-    return str(said.get("status")) if isinstance(said, dict) else ""
+    return str(body.get("status")) if isinstance(body, dict) else ""

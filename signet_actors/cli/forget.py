@@ -16,7 +16,7 @@ from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import agreed, on_terminal, one_line, print_answer, print_table, say
+from signet_actors.cli.presentation import ask_confirmation, on_terminal, one_line, print_answer, print_table, say
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _forget_one(
         pinned = ", pinned" if memory.get("pinned") else ""
         say(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
         if_version = if_version or memory.get("version")
-        if not agreed("Forget it?"):
+        if not ask_confirmation("Forget it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     body = {"reason": reason, "force": force, "if_version": if_version, "agentId": agent}
     answer = client.send("DELETE", memory_path(memory_id), body)
@@ -147,7 +147,7 @@ def _forget_many(
     answer.confirm("mode", "preview")
     candidates = answer.records("candidates")
     if not all(isinstance(candidate.get("id"), str) for candidate in candidates):
-        raise answer.odd("a candidate without an id")
+        raise answer.malformed("a candidate without an id")
     found: list[str] = [candidate["id"] for candidate in candidates]
     unknown = [memory_id for memory_id in chosen.get("ids", []) if memory_id not in found]
     if preview_only and invocation.as_json:
@@ -163,7 +163,7 @@ def _forget_many(
     if not yes:
         _print_candidates(client, candidates, agent, to_stderr=invocation.as_json)
         count = f"these {len(found)} memories" if len(found) > 1 else "this memory"
-        if not agreed(f"Delete {count} FOR GOOD, with no way back?" if force else f"Forget {count}?"):
+        if not ask_confirmation(f"Delete {count} FOR GOOD, with no way back?" if force else f"Forget {count}?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     executed = client.send(
         "POST",
@@ -181,7 +181,7 @@ def _forget_many(
     executed.confirm("mode", "execute")
     results = executed.records("results")
     if unsaid := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
-        raise executed.odd(f"it says nothing of {one_line(min(unsaid))}")
+        raise executed.malformed(f"it says nothing of {one_line(min(unsaid))}")
     kept = [result for result in results if result.get("status") != "deleted"]
     if invocation.as_json:
         print_answer(executed)

@@ -80,7 +80,7 @@ class Batch:
 
 
 @dataclass
-class Done:
+class ImportProgress:
     """What an import has done so far; ``offset`` and ``line``: everything before is stored or refused.
 
     ``run`` names the import, from its first batch to its last, however often it is interrupted.
@@ -104,7 +104,7 @@ class Done:
         self.refusals += refused[: max(0, KEPT_REFUSALS - len(self.refusals))]
 
 
-class Position:
+class ImportState:
     """Where an import of a file into the daemon at ``address`` (of that workspace) stands, in ``FILE.import-state``.
 
     Forgotten when the file, the agent or the daemon is another one.
@@ -115,15 +115,15 @@ class Position:
         self._path = path.with_name(path.name + ".import-state")
         self._of = {"size": status.st_size, "modified_ns": status.st_mtime_ns, "agent": agent, "daemon": address}
 
-    def read(self) -> Done:
+    def read(self) -> ImportProgress:
         """Where an earlier run stopped, else the beginning."""
         try:
             kept = json.loads(self._path.read_bytes())
-            return Done(**kept["done"]) if kept["of"] == self._of else Done()
+            return ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
         except (OSError, ValueError, KeyError, TypeError):
-            return Done()
+            return ImportProgress()
 
-    def write(self, done: Done) -> None:
+    def write(self, done: ImportProgress) -> None:
         """The position is on disk, whole or not at all."""
         _replace(self._path, json.dumps({"of": self._of, "done": asdict(done)}).encode())
 
@@ -151,7 +151,7 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
         return
     path = Path(file)
     partial = path.with_name(path.name + ".partial")
-    with _created(partial) as out, _progress("exported", None) as advance:
+    with _create_private(partial) as out, _progress("exported", None) as advance:
         count = _export(client, out.write, scope, agent, advance)
         out.flush()
         os.fsync(out.fileno())
@@ -176,7 +176,7 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
     if file == "-":
         if sys.stdin.isatty():
             raise click.UsageError("standard input is a terminal; give a FILE, or send one with `< FILE`")
-        done = _import(invocation, sys.stdin.buffer, agent, Done(), lambda _: None, lambda _: None)
+        done = _import(invocation, sys.stdin.buffer, agent, ImportProgress(), lambda _: None, lambda _: None)
     else:
         path = Path(file)
         try:
@@ -184,7 +184,7 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
                 raise click.UsageError(f"{file} is no regular file; send what is no file to `signet import -`")
             source = path.open("rb")
             address = invocation.client().address
-            position = Position(path, agent, str(address.workspace or address))
+            position = ImportState(path, agent, str(address.workspace or address))
         except OSError as error:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
         with source, _progress("imported", path.stat().st_size) as advance:
@@ -214,7 +214,7 @@ def _export(
         count += page.raw.count(b"\n")
         advance(count)
         if page.next_cursor is not None and not _is_later(page.next_cursor, cursor):
-            raise page.odd("the next page is not a later one")
+            raise page.malformed("the next page is not a later one")
         cursor = page.next_cursor
     return count
 
@@ -227,50 +227,50 @@ def _import(
     invocation: Invocation,
     source: BinaryIO,
     agent: str | None,
-    done: Done,
-    keep: Callable[[Done], None],
+    done: ImportProgress,
+    save: Callable[[ImportProgress], None],
     advance: Callable[[int], None],
-) -> Done:
+) -> ImportProgress:
     """Every line is stored or refused; ``keep`` is told after each batch how far that is true."""
     if done.offset:
         source.seek(done.offset)
     clients: queue.SimpleQueue[DaemonClient] = queue.SimpleQueue()
     for _ in range(CONNECTIONS):
         client = invocation.client()
-        client.patience_s = CLIENT_WAIT_S
+        client.retry_window_s = CLIENT_WAIT_S
         clients.put(client)
 
     def send(batch: Batch) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         client = clients.get()
         try:
-            return _sent(client, batch, agent)
+            return _send_batch(client, batch, agent)
         finally:
             clients.put(client)
 
-    under_way: deque[tuple[Batch, Future[tuple[dict[str, Any], list[dict[str, Any]]]]]] = deque()
+    in_flight: deque[tuple[Batch, Future[tuple[dict[str, Any], list[dict[str, Any]]]]]] = deque()
 
     def finish_first() -> None:
-        batch, future = under_way[0]
+        batch, future = in_flight[0]
         counts, refused = future.result()
-        under_way.popleft()
+        in_flight.popleft()
         done.add(batch, counts, refused)
-        keep(done)
+        save(done)
         advance(done.offset)
 
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="import") as senders:
         try:
             for batch in batches(source, done.offset, done.line, done.run):
-                under_way.append((batch, senders.submit(send, batch)))
-                if len(under_way) >= CONNECTIONS:
+                in_flight.append((batch, senders.submit(send, batch)))
+                if len(in_flight) >= CONNECTIONS:
                     finish_first()
-            while under_way:
+            while in_flight:
                 finish_first()
         except SignetError:
             if done.offset:
                 say(f"Everything before line {done.line} is done; run the same command again to go on.")
             raise
         finally:
-            for _, future in under_way:
+            for _, future in in_flight:
                 future.cancel()
     return done
 
@@ -335,19 +335,19 @@ _LINE = re.compile(r"^line ([0-9]{1,6}):")
 """The number of a line in the body of one request, at the begin of a warning about it."""
 
 
-def _sent(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What became of the batch: the daemon's counts, and the refused lines by their number in the input."""
     counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
     if not batch.payload.strip():
         return counts, list(batch.refused)
     try:
-        answer = _asked(client, batch, agent)
+        answer = _post_batch(client, batch, agent)
     except RequestRefused as error:
         if error.code is not ErrorCode.PAYLOAD_TOO_LARGE:
             raise
         if len(batch.lines) == 1:
             return counts, [{"line": batch.first_line, "error": error.detail, "code": error.code.value}]
-        return _sent_in_halves(client, batch, agent)
+        return _send_in_halves(client, batch, agent)
     counts = answer.body
     for warning in answer.warnings:
         say(f"warning: {_LINE.sub(lambda match: f'line {batch.first_line + int(match[1]) - 1}:', warning)}")
@@ -355,7 +355,7 @@ def _sent(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[s
     return counts, sorted([*batch.refused, *refused], key=lambda line: int(line["line"]))
 
 
-def _sent_in_halves(
+def _send_in_halves(
     client: DaemonClient, batch: Batch, agent: str | None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A batch that is too much for the daemon at once, in two."""
@@ -364,13 +364,13 @@ def _sent_in_halves(
     refused = list(batch.refused)
     for begin, end in ((0, middle), (middle, len(batch.lines))):
         half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], (), batch.run)
-        counts, more = _sent(client, half, agent)
+        counts, more = _send_batch(client, half, agent)
         totals = {name: totals[name] + int(counts[name]) for name in totals}
         refused += more
     return totals, sorted(refused, key=lambda line: int(line["line"]))
 
 
-def _asked(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
+def _post_batch(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
     """The daemon's answer; one whose outcome is unknown is asked for again under the same key."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -381,7 +381,7 @@ def _asked(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
     raise AssertionError("unreachable")
 
 
-def _report(invocation: Invocation, done: Done) -> None:
+def _report(invocation: Invocation, done: ImportProgress) -> None:
     if invocation.as_json:
         counts = {name: getattr(done, name) for name in ("imported", "deduped", "redacted")}
         print_json({**counts, "refusedCount": done.refused, "refused": done.refusals})
@@ -398,7 +398,7 @@ def _report(invocation: Invocation, done: Done) -> None:
 
 
 @contextlib.contextmanager
-def _created(path: Path) -> Iterator[BinaryIO]:
+def _create_private(path: Path) -> Iterator[BinaryIO]:
     """A new private file; a click usage error where it cannot be made."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -411,7 +411,7 @@ def _created(path: Path) -> Iterator[BinaryIO]:
 
 def _replace(path: Path, content: bytes) -> None:
     beside = path.with_name(path.name + ".new")
-    with _created(beside) as file:
+    with _create_private(beside) as file:
         file.write(content)
     beside.replace(path)
 

@@ -28,7 +28,7 @@ class Invocation:
     url: str | None = None
     workspace_option: str | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    asked: DaemonClient | None = None
+    last_client: DaemonClient | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -61,21 +61,21 @@ class Invocation:
 
         client = DaemonClient(find_address(self), timeout_s=timeout_s)
         click.get_current_context().call_on_close(client.close)
-        self.asked = client
+        self.last_client = client
         return client
 
 
-def _keep_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+def _set_json(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
     invocation = ctx.ensure_object(Invocation)
     invocation.as_json = invocation.as_json or value
 
 
-def _keep_url(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+def _set_url(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     invocation = ctx.ensure_object(Invocation)
     invocation.url = value or invocation.url
 
 
-def _keep_workspace(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+def _set_workspace(ctx: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     invocation = ctx.ensure_object(Invocation)
     invocation.workspace_option = value or invocation.workspace_option
 
@@ -88,21 +88,21 @@ def shared_options(command: F) -> F:
             metavar="DIR",
             type=click.Path(file_okay=False),
             expose_value=False,
-            callback=_keep_workspace,
+            callback=_set_workspace,
             help="Workspace of the daemon (default: SIGNET_WORKSPACE, else ~/.agents).",
         ),
         click.option(
             "--url",
             metavar="URL",
             expose_value=False,
-            callback=_keep_url,
+            callback=_set_url,
             help="Address of the daemon (default: the one that runs on the workspace).",
         ),
         click.option(
             "--json",
             is_flag=True,
             expose_value=False,
-            callback=_keep_json,
+            callback=_set_json,
             help="Print the daemon's answer as JSON.",
         ),
     ):

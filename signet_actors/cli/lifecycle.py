@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signet_actors.cli.connection import ADDRESS_FILE_NAME, DaemonClient, noted_address
+from signet_actors.cli.connection import ADDRESS_FILE_NAME, DaemonClient, recorded_address
 from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import console, print_json, printable, say
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SUPERVISOR = (sys.executable, "-P", "-m", "supervisor")
 POLL_S = 0.05
-REASON_LINES = 12
+SHOWN_LOG_LINES = 12
 STOP_MARGIN_S = 10.0
 
 
@@ -49,7 +49,7 @@ def up(invocation: Invocation) -> None:
     a container) this is the command to run.
     """
     workspace = invocation.workspace
-    _refuse_second(workspace)
+    _check_not_running(workspace)
     load_config(workspace, invocation.settings)
     sys.stdout.flush()
     command = [*SUPERVISOR, "--console"]
@@ -77,7 +77,7 @@ def start(invocation: Invocation, timeout: float) -> None:
 def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
     """Stop the daemon after it has finished what it is doing."""
     workspace = invocation.workspace
-    pid = _stop(workspace, timeout or _stop_budget_s(invocation), now=now)
+    pid = _stop(workspace, timeout or _stop_timeout_s(invocation), now=now)
     if invocation.as_json:
         print_json({"stopped": pid is not None, "pid": pid})
     elif pid is None:
@@ -93,13 +93,13 @@ def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
 def restart(invocation: Invocation, timeout: float) -> None:
     """Stop the daemon if it runs, then start it."""
     load_config(invocation.workspace, invocation.settings)  # a broken file must not cost a running daemon
-    pid = _stop(invocation.workspace, _stop_budget_s(invocation))
+    pid = _stop(invocation.workspace, _stop_timeout_s(invocation))
     if pid is not None and not invocation.as_json:
         click.echo(f"Stopped (pid {pid}).")
     _start(invocation, timeout)
 
 
-def _refuse_second(workspace: Path) -> None:
+def _check_not_running(workspace: Path) -> None:
     if lock_held(workspace):
         pid = supervisor_pid(workspace)
         whose = f" (pid {pid})" if pid else ""
@@ -114,7 +114,7 @@ def _start(invocation: Invocation, timeout: float) -> None:
     began = time.monotonic()
     if lock_held(workspace):
         wait_until_ready(workspace, None, began + timeout)
-        _tell_started(invocation, workspace, "already runs")
+        _print_started(invocation, workspace, "already runs")
         return
     load_config(workspace, invocation.settings)
     child, start_log = launch(workspace, invocation.environment)
@@ -128,9 +128,9 @@ def _start(invocation: Invocation, timeout: float) -> None:
         if child.returncode is None:
             child.returncode = 0  # it outlives this command: not ours to wait for
     if ended is not None:
-        _explain(start_log, ended)
+        _print_start_failure(start_log, ended)
         click.get_current_context().exit(ended)
-    _tell_started(invocation, workspace, f"ready in {time.monotonic() - began:.1f} s")
+    _print_started(invocation, workspace, f"ready in {time.monotonic() - began:.1f} s")
 
 
 def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
@@ -167,9 +167,9 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
             return ended if ended > 0 else 1
         if child is None and not lock_held(workspace):
             raise DaemonNotRunning(f"the daemon on {workspace} has just ended")
-        address = noted_address(workspace)
+        address = recorded_address(workspace)
         if address is not None:
-            client = DaemonClient(address, timeout_s=2, patience_s=0)
+            client = DaemonClient(address, timeout_s=2, retry_window_s=0)
             try:
                 client.get("/health/ready").confirm("ready", True)
             except SignetError as error:
@@ -182,8 +182,8 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
     raise Unavailable(f"the daemon is not ready in time ({last}); it goes on starting, see `signet logs`")
 
 
-def _tell_started(invocation: Invocation, workspace: Path, how: str) -> None:
-    address, pid = noted_address(workspace), supervisor_pid(workspace)
+def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
+    address, pid = recorded_address(workspace), supervisor_pid(workspace)
     if invocation.as_json:
         print_json({"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)})
     else:
@@ -195,17 +195,17 @@ def _print_tail(start_log: Path) -> None:
         lines = start_log.read_text(errors="replace").strip().splitlines()
     except OSError:
         return
-    for line in lines[-REASON_LINES:]:
+    for line in lines[-SHOWN_LOG_LINES:]:
         say(f"  {printable(line)}")
 
 
-def _explain(start_log: Path, exit_code: int) -> None:
+def _print_start_failure(start_log: Path, exit_code: int) -> None:
     say(f"signet: the daemon did not start (exit code {exit_code}).")
     _print_tail(start_log)
     say(f"More is in {start_log.parent}; `signet doctor` looks for the cause.")
 
 
-def _stop_budget_s(invocation: Invocation) -> float:
+def _stop_timeout_s(invocation: Invocation) -> float:
     """The time that a drain may take by the configuration, and a margin; a broken configuration stops nothing."""
     try:
         drain_ms = load_config(invocation.workspace, invocation.settings).config.supervision.drain_ms

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "critical": 50}
 COLOURS = {"debug": "bright_black", "warn": "yellow", "warning": "yellow", "error": "red", "critical": "red"}
-LEAD = ("timestamp", "level", "event", "actor", "incarnation")
+LEADING_FIELDS = ("timestamp", "level", "event", "actor", "incarnation")
 BLOCK_BYTES = 64 * 1024
 POLL_S = 0.2
 
@@ -48,17 +48,17 @@ def logs(
     Works without a daemon. With --json the lines come as they are in the file.
     """
     directory = Workspace(invocation.workspace).log_dir
-    wanted = Wanted(LEVELS[level] if level else 0, actor, trace)
-    followed = Follower(directory) if follow else None  # taken first, so that no line falls between
+    log_filter = LogFilter(LEVELS[level] if level else 0, actor, trace)
+    followed = LogFollower(directory) if follow else None  # taken first, so that no line falls between
     files = log_files(directory)
     if not files and not follow:
         say(f"There is no log in {directory} yet.")
         return
     found: list[bytes] = []
-    for line in backwards(files, followed.offsets() if followed else {}):
+    for line in read_backwards(files, followed.offsets() if followed else {}):
         if len(found) >= lines:
             break
-        if wanted.admits(line):
+        if log_filter.matches(line):
             found.append(line)
     for line in reversed(found):
         _print(line, as_json=invocation.as_json)
@@ -67,7 +67,7 @@ def logs(
     try:
         while True:
             for line in followed.new_lines():
-                if wanted.admits(line):
+                if log_filter.matches(line):
                     _print(line, as_json=invocation.as_json)
             time.sleep(POLL_S)
     except KeyboardInterrupt:
@@ -75,15 +75,15 @@ def logs(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogFilter:
     """What the person wants to see."""
 
     level: int
     actor: str | None
     trace: str | None
 
-    def admits(self, line: bytes) -> bool:
-        """The line is wanted. What is not JSON (a crash below Python) is wanted unless something specific is."""
+    def matches(self, line: bytes) -> bool:
+        """The line is log_filter. What is not JSON (a crash below Python) is wanted unless something specific is."""
         if not line.strip():
             return False
         entry = decoded(line)
@@ -93,8 +93,8 @@ class Wanted:
             return False
         if self.trace is not None and self.trace not in (entry.get("trace"), *_list(entry.get("traces"))):
             return False
-        speaker = str(entry.get("actor", ""))
-        return self.actor is None or speaker == self.actor or speaker.startswith(f"{self.actor}-")
+        name = str(entry.get("actor", ""))
+        return self.actor is None or name == self.actor or name.startswith(f"{self.actor}-")
 
 
 def log_files(directory: Path) -> list[Path]:
@@ -110,7 +110,7 @@ def log_files(directory: Path) -> list[Path]:
     return [file for _, _, file in sorted(dated)]
 
 
-def backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Iterator[bytes]:
+def read_backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Iterator[bytes]:
     """The lines of the files, last first; of a file in ``limits`` (by device and inode) only up to that offset."""
     for file in reversed(files):
         try:
@@ -132,7 +132,7 @@ def backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Iterator
             os.close(descriptor)
 
 
-class Follower:
+class LogFollower:
     """New lines of all log files, known by inode: a rename goes on, a new file begins at its start."""
 
     def __init__(self, directory: Path) -> None:
@@ -212,7 +212,7 @@ def _print(line: bytes, *, as_json: bool) -> None:
     details = " ".join(
         f"{one_line(name)}={one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))}"
         for name, value in entry.items()
-        if name not in LEAD and name != "stack"
+        if name not in LEADING_FIELDS and name != "stack"
     )
     click.echo(
         " ".join(

@@ -54,7 +54,7 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("version", "status", "version", "Print the version."),
 )
 
-ODD_SHAPES = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
+MALFORMED_REPLY_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
 """What a command raises on an answer whose members are not what the API says."""
 
 
@@ -101,11 +101,11 @@ class SignetGroup(click.Group):
             failure = error
         except UnicodeEncodeError:  # what standard output cannot take says nothing about the answer
             raise
-        except ODD_SHAPES as error:
-            last = invocation.asked.last if invocation.asked else None
+        except MALFORMED_REPLY_ERRORS as error:
+            last = invocation.last_client.last if invocation.last_client else None
             if last is None:
                 raise  # nothing was answered: a fault of this program, which its traceback explains best
-            failure = last.odd(f"{type(error).__name__} in showing it")
+            failure = last.malformed(f"{type(error).__name__} in showing it")
         report(failure, as_json=invocation.as_json)
         raise click.exceptions.Exit(exit_code(failure))
 

@@ -15,7 +15,7 @@ import click
 from signet_actors.cli.connection import memory_path
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
-    day,
+    format_minute,
     on_terminal,
     one_line,
     print_answer,
@@ -259,7 +259,7 @@ def show(invocation: Invocation, memory_id: str, with_history: bool, deleted: bo
         return
     memory: dict[str, Any] = answer.body
     print_fields(
-        (label, _shown(name, memory.get(name)))
+        (label, _field_text(name, memory.get(name)))
         for label, name in FIELDS
         if not (name == "deleted_at" and not memory.get("is_deleted"))
     )
@@ -334,7 +334,7 @@ def edit(
         patch["pinned"] = pinned
     if not patch:
         found = client.get(memory_path(memory_id), agentId=agent)
-        edited = _edited(found.text("content"))
+        edited = _edit_in_editor(found.text("content"))
         if edited is None:
             say("Nothing changed.")
             return
@@ -378,11 +378,11 @@ def _stored_ids(answer: DaemonReply) -> list[str]:
         return [answer.text("id")]
     ids = answer.body.get("ids")
     if not isinstance(ids, list) or not ids or not all(isinstance(part_id, str) and part_id for part_id in ids):
-        raise answer.odd("no ids")
+        raise answer.malformed("no ids")
     return ids
 
 
-def _shown(name: str, value: Any) -> Any:
+def _field_text(name: str, value: Any) -> Any:
     if name == "tags":
         return tags_text(value)
     if name == "pinned":
@@ -390,7 +390,7 @@ def _shown(name: str, value: Any) -> Any:
     return value
 
 
-def _edited(content: str) -> str | None:
+def _edit_in_editor(content: str) -> str | None:
     """The text as the person left it in the editor; None when it was left as it was."""
     if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         raise click.UsageError("nothing to change: give --content, --type, --tags, --importance or --pin/--unpin")
@@ -408,7 +408,7 @@ def _print_history(client: DaemonClient, memory_id: str, *, limit: int, agent: s
         ("when", "event", "by", "reason", "text"),
         [
             (
-                event.get("createdAt") if not on_terminal() else day(event.get("createdAt")),
+                event.get("createdAt") if not on_terminal() else format_minute(event.get("createdAt")),
                 event.get("event"),
                 event.get("changedBy"),
                 event.get("reason"),
@@ -424,10 +424,10 @@ def _change(event: dict[str, Any]) -> str:
     old, new = event.get("oldContent"), event.get("newContent")
     if old and new and old != new:
         return f"{one_line(old, 200)} → {one_line(new, 200)}"
-    return one_line(new or old or _proposed(event.get("metadata")), 200)
+    return one_line(new or old or _proposed_fact(event.get("metadata")), 200)
 
 
-def _proposed(metadata: Any) -> str:
+def _proposed_fact(metadata: Any) -> str:
     """What the pipeline proposed and did not carry out; empty for an event that is none of its."""
     if not isinstance(metadata, dict) or not metadata.get("factContent"):
         return ""
@@ -441,7 +441,7 @@ def _print_runs(client: DaemonClient, memory_id: str, *, agent: str | None) -> N
         answer = client.get(f"/api/pipeline/runs/{quote(str(run.get('id')), safe='')}", agentId=agent)
         click.echo()
         undone = ", undone" if run.get("undoneAt") else ""
-        click.echo(one_line(f"run {run.get('id')} ({run.get('mode')}, {day(run.get('createdAt'))}{undone})"))
+        click.echo(one_line(f"run {run.get('id')} ({run.get('mode')}, {format_minute(run.get('createdAt'))}{undone})"))
         print_table(
             ("action", "outcome", "why", "memory", "fact"),
             [

@@ -13,8 +13,8 @@ import click
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.presentation import (
-    agreed,
-    day,
+    ask_confirmation,
+    format_minute,
     one_line,
     print_answer,
     print_fields,
@@ -22,7 +22,7 @@ from signet_actors.cli.presentation import (
     print_table,
     say,
 )
-from signet_actors.cli.providers import STAGES, budget_words, model_words, pipeline_status, provider_and_model
+from signet_actors.cli.providers import STAGES, budget_text, model_text, pipeline_status, provider_and_model
 from signet_actors.cli.status import duration
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from signet_actors.cli.invocation import Invocation
 
-MOST_REQUEUED = 50
+MAX_REQUEUED = 50
 STATES = ("pending", "leased", "completed", "dead")
 
 
@@ -51,28 +51,28 @@ def _status(invocation: Invocation) -> None:
     if invocation.as_json:
         print_answer(answer)
         return
-    said: dict[str, Any] = answer.body
-    runs: dict[str, Any] = said.get("runs") or {}
-    models: dict[str, Any] = said.get("providers") or {}
+    body: dict[str, Any] = answer.body
+    runs: dict[str, Any] = body.get("runs") or {}
+    models: dict[str, Any] = body.get("providers") or {}
     print_fields(
         (
-            ("mode", said.get("writes") or said.get("mode")),
-            *((f"model of the {stage}", model_words(models.get(stage))) for stage in STAGES),
+            ("mode", body.get("writes") or body.get("mode")),
+            *((f"model of the {stage}", model_text(models.get(stage))) for stage in STAGES),
             ("runs", _runs(runs)),
-            ("reviews", said.get("reviewsPending")),
-            ("facts today", _figures(said.get("figures"))),
+            ("reviews", body.get("reviewsPending")),
+            ("facts today", _figures(body.get("figures"))),
         )
     )
     click.echo()
-    lanes = {lane.get("kind"): lane for lane in said.get("lanes") or []}
+    lanes = {lane.get("kind"): lane for lane in body.get("lanes") or []}
     print_table(
         ("kind", *STATES, "oldest waits", "at work", "paused because"),
-        [_kind(job, lanes.get(job.get("kind"), {})) for job in said.get("jobs") or []],
+        [_kind(job, lanes.get(job.get("kind"), {})) for job in body.get("jobs") or []],
         fold="paused because",
     )
-    for dead in said.get("dead") or []:
-        click.echo(one_line(f"dead: {dead['count']} {dead['kind']}: {dead['cause']} ({day(dead['lastAt'])})"))
-    for line in _remarks(said):
+    for dead in body.get("dead") or []:
+        click.echo(one_line(f"dead: {dead['count']} {dead['kind']}: {dead['cause']} ({format_minute(dead['lastAt'])})"))
+    for line in _notes(body):
         click.echo(line)
 
 
@@ -100,12 +100,12 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, ag
         [
             (
                 run.get("id"),
-                day(run.get("createdAt")),
+                format_minute(run.get("createdAt")),
                 run.get("memoryId"),
                 run.get("mode"),
                 provider_and_model(run),
                 _counts(run.get("counts")) or "nothing",
-                day(run.get("undoneAt")),
+                format_minute(run.get("undoneAt")),
             )
             for run in found
         ],
@@ -124,15 +124,15 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
     proposals = answer.records("proposals")
     run: dict[str, Any] = answer.body["run"]
     if not run.get("id"):
-        raise answer.odd("no run")
+        raise answer.malformed("no run")
     if invocation.as_json:
         print_answer(answer)
         return
-    undone = f"{day(run.get('undoneAt'))} by {run.get('undoneBy')}" if run.get("undoneAt") else None
+    undone = f"{format_minute(run.get('undoneAt'))} by {run.get('undoneBy')}" if run.get("undoneAt") else None
     print_fields(
         (
             ("run", run["id"]),
-            ("when", day(run.get("createdAt"))),
+            ("when", format_minute(run.get("createdAt"))),
             ("memory", run.get("memoryId")),
             ("mode", run.get("mode")),
             ("model", provider_and_model(run)),
@@ -179,7 +179,7 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
         for one in proposals:
             if one.get("outcome") in {"created", "updated", "deleted"}:
                 say(f"  {one_line(one['outcome'])}: {one_line(_fact(one.get('factContent')), 200)}")
-        if not agreed("Take it back?"):
+        if not ask_confirmation("Take it back?"):
             click.get_current_context().exit(REFUSED)
     answer = client.request("POST", _run_path(run_id, "/undo"), query={"agentId": agent}, body={})
     answer.confirm("status", "undone", "already_undone")
@@ -207,8 +207,8 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
 @click.option(
     "--limit",
     "-n",
-    type=click.IntRange(1, MOST_REQUEUED),
-    default=MOST_REQUEUED,
+    type=click.IntRange(1, MAX_REQUEUED),
+    default=MAX_REQUEUED,
     show_default=True,
     help="Jobs at most, oldest first.",
 )
@@ -222,8 +222,8 @@ def requeue(invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...]
     """
     if ids and kinds:
         raise click.UsageError("give jobs or kinds, not both")
-    if len(ids) > MOST_REQUEUED:
-        raise click.UsageError(f"at most {MOST_REQUEUED} jobs at a time")
+    if len(ids) > MAX_REQUEUED:
+        raise click.UsageError(f"at most {MAX_REQUEUED} jobs at a time")
     body = {"ids": list(ids) or None, "kinds": list(kinds) or None, "limit": None if ids else limit}
     answer = invocation.client().send("POST", "/api/pipeline/requeue", body)
     answer.confirm("success", True)
@@ -257,7 +257,7 @@ def _runs(runs: dict[str, Any]) -> str | None:
         return None
     if not runs.get("total"):
         return "none yet"
-    return f"{runs.get('total')}, {runs.get('undone')} undone, the last {day(runs.get('lastAt'))}"
+    return f"{runs.get('total')}, {runs.get('undone')} undone, the last {format_minute(runs.get('lastAt'))}"
 
 
 def _figures(figures: dict[str, Any] | None) -> str | None:
@@ -284,13 +284,13 @@ def _kind(job: dict[str, Any], lane: dict[str, Any]) -> tuple[Any, ...]:
     )
 
 
-def _remarks(said: dict[str, Any]) -> Iterator[str]:
-    for budget in said.get("budgets") or []:
+def _notes(body: dict[str, Any]) -> Iterator[str]:
+    for budget in body.get("budgets") or []:
         if budget.get("callsADay") or budget.get("tokensADay"):
-            yield f"budget of {one_line(budget['provider'])} today: {budget_words(budget)}"
-    for reason in said.get("waiting") or []:
+            yield f"budget of {one_line(budget['provider'])} today: {budget_text(budget)}"
+    for reason in body.get("waiting") or []:
         yield f"waiting: {one_line(reason)}"
-    for note in said.get("notes") or []:
+    for note in body.get("notes") or []:
         yield f"unknown: {one_line(note)}"
 
 

@@ -62,7 +62,7 @@ def tags_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def day(value: Any) -> str:
+def format_minute(value: Any) -> str:
     """An ISO timestamp to the minute."""
     return str(value or "")[:16].replace("T", " ")
 
@@ -72,7 +72,7 @@ def say(text: str) -> None:
     click.echo(printable(text), err=True)
 
 
-def agreed(question: str) -> bool:
+def ask_confirmation(question: str) -> bool:
     """The person said yes; without anybody to ask, the answer is no."""
     try:
         return click.confirm(question, default=False, err=True)
@@ -157,13 +157,13 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -
             for part in (
                 str(row.get("id") or ""),
                 one_line(row.get("who")),
-                day(row.get("created_at")) if scored else "",
+                format_minute(row.get("created_at")) if scored else "",
                 one_line(tags_text(row.get("tags"))),
                 "pinned" if row.get("pinned") else "",
             )
             if part
         )
-        lead = f"{float(row.get('score') or 0):.2f}" if scored else day(row.get("created_at"))
+        lead = f"{float(row.get('score') or 0):.2f}" if scored else format_minute(row.get("created_at"))
         memory = Text(one_line(row.get("content"), 600))
         memory.append("\n" + about, style="dim")
         table.add_row(lead, one_line(row.get("type")), memory)

@@ -35,14 +35,14 @@ def providers(invocation: Invocation) -> None:
     if invocation.as_json:
         print_answer(answer)
         return
-    said: dict[str, Any] = answer.body
-    models: dict[str, Any] = said.get("providers") or {}
+    body: dict[str, Any] = answer.body
+    models: dict[str, Any] = body.get("providers") or {}
     for stage in STAGES:
-        print_fields((("stage", stage), *_about(models.get(stage), off=said.get("mode") == "off")))
+        print_fields((("stage", stage), *_about(models.get(stage), off=body.get("mode") == "off")))
         click.echo()
-    for budget in said.get("budgets") or []:
-        print_fields(((f"today's budget of {budget['provider']}", budget_words(budget)),))
-    usage = said.get("usageToday") or []
+    for budget in body.get("budgets") or []:
+        print_fields(((f"today's budget of {budget['provider']}", budget_text(budget)),))
+    usage = body.get("usageToday") or []
     if usage:
         print_table(
             ("provider", "model", "calls", "tokens in", "tokens out", "cost"),
@@ -58,27 +58,27 @@ def providers(invocation: Invocation) -> None:
                 for row in usage
             ],
         )
-    told = [model for stage in STAGES if (model := models.get(stage)) is not None]
-    if told and not any(serves(model) for model in told):
-        worst = next((model for model in told if model.get("name") == "none"), told[0])
-        click.echo(f"No model answers: memories are stored and found, jobs wait. The way out: {way_out(worst)}.")
-    for note in said.get("notes") or []:
+    reported = [model for stage in STAGES if (model := models.get(stage)) is not None]
+    if reported and not any(is_serving(model) for model in reported):
+        worst = next((model for model in reported if model.get("name") == "none"), reported[0])
+        click.echo(f"No model answers: memories are stored and found, jobs wait. The way out: {model_remedy(worst)}.")
+    for note in body.get("notes") or []:
         click.echo(f"unknown: {one_line(note)}")
 
 
-def serves(model: dict[str, Any]) -> bool:
+def is_serving(model: dict[str, Any]) -> bool:
     """There is a model, it answered its own check or a call, and its circuit is closed."""
     calls: dict[str, Any] = model.get("calls") or {}
     met = model.get("available", True) or (calls.get("recent") or {}).get("successes")
     return bool(calls.get("circuit") == "closed" and met)
 
 
-def answers(model: dict[str, Any]) -> bool:
+def accepts_calls(model: dict[str, Any]) -> bool:
     """Calls are made to the model, too: the day's budget is not used up."""
-    return serves(model) and not (model.get("calls") or {}).get("waitsMs")
+    return is_serving(model) and not (model.get("calls") or {}).get("waitsMs")
 
 
-def way_out(model: dict[str, Any]) -> str:
+def model_remedy(model: dict[str, Any]) -> str:
     """How there is a model again, in the daemon's own words where it has any."""
     if model.get("name") != "none" and model.get("available"):
         return "it answered when it was chosen; see that its server runs, and work goes on by itself"
@@ -100,18 +100,18 @@ def provider_and_model(named: dict[str, Any]) -> str:
     return " ".join(str(named[name]) for name in ("provider", "model") if named.get(name))
 
 
-def model_words(model: dict[str, Any] | None) -> str | None:
+def model_text(model: dict[str, Any] | None) -> str | None:
     """Which model it is, and why it does not answer where it does not; None where nobody could be asked."""
     if model is None:
         return None
     if model.get("name") == "none":
         return f"none: {model.get('reason')}"
     waits = (model.get("calls") or {}).get("waitsFor") or "did not answer when it was chosen"
-    state = "" if answers(model) else f", {waits}"
+    state = "" if accepts_calls(model) else f", {waits}"
     return f"{provider_and_model({'provider': model.get('name'), 'model': model.get('model')})}{state}"
 
 
-def budget_words(budget: dict[str, Any]) -> str:
+def budget_text(budget: dict[str, Any]) -> str:
     """What is used and what there is."""
     return ", ".join(
         f"{'?' if budget.get(f'{what}Today') is None else budget[f'{what}Today']} {what}"

@@ -14,8 +14,7 @@ from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_table, say
 
 if TYPE_CHECKING:
-    from signet_actors.cli.exit_codes import REFUSED
-from signet_actors.cli.invocation import Invocation
+    from signet_actors.cli.invocation import Invocation
 
 
 @click.group()

@@ -12,7 +12,7 @@ import click
 
 from signet_actors import __version__
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import day, one_line, print_answer, print_fields, print_json, print_table
+from signet_actors.cli.presentation import format_minute, one_line, print_answer, print_fields, print_json, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,15 +41,15 @@ def status(invocation: Invocation) -> None:
     if invocation.as_json:
         print_answer(answer)
         return
-    said: dict[str, Any] = answer.body
-    health: dict[str, Any] = said.get("health") or {}
-    state = ", ".join(str(word) for word in (said.get("status"), health.get("status")) if word)
+    body: dict[str, Any] = answer.body
+    health: dict[str, Any] = body.get("health") or {}
+    state = ", ".join(str(word) for word in (body.get("status"), health.get("status")) if word)
     print_fields(
         (
-            ("daemon", f"{state}, version {said.get('version')}, up {duration(said.get('uptime'))}"),
-            ("address", f"http://{said.get('host')}:{said.get('port')}"),
-            ("workspace", said.get("agentsDir")),
-            ("away", said.get("detail")),
+            ("daemon", f"{state}, version {body.get('version')}, up {duration(body.get('uptime'))}"),
+            ("address", f"http://{body.get('host')}:{body.get('port')}"),
+            ("workspace", body.get("agentsDir")),
+            ("away", body.get("detail")),
         )
     )
     click.echo()
@@ -62,48 +62,48 @@ def status(invocation: Invocation) -> None:
         fold="detail",
     )
     click.echo()
-    print_fields(_stored(said))
-    for remark in _remarks(said):
+    print_fields(_stored(body))
+    for remark in _problems(body):
         click.echo(remark)
 
 
-def _stored(said: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    stored: dict[str, Any] = said.get("db") or {}
+def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    stored: dict[str, Any] = body.get("db") or {}
     for label, name in STORED:
         yield label, stored.get(name)
     if stored:
-        wal = (said.get("writer") or {}).get("walBytes")
+        wal = (body.get("writer") or {}).get("walBytes")
         log = f" and {_size(wal)} of log not yet merged" if wal else ""
         yield "database", f"{_size(stored.get('bytes'))}{log}, schema {stored.get('schemaVersion')}"
-    yield "newest backup", day((said.get("retention") or {}).get("lastBackupAt"))
-    embedding: dict[str, Any] = said.get("embedding") or {}
+    yield "newest backup", format_minute((body.get("retention") or {}).get("lastBackupAt"))
+    embedding: dict[str, Any] = body.get("embedding") or {}
     yield "embedding", " ".join(str(embedding[name]) for name in ("provider", "model") if embedding.get(name))
-    jobs: dict[str, Any] | None = said.get("jobs")
+    jobs: dict[str, Any] | None = body.get("jobs")
     if jobs is not None:
         yield "jobs", ", ".join(f"{count} {state}" for state, count in jobs.items() if count) or "none"
-        yield "oldest job", day(said.get("oldestPendingJob"))
+        yield "oldest job", format_minute(body.get("oldestPendingJob"))
 
 
-def _remarks(said: dict[str, Any]) -> Iterator[str]:
+def _problems(body: dict[str, Any]) -> Iterator[str]:
     """Why something waits or is refused, in words."""
-    if said.get("mutationsFrozen"):
+    if body.get("mutationsFrozen"):
         yield "frozen: changes are refused (memory.pipelineV2.mutationsFrozen)"
-    if (said.get("writer") or {}).get("storageFull"):
+    if (body.get("writer") or {}).get("storageFull"):
         yield "full: the disk is full; changes are refused until there is room, recall goes on"
-    damage = (said.get("writer") or {}).get("damage")
+    damage = (body.get("writer") or {}).get("damage")
     if damage:
         yield f"damaged: {one_line(damage)}"
-    retention: dict[str, Any] = said.get("retention") or {}
+    retention: dict[str, Any] = body.get("retention") or {}
     if retention.get("backupProblem"):
         yield f"backup: {one_line(retention['backupProblem'])}"
     for finding in retention.get("scrubFindings") or []:
         yield f"damaged: {one_line(finding)}"
-    suspended = (said.get("retention") or {}).get("suspendedReason")
+    suspended = (body.get("retention") or {}).get("suspendedReason")
     if suspended:
         yield f"retention: {one_line(suspended)}"
-    for reason in said.get("waiting") or []:
+    for reason in body.get("waiting") or []:
         yield f"waiting: {one_line(reason)}"
-    for note in said.get("notes") or []:
+    for note in body.get("notes") or []:
         yield f"unknown: {one_line(note)}"
 
 

@@ -78,7 +78,7 @@ def test_without_a_usable_note_the_environment_names_the_port_and_its_holder_is_
     (tmp_path / ".daemon").mkdir()
     (tmp_path / ".daemon" / "address").write_text(note)
     found = find_address(Invocation(workspace_option=str(tmp_path), environ={"SIGNET_PORT": "41001"}))
-    assert (found.host, found.port, found.chosen) == ("127.0.0.1", 41001, False)
+    assert (found.host, found.port, found.trusted) == ("127.0.0.1", 41001, False)
 
 
 def test_without_a_daemon_the_command_ends_with_3_and_says_what_to_do(tmp_path: Path) -> None:

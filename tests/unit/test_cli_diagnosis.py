@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from signet_actors.cli.config import yaml_lines
-from signet_actors.cli.doctor import database_verdict
+from signet_actors.cli.doctor import parse_database_check
 from signet_actors.cli.main import cli
 from signet_actors.config.load import effective_mapping, load_config
 from signet_actors.config.yaml_file import parse_yaml
@@ -129,7 +129,7 @@ def test_doctor_asks_the_running_daemon(workspace: Path, daemon: ScriptedDaemon)
 def test_doctor_tells_the_verdict_of_the_writer_s_check(
     exit_code: int, output: str, states: list[str], text: str
 ) -> None:
-    found = list(database_verdict(exit_code, output, "Traceback …\nImportError: no apsw\n"))
+    found = list(parse_database_check(exit_code, output, "Traceback …\nImportError: no apsw\n"))
     assert [finding.state for finding in found] == states
     assert text in found[0].detail
     assert bool(found[0].remedy) == (states[0] == "fail")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from signet_actors.cli.logs import BLOCK_BYTES, Follower, backwards, log_files
+from signet_actors.cli.logs import BLOCK_BYTES, LogFollower, log_files, read_backwards
 from signet_actors.cli.main import cli
 
 
@@ -85,14 +85,14 @@ def test_without_a_log_it_says_so(directory: Path) -> None:
 def test_lines_longer_than_a_block_are_read_whole_from_the_end(directory: Path) -> None:
     texts = ["a" * (BLOCK_BYTES + 7), "b", "c" * (3 * BLOCK_BYTES), "d" * BLOCK_BYTES]
     (directory / "daemon-2026-02-21.log").write_text("".join(f"{text}\n" for text in texts))
-    found = [found.decode() for found in backwards(log_files(directory), {}) if found]
+    found = [found.decode() for found in read_backwards(log_files(directory), {}) if found]
     assert found == texts[::-1]
 
 
 def test_following_sees_each_line_once_through_a_rename_and_a_new_file(directory: Path) -> None:
     current = directory / "daemon-2026-02-21.log"
     write(current, line("before"))
-    follower = Follower(directory)
+    follower = LogFollower(directory)
     assert list(follower.new_lines()) == []
 
     write(current, line("first") + '{"event": "half')
@@ -108,6 +108,6 @@ def test_following_sees_each_line_once_through_a_rename_and_a_new_file(directory
 def test_a_file_that_is_emptied_in_place_is_followed_from_its_start(directory: Path) -> None:
     current = directory / "daemon-2026-02-21.log"
     write(current, line("old") * 3)
-    follower = Follower(directory)
+    follower = LogFollower(directory)
     current.write_text(line("new"))
     assert [json.loads(found)["event"] for found in follower.new_lines()] == ["new"]

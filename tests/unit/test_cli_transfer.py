@@ -179,8 +179,8 @@ def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(
 ) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(2))
-    position = transfer.Position(file, None, "here")
-    position.write(transfer.Done(offset=22, line=2, imported=1))
+    position = transfer.ImportState(file, None, "here")
+    position.write(transfer.ImportProgress(offset=22, line=2, imported=1))
     file.write_bytes(memories(3))
     daemon.on("POST", IMPORT, done(3))
     assert signet("import", str(file)).exit_code == 0
@@ -190,10 +190,10 @@ def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(
 def test_a_position_counts_for_the_daemon_that_it_was_reached_at(tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(2))
-    transfer.Position(file, None, "http://one").write(transfer.Done(offset=22, line=2, imported=1))
-    assert transfer.Position(file, None, "http://one").read().offset == 22
-    assert transfer.Position(file, None, "http://other").read().offset == 0
-    assert transfer.Position(file, "bob", "http://one").read().offset == 0
+    transfer.ImportState(file, None, "http://one").write(transfer.ImportProgress(offset=22, line=2, imported=1))
+    assert transfer.ImportState(file, None, "http://one").read().offset == 22
+    assert transfer.ImportState(file, None, "http://other").read().offset == 0
+    assert transfer.ImportState(file, "bob", "http://one").read().offset == 0
 
 
 @pytest.mark.parametrize("from_file", [True, False])

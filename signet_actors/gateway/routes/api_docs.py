@@ -1,4 +1,4 @@
-"""The API document, a page to read it and try it, and a front door that says what listens here.
+"""The API document, a page to read it and try it, and a index door that says what listens here.
 
 Everything is served from the installed package: the page works offline and may load nothing from elsewhere.
 
@@ -26,7 +26,7 @@ DOCS_FILES: dict[str, str] = {
 }
 """The only files that are served, by name: a name that is not here is not looked for on disk."""
 
-OLDER_DOCUMENT = "openapi-3.0.json"
+OPENAPI_30_FILE = "openapi-3.0.json"
 """The bundled swagger-ui reads OpenAPI up to 3.0."""
 
 START_SCRIPT = b"""window.addEventListener("load", () => {
@@ -56,7 +56,7 @@ DOCS_PAGE = """<!doctype html>
 </html>
 """
 
-FRONT_PAGE = """<!doctype html>
+INDEX_PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Signet Actors</title></head>
 <body>
@@ -73,7 +73,7 @@ FRONT_PAGE = """<!doctype html>
 </html>
 """
 
-FRONT_TEXT = """Signet Actors {version}: the long-term memory of the AI agents on this machine.
+INDEX_TEXT = """Signet Actors {version}: the long-term memory of the AI agents on this machine.
 
   {base}/api/docs          the API, to read and try in a browser
   {base}/api/openapi.json  the API document (OpenAPI 3.1)
@@ -94,33 +94,33 @@ PAGE_HEADERS = {
 HTML = "text/html; charset=utf-8"
 
 
-async def front(call: HttpRequest) -> HttpResponse:
+async def index(request: HttpRequest) -> HttpResponse:
     """A page for a browser, text for everything else."""
     version = signet_actors.__version__
-    if "text/html" in call.headers.get("accept", ""):
-        return HttpResponse(FRONT_PAGE.format(version=escape(version)).encode(), headers=PAGE_HEADERS, media_type=HTML)
-    base = f"http://{call.headers['host']}"
-    text = FRONT_TEXT.format(version=version, base=base)
+    if "text/html" in request.headers.get("accept", ""):
+        return HttpResponse(INDEX_PAGE.format(version=escape(version)).encode(), headers=PAGE_HEADERS, media_type=HTML)
+    base = f"http://{request.headers['host']}"
+    text = INDEX_TEXT.format(version=version, base=base)
     return HttpResponse(text.encode(), headers=PAGE_HEADERS, media_type="text/plain; charset=utf-8")
 
 
-async def openapi(call: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the document is the same for everybody
+async def openapi(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the document is the same for everybody
     """The API document."""
-    return HttpResponse(_document())
+    return HttpResponse(_openapi_31_document())
 
 
-async def docs(call: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the page is the same for everybody
+async def docs(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the page is the same for everybody
     """The page that shows the document."""
     return HttpResponse(DOCS_PAGE.encode(), headers=PAGE_HEADERS, media_type=HTML)
 
 
-async def docs_file(call: HttpRequest) -> HttpResponse:
+async def docs_file(request: HttpRequest) -> HttpResponse:
     """A file of the page."""
-    name = call.path["file"]
+    name = request.path["file"]
     if name == "start.js":
         return HttpResponse(START_SCRIPT, headers=PAGE_HEADERS, media_type="text/javascript; charset=utf-8")
-    if name == OLDER_DOCUMENT:
-        return HttpResponse(_older_document())
+    if name == OPENAPI_30_FILE:
+        return HttpResponse(_openapi_30_document())
     media_type = DOCS_FILES.get(name)
     if media_type is None:
         raise NotFound("Not found")
@@ -136,12 +136,12 @@ def _docs_bytes(name: str) -> bytes:
 
 
 @functools.cache
-def _document() -> bytes:
+def _openapi_31_document() -> bytes:
     return encode_json(openapi_document(_all_routes()))
 
 
 @functools.cache
-def _older_document() -> bytes:
+def _openapi_30_document() -> bytes:
     return encode_json(for_openapi_30(openapi_document(_all_routes())))
 
 
@@ -155,7 +155,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "GET",
         "/",
-        front,
+        index,
         None,
         "What listens here",
         "page",

@@ -6,7 +6,7 @@ from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.protocol.http.auth import WhoAmIReply
 
 
-async def who_am_i(call: HttpRequest) -> HttpResponse:  # noqa: ARG001 - in local mode every caller is the same
+async def who_am_i(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - in local mode every caller is the same
     """Local mode, without claims."""
     return HttpResponse(WhoAmIReply(authenticated=False, claims=None, mode="local"))
 

@@ -16,22 +16,22 @@ from signet_actors.runtime.clock import iso
 ASK_MS = 5000
 
 
-async def back_up(call: HttpRequest) -> HttpResponse:
+async def back_up(request: HttpRequest) -> HttpResponse:
     """A backup is in progress; answered at once, because a large database takes a while."""
-    call.json_object(required=False)
+    request.json_object(required=False)
     return HttpResponse(
-        _body(await call.state.bus.ask_retention(BackUpNow(), trace_id=call.trace_id, timeout_ms=ASK_MS))
+        _backup_reply(await request.state.bus.ask_retention(BackUpNow(), trace_id=request.trace_id, timeout_ms=ASK_MS))
     )
 
 
-async def backups(call: HttpRequest) -> HttpResponse:
+async def backups(request: HttpRequest) -> HttpResponse:
     """Which backups there are, and how far the one in progress is."""
     return HttpResponse(
-        _body(await call.state.bus.ask_retention(GetBackups(), trace_id=call.trace_id, timeout_ms=ASK_MS))
+        _backup_reply(await request.state.bus.ask_retention(GetBackups(), trace_id=request.trace_id, timeout_ms=ASK_MS))
     )
 
 
-def _body(state: BackupState) -> BackupReply:
+def _backup_reply(state: BackupState) -> BackupReply:
     last = state.last
     return BackupReply(
         running=state.running,

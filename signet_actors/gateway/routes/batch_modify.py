@@ -1,4 +1,4 @@
-"""The batch modify: up to 200 patches in one commit, each judged by itself.
+"""The batch modify: up to 200 patches in one commit, each entries by itself.
 
 Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"; docs/compatibility.md "Forget and modify".
 """
@@ -19,7 +19,7 @@ from signet_actors.gateway.http.write_errors import refusal_text
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.gateway.routes.memory_changes import awaited_versions, read_patch
+from signet_actors.gateway.routes.memory_changes import read_patch, unembedded_versions
 from signet_actors.protocol.http.modify import ModifyReply, ModifyRequest, ModifyResult
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
@@ -29,26 +29,26 @@ MAX_BATCH_BYTES: Final = 2_000_000
 """UTF-8 bytes of new content in one batch: with its vectors it stays well below the writer's mailbox."""
 
 
-async def modify(call: HttpRequest) -> HttpResponse:
+async def modify(request: HttpRequest) -> HttpResponse:
     """Each result says what became of its patch; one that is not valid does not keep the others back."""
-    body = call.json_object()
+    body = request.json_object()
     fields = Fields(body)
     reason = fields.text("reason", max_chars=4096)
-    wanted = body.get("patches")
-    if not isinstance(wanted, list) or not wanted:
+    items = body.get("patches")
+    if not isinstance(items, list) or not items:
         raise InvalidRequest("patches must be a non-empty array", field="patches")
-    if len(wanted) > MAX_PATCHES:
+    if len(items) > MAX_PATCHES:
         raise InvalidRequest(f"patches must be at most {MAX_PATCHES}", field="patches")
 
     frames: list[bytes] = []
     patches: list[MemoryPatch] = []
     size = 0
-    judged: list[ModifyResult | Kinds] = []  # the refusal, or the kinds of secrets cut out of an accepted patch
-    for item in wanted:
+    entries: list[ModifyResult | Kinds] = []  # the refusal, or the kinds of secrets cut out of an accepted patch
+    for item in items:
         try:
-            patch, redactions = await _patch(call, item, reason, frames)
+            patch, redactions = await _read_item(request, item, reason, frames)
         except InvalidRequest as error:
-            judged.append(_invalid(item, error))
+            entries.append(_invalid_result(item, error))
         else:
             size += len(patch.content.encode()) if isinstance(patch.content, str) else 0
             if size > MAX_BATCH_BYTES:
@@ -56,32 +56,34 @@ async def modify(call: HttpRequest) -> HttpResponse:
                     f"the contents of a batch must be at most {MAX_BATCH_BYTES} bytes", field="patches"
                 )
             patches.append(patch)
-            judged.append(redactions)
+            entries.append(redactions)
         await asyncio.sleep(0)  # 200 redactions take 25 ms; others may be served between two of them
 
     done: Iterator[Modified] = iter(())
     stored: Collection[str] = ()
     if patches:
-        answer = await call.state.bus.ask_writer(
+        answer = await request.state.bus.ask_writer(
             ModifyMany(
                 patches=tuple(patches),
-                principal=FieldRedactor(call.state).principal(call.principal(body)),
-                read=read_scope_of(call, body),
-                idempotency=call.idempotency(body),
+                principal=FieldRedactor(request.state).principal(request.principal(body)),
+                read=read_scope_of(request, body),
+                idempotency=request.idempotency(body),
             ),
-            trace_id=call.trace_id,
+            trace_id=request.trace_id,
             frames=frames,
         )
         done = iter(answer.results)
-        stored = await call.state.vector_waits.stored(call, awaited_versions(answer.results))
+        stored = await request.state.vector_waits.stored(request, unembedded_versions(answer.results))
     results = [
-        entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in judged
+        entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in entries
     ]
     updated = sum(result.status == "updated" for result in results)
     return HttpResponse(ModifyReply(total=len(results), updated=updated, results=results))
 
 
-async def _patch(call: HttpRequest, item: object, reason: str | None, frames: list[bytes]) -> tuple[MemoryPatch, Kinds]:
+async def _read_item(
+    request: HttpRequest, item: object, reason: str | None, frames: list[bytes]
+) -> tuple[MemoryPatch, Kinds]:
     if not isinstance(item, dict):
         raise InvalidRequest("each patch must be an object", field="patches")
     fields = Fields(item)
@@ -89,10 +91,12 @@ async def _patch(call: HttpRequest, item: object, reason: str | None, frames: li
     own_reason = fields.text("reason", max_chars=4096) or reason
     if own_reason is None:
         raise InvalidRequest("reason is required", field="reason")
-    return await read_patch(call.state, memory_id, own_reason, fields, frames, trace_id=call.trace_id, with_who=True)
+    return await read_patch(
+        request.state, memory_id, own_reason, fields, frames, trace_id=request.trace_id, with_who=True
+    )
 
 
-def _invalid(item: object, error: InvalidRequest) -> ModifyResult:
+def _invalid_result(item: object, error: InvalidRequest) -> ModifyResult:
     named: Any = item.get("id") if isinstance(item, dict) else None
     return ModifyResult(
         id=named if isinstance(named, str) else None,

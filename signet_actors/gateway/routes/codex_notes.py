@@ -45,10 +45,10 @@ _NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-async def write_note(call: HttpRequest) -> HttpResponse:
+async def write_note(request: HttpRequest) -> HttpResponse:
     """The note is on disk at the path answered."""
-    state = call.state
-    fields = Fields(call.json_object())
+    state = request.state
+    fields = Fields(request.json_object())
     _, raw = fields.find("content")
     if raw is not None and not isinstance(raw, str):
         raise InvalidRequest("content must be a string", field="content")
@@ -62,7 +62,7 @@ async def write_note(call: HttpRequest) -> HttpResponse:
     parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
     text = "\n\n".join(part for part in parts if part) + "\n"
     clean, kinds = state.redactor.cleaned(text) if state.config.redaction.memories else (text, ())
-    idempotency = call.idempotency(fields.body)
+    idempotency = request.idempotency(fields.body)
     if idempotency is None:
         # The slug is part of the path that is answered and logged: it is made from the title after redaction.
         slug = _slug(clean.splitlines()[0][:MAX_NAME_CHARS]) if title else DEFAULT_SLUG
@@ -101,7 +101,7 @@ def _write(home: Path, name: str, content: bytes, *, retry: bool) -> str:
     try:
         folder = _open_folder(home)
         try:
-            _place(folder, name, content, retry=retry)
+            _write_durably(folder, name, content, retry=retry)
         finally:
             os.close(folder)
     except OSError as error:
@@ -131,10 +131,12 @@ def _open_folder(home: Path) -> int:
     return folder
 
 
-def _place(folder: int, name: str, content: bytes, *, retry: bool) -> None:
+def _write_durably(folder: int, name: str, content: bytes, *, retry: bool) -> None:
     """``content`` is whole and durable under ``name``, which did not exist, or held the same on a retry."""
-    aside = f".{name}.{secrets.token_hex(4)}.tmp"
-    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    temporary = f".{name}.{secrets.token_hex(4)}.tmp"
+    handle = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
+    )
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -142,25 +144,25 @@ def _place(folder: int, name: str, content: bytes, *, retry: bool) -> None:
             os.fsync(file.fileno())
         sync_point("fs.note_tmp_written")
         try:
-            os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         except FileExistsError:
-            if not retry or _earlier(folder, name, len(content) + 1) != content:
+            if not retry or _read_previous(folder, name, len(content) + 1) != content:
                 raise SignetError(
                     "The Idempotency-Key was used for another note", code=ErrorCode.IDEMPOTENCY_CONFLICT
                 ) from None
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(aside, dir_fd=folder)
+            os.unlink(temporary, dir_fd=folder)
         raise
     try:
         sync_point("fs.note_renamed")
-        os.unlink(aside, dir_fd=folder)
+        os.unlink(temporary, dir_fd=folder)
         os.fsync(folder)
     except OSError as error:
         raise OutcomeUnknown("The note is there, but it may not outlast a crash") from error
 
 
-def _earlier(folder: int, name: str, limit: int) -> bytes:
+def _read_previous(folder: int, name: str, limit: int) -> bytes:
     """What an earlier try left under the key's name; whether that was this note is unknown if it cannot be read."""
     try:
         return _read(folder, name, limit)

@@ -1,6 +1,6 @@
 """The files that a person edits: the configuration and the identity documents, read and replaced whole.
 
-A replacement is all or nothing (written aside, synced, renamed), keeps the former file in ``.daemon/previous``,
+A replacement is all or nothing (written temporary, synced, renamed), keeps the former file in ``.daemon/previous``,
 and for agent.yaml happens only if the daemon could start with it. It takes effect at the next reload or start.
 
 Source: docs/compatibility.md "Configuration files"; memory-system.txt "User Data Layout".
@@ -39,30 +39,30 @@ MAX_FILE_BYTES = 1024 * 1024
 MAX_CONFIG_BYTES = 128 * 1024
 """Of a posted agent.yaml, which is parsed before it replaces the present one."""
 
-_replacing = threading.Lock()
+_replace_lock = threading.Lock()
 
 
-async def list_files(call: HttpRequest) -> HttpResponse:
+async def list_files(request: HttpRequest) -> HttpResponse:
     """The listed files that exist; one that is not plain text of ours is named with the reason."""
-    return HttpResponse(await asyncio.to_thread(_read_files, call.state.workspace))
+    return HttpResponse(await asyncio.to_thread(_read_files, request.state.workspace))
 
 
-async def write_file(call: HttpRequest) -> HttpResponse:
+async def write_file(request: HttpRequest) -> HttpResponse:
     """The file holds ``content``, on disk."""
-    body = call.json_object()
+    body = request.json_object()
     name, content = body.get("file"), body.get("content")
     if not isinstance(name, str) or not isinstance(content, str):
         raise InvalidRequest("Invalid request", field="file" if not isinstance(name, str) else "content")
     _check_name(name)
-    data = _encoded(content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
+    data = _encode_content(content, MAX_CONFIG_BYTES if name == CONFIG_FILE_NAME else MAX_FILE_BYTES)
     abandoned = threading.Event()
     mark_sent()
     try:
-        warnings = await asyncio.to_thread(_replace, call.state, name, data, abandoned)
+        warnings = await asyncio.to_thread(_replace, request.state, name, data, abandoned)
     except asyncio.CancelledError:
         abandoned.set()  # the thread goes on by itself, but not as far as the file
         raise
-    call.state.log.info("config_file_written", file=name, size=len(data), trace=call.trace_id)
+    request.state.log.info("config_file_written", file=name, size=len(data), trace=request.trace_id)
     message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
     return HttpResponse(WriteConfigReply(success=True, warnings=warnings, message=message))
 
@@ -76,7 +76,7 @@ def _check_name(name: str) -> None:
         raise InvalidRequest("Invalid file name", field="file")
 
 
-def _encoded(content: str, limit: int) -> bytes:
+def _encode_content(content: str, limit: int) -> bytes:
     if "\0" in content:
         raise InvalidRequest("content must be text", field="content")
     try:
@@ -126,23 +126,23 @@ def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.E
     """
     workspace = state.workspace
     target = workspace / name
-    with _replacing:
-        _go_on(abandoned)
-        warnings = _checked(workspace, data, state.config) if name == CONFIG_FILE_NAME else []
-        previous = _former(target)
-        aside = workspace / f".{name}.{secrets.token_hex(4)}.new"
-        handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with _replace_lock:
+        _raise_if_abandoned(abandoned)
+        warnings = _validate(workspace, data, state.config) if name == CONFIG_FILE_NAME else []
+        previous = _target_exists(target)
+        temporary = workspace / f".{name}.{secrets.token_hex(4)}.new"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            _go_on(abandoned)
+            _raise_if_abandoned(abandoned)
             if previous:
-                _keep_former(target, Workspace(workspace).daemon_dir / "previous")
-            aside.replace(target)
+                _save_previous(target, Workspace(workspace).daemon_dir / "previous")
+            temporary.replace(target)
         except (OSError, OutcomeUnknown):
-            aside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         try:
             fsync_path(workspace)
@@ -151,12 +151,12 @@ def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.E
     return warnings
 
 
-def _go_on(abandoned: threading.Event) -> None:
+def _raise_if_abandoned(abandoned: threading.Event) -> None:
     if abandoned.is_set():
         raise OutcomeUnknown("The request was given up before the file was replaced")
 
 
-def _checked(workspace: Path, data: bytes, running: Config) -> list[str]:
+def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
     """Return the warnings of a configuration that the daemon could start with.
 
     Raises ``InvalidRequest`` with every problem of one that it could not start with, and a 403 for one that sends
@@ -176,10 +176,10 @@ def _checked(workspace: Path, data: bytes, running: Config) -> list[str]:
         except ConfigError as error:
             raise InvalidRequest(error.detail, field="content") from error
     try:
-        former = load_config(workspace, os.environ).config
+        current = load_config(workspace, os.environ).config
     except ConfigError:
-        former = running
-    changed = owner_only_changes(former, loaded.config)
+        current = running
+    changed = owner_only_changes(current, loaded.config)
     if changed:
         raise SignetError(
             f"{', '.join(changed)}: where texts and keys are sent, and what protects them, is changed by editing the "
@@ -190,7 +190,7 @@ def _checked(workspace: Path, data: bytes, running: Config) -> list[str]:
     return loaded.warnings
 
 
-def _former(target: Path) -> bool:
+def _target_exists(target: Path) -> bool:
     """Whether there is a file to replace; ``Conflict`` for anything but a regular file."""
     try:
         facts = os.lstat(target)
@@ -201,12 +201,12 @@ def _former(target: Path) -> bool:
     return True
 
 
-def _keep_former(target: Path, directory: Path) -> None:
+def _save_previous(target: Path, directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    aside = directory / f".{target.name}.{secrets.token_hex(4)}"
-    os.link(target, aside, follow_symlinks=False)
-    aside.replace(directory / target.name)
-    aside.unlink(missing_ok=True)  # renaming a second link of the same file onto the first leaves both
+    temporary = directory / f".{target.name}.{secrets.token_hex(4)}"
+    os.link(target, temporary, follow_symlinks=False)
+    temporary.replace(directory / target.name)
+    temporary.unlink(missing_ok=True)  # renaming a second link of the same file onto the first leaves both
 
 
 ROUTES: tuple[Route, ...] = (

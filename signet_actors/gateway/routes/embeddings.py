@@ -48,7 +48,7 @@ HEALTHY_FROM: Final = 0.8
 DEGRADED_FROM: Final = 0.5
 COVERAGE_OK: Final = 0.9
 COVERAGE_WARN: Final = 0.5
-SWITCHED_OFF: Final = "embedding is switched off (embedding.provider: none)"
+DISABLED: Final = "embedding is switched off (embedding.provider: none)"
 
 
 class _Probe(NamedTuple):
@@ -60,17 +60,17 @@ class _Probe(NamedTuple):
 _probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
 
 
-async def export_embeddings(call: HttpRequest) -> HttpResponse:
+async def export_embeddings(request: HttpRequest) -> HttpResponse:
     """A page of stored embeddings with their memories; the raw vectors only when asked for."""
-    fields = Fields(call.query, warnings=call.warnings)
+    fields = Fields(request.query, warnings=request.warnings)
     limit = fields.query_integer("limit", 600, 50, 5000)
     offset = fields.query_integer("offset", 0, 0, 100_000)
-    page, frames = await call.state.bus.ask_searcher(
-        ExportEmbeddings(read=read_scope_of(call), limit=limit, offset=offset, vectors=fields.query_flag("vectors")),
-        trace_id=call.trace_id,
+    page, frames = await request.state.bus.ask_searcher(
+        ExportEmbeddings(read=read_scope_of(request), limit=limit, offset=offset, vectors=fields.query_flag("vectors")),
+        trace_id=request.trace_id,
     )
     # A full page of vectors is a million numbers; the thread keeps the event loop free while they are printed.
-    rows = await asyncio.to_thread(lambda: [_exported(row, frames) for row in page.rows])
+    rows = await asyncio.to_thread(lambda: [_export_row(row, frames) for row in page.rows])
     return HttpResponse(
         EmbeddingsReply(
             embeddings=rows,
@@ -83,7 +83,7 @@ async def export_embeddings(call: HttpRequest) -> HttpResponse:
     )
 
 
-def _exported(row: EmbeddingRow, frames: list[bytes]) -> ExportedEmbedding:
+def _export_row(row: EmbeddingRow, frames: list[bytes]) -> ExportedEmbedding:
     memory = row.memory
     return ExportedEmbedding(
         id=memory.id,
@@ -96,21 +96,21 @@ def _exported(row: EmbeddingRow, frames: list[bytes]) -> ExportedEmbedding:
         source_type="memory",
         source_id=memory.id,
         created_at=memory.created_at,
-        vector=UNSET if row.frame is None else _printed(frames[row.frame]),
+        vector=UNSET if row.frame is None else _encode_vector(frames[row.frame]),
     )
 
 
-def _printed(frame: bytes) -> list[float]:
+def _encode_vector(frame: bytes) -> list[float]:
     """The vector as ready JSON: what goes out is a list of numbers, which the struct says and the document shows."""
     numbers = np.frombuffer(frame, dtype="<f4").astype(np.float64).round(VECTOR_DECIMALS)
     return cast("list[float]", msgspec.Raw(msgspec.json.encode(numbers.tolist())))
 
 
-async def embedding_status(call: HttpRequest) -> HttpResponse:
+async def embedding_status(request: HttpRequest) -> HttpResponse:
     """Whether the provider answers, measured at most every 30 seconds."""
-    state = call.state
+    state = request.state
     embedder = state.embedder
-    probe, tracker = await asyncio.gather(_probed(state), _tracker(call))
+    probe, tracker = await asyncio.gather(_recent_probe(state), _tracker(request))
     return HttpResponse(
         EmbeddingStatusReply(
             provider="none" if embedder is None else embedder.provider,
@@ -125,33 +125,35 @@ async def embedding_status(call: HttpRequest) -> HttpResponse:
     )
 
 
-async def _tracker(call: HttpRequest) -> Tracker:
+async def _tracker(request: HttpRequest) -> Tracker:
     """What the extractor and the queue say; zeros for what nobody says in time."""
-    extractor, queue = await asyncio.gather(ask_extractor(call, []), glance("searcher", _queue(call), []))
-    said = TrackerState() if extractor is None else extractor.tracker
+    extractor, queue = await asyncio.gather(ask_extractor(request, []), glance("searcher", _queue(request), []))
+    tracker = TrackerState() if extractor is None else extractor.tracker
     waiting = [] if queue is None else [kind for kind in queue.queues if kind.kind == EMBED]
     return Tracker(
-        running=said.running,
-        processed=said.processed,
-        failed=said.failed,
-        skipped_cycles=said.skipped_cycles,
-        last_cycle_at=said.last_cycle_at,
+        running=tracker.running,
+        processed=tracker.processed,
+        failed=tracker.failed,
+        skipped_cycles=tracker.skipped_cycles,
+        last_cycle_at=tracker.last_cycle_at,
         queue_depth=sum(kind.pending + kind.leased for kind in waiting),
     )
 
 
-async def _queue(call: HttpRequest) -> PipelineStatus:
-    now = iso(call.state.clock.wall_ms())
-    answer, _ = await call.state.bus.ask_searcher(GetPipelineStatus(now), trace_id=call.trace_id, timeout_ms=ASK_MS)
+async def _queue(request: HttpRequest) -> PipelineStatus:
+    now = iso(request.state.clock.wall_ms())
+    answer, _ = await request.state.bus.ask_searcher(
+        GetPipelineStatus(now), trace_id=request.trace_id, timeout_ms=ASK_MS
+    )
     return answer
 
 
-async def _probed(state: GatewayState) -> _Probe:
+async def _recent_probe(state: GatewayState) -> _Probe:
     """The last probe if it is fresh, else a new one; failures are remembered like successes."""
     embedder = state.embedder
     now_ms = state.clock.wall_ms()
     if embedder is None:
-        return _Probe(now_ms, SWITCHED_OFF)
+        return _Probe(now_ms, DISABLED)
     last = _probes.get(embedder)
     if last is not None and 0 <= now_ms - last.at_ms < PROBE_TTL_MS:
         return last
@@ -166,18 +168,18 @@ async def _probed(state: GatewayState) -> _Probe:
     return probe
 
 
-async def embedding_health(call: HttpRequest) -> HttpResponse:
+async def embedding_health(request: HttpRequest) -> HttpResponse:
     """Seven checks over all live memories and one score."""
-    state = call.state
+    state = request.state
     embedder = state.embedder
     config = state.config.embedding
-    probe = await _probed(state)
+    probe = await _recent_probe(state)
     counts, _ = await state.bus.ask_searcher(
         GetEmbeddingHealth(
             model=config.model if embedder is None else embedder.model,
             dimensions=config.dimensions if embedder is None else embedder.dimensions,
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     current = None if embedder is None else embedder.model
     weighted = _checks(counts, probe, current)
@@ -193,7 +195,7 @@ async def embedding_health(call: HttpRequest) -> HttpResponse:
             else "healthy",
             score=round(score, 4),
             checked_at=iso(state.clock.wall_ms()),
-            coverage=round(100 * _share(counts.embedded, counts.memories), 1),
+            coverage=round(100 * _ratio(counts.embedded, counts.memories), 1),
             total=counts.memories,
             embedded=counts.embedded,
             stale=counts.stale,
@@ -211,7 +213,7 @@ async def embedding_health(call: HttpRequest) -> HttpResponse:
 def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[tuple[EmbeddingCheck, int]]:
     """Each check with its weight."""
     stored = sum(counts.by_model.values())
-    coverage = _share(counts.embedded, counts.memories)
+    coverage = _ratio(counts.embedded, counts.memories)
     foreign = {name: rows for name, rows in counts.by_model.items() if name != model}
     return [
         (
@@ -234,26 +236,34 @@ def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[t
             ),
             5,
         ),
-        (_fault("dimension-mismatch", counts.wrong_dimensions, stored, "embeddings have the wrong dimensions"), 3),
+        (
+            _defect_check(
+                "dimension-mismatch", counts.wrong_dimensions, stored, "embeddings have the wrong dimensions"
+            ),
+            3,
+        ),
         (
             EmbeddingCheck(
                 name="model-drift",
                 status="warn" if foreign else "ok",
-                score=round(1 - _share(sum(foreign.values()), stored, empty=0.0), 4),
+                score=round(1 - _ratio(sum(foreign.values()), stored, empty=0.0), 4),
                 message=f"{sum(foreign.values())} embeddings are of another model",
                 detail={"byModel": counts.by_model},
             ),
             2,
         ),
-        (_fault("null-vectors", counts.null_vectors, stored, "embeddings are without a vector"), 2),
-        (_fault("vec-table-sync", counts.vec_missing, stored, "embeddings are missing from the vector index"), 2),
-        (_fault("orphaned-embeddings", counts.orphaned, stored, "embeddings belong to no memory"), 1),
+        (_defect_check("null-vectors", counts.null_vectors, stored, "embeddings are without a vector"), 2),
+        (
+            _defect_check("vec-table-sync", counts.vec_missing, stored, "embeddings are missing from the vector index"),
+            2,
+        ),
+        (_defect_check("orphaned-embeddings", counts.orphaned, stored, "embeddings belong to no memory"), 1),
     ]
 
 
-def _fault(name: str, count: int, of: int, message: str) -> EmbeddingCheck:
+def _defect_check(name: str, count: int, of: int, message: str) -> EmbeddingCheck:
     """A check for something that should not be there at all: any is a warning, every tenth a failure."""
-    share = min(1.0, _share(count, max(of, count), empty=0.0))
+    share = min(1.0, _ratio(count, max(of, count), empty=0.0))
     return EmbeddingCheck(
         name=name,
         status="ok" if not count else "warn" if share < 0.1 else "fail",
@@ -263,7 +273,7 @@ def _fault(name: str, count: int, of: int, message: str) -> EmbeddingCheck:
     )
 
 
-def _share(part: int, whole: int, *, empty: float = 1.0) -> float:
+def _ratio(part: int, whole: int, *, empty: float = 1.0) -> float:
     return part / whole if whole else empty
 
 

@@ -43,13 +43,13 @@ from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten
 DEFAULT_LIMIT: Final = 20
 BATCH_LIMIT: Final = 200
 
-_NEW_PREVIEW: Final[dict[ConfirmCheck, str]] = {
+_STALE_TOKEN_TEXTS: Final[dict[ConfirmCheck, str]] = {
     ConfirmCheck.CHANGED: "The memories to forget have changed since the preview; ask for a new preview",
     ConfirmCheck.EXPIRED: "confirm_token has expired; ask for a new preview",
 }
 
 
-class _Wish(msgspec.Struct, frozen=True):
+class _ForgetParams(msgspec.Struct, frozen=True):
     """What the body asks for."""
 
     execute: bool
@@ -59,27 +59,27 @@ class _Wish(msgspec.Struct, frozen=True):
     token: str | None
 
 
-async def forget(call: HttpRequest) -> HttpResponse:
+async def forget(request: HttpRequest) -> HttpResponse:
     """A preview changes nothing; an execute has deleted exactly the candidates that it answers for."""
-    body = call.json_object()
-    wish = _read(call, Fields(body))
-    if wish.execute:
-        call.refuse_if_frozen()
-    short = FieldRedactor(call.state)
-    principal = short.principal(call.principal(body))
-    if wish.force and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
+    body = request.json_object()
+    params = _read(request, Fields(body))
+    if params.execute:
+        request.refuse_if_frozen()
+    redactor = FieldRedactor(request.state)
+    principal = redactor.principal(request.principal(body))
+    if params.force and principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         raise SignetError("Autonomous agents cannot force-delete memories", code=ErrorCode.FORBIDDEN, field="force")
-    found, _ = await call.state.bus.ask_searcher(wish.selection, trace_id=call.trace_id)
+    found, _ = await request.state.bus.ask_searcher(params.selection, trace_id=request.trace_id)
     candidates = found.candidates
     matching = max(found.matching, len(candidates))
-    recent = recently_deleted(found.deletions, call.state.clock.wall_ms())
-    requires_confirm = needs_confirmation(matching, recent) or wish.force
-    if not wish.execute:
+    recent = recently_deleted(found.deletions, request.state.clock.wall_ms())
+    requires_confirm = needs_confirmation(matching, recent) or params.force
+    if not params.execute:
         return HttpResponse(
             ForgetPreviewReply(
                 count=len(candidates),
                 requires_confirm=requires_confirm,
-                confirm_token=_token(call, candidates, force=wish.force),
+                confirm_token=_token(request, candidates, force=params.force),
                 candidates=[
                     ForgetCandidateBody(id=c.id, score=round(c.score, 3), pinned=c.pinned, version=c.version)
                     for c in candidates
@@ -87,37 +87,37 @@ async def forget(call: HttpRequest) -> HttpResponse:
             )
         )
 
-    idempotency = call.idempotency(body)
-    request = ForgetMany(
+    idempotency = request.idempotency(body)
+    command = ForgetMany(
         targets=tuple(ForgetTarget(id=c.id, version=c.version) for c in candidates),
-        reason=short.clean(wish.reason),
+        reason=redactor.clean(params.reason),
         principal=principal,
-        hard=wish.force,
-        read=wish.selection.read,
+        hard=params.force,
+        read=params.selection.read,
         idempotency=idempotency,
-        confirmed=wish.token is not None,
+        confirmed=params.token is not None,
         matching=matching,
     )
-    refused = _refusal(call, wish, candidates, requires_confirm=requires_confirm)
+    refused = _check_token(request, params, candidates, requires_confirm=requires_confirm)
     if refused is not None:
         if idempotency is None:
             return refused
         # A retry finds its candidates gone, so that its token fits no more, or itself among what was deleted lately:
         # the first answer is the writer's to give.
-        request = msgspec.structs.replace(request, targets=(), matching=0)
+        command = msgspec.structs.replace(command, targets=(), matching=0)
     try:
-        done = await call.state.bus.ask_writer(request, trace_id=call.trace_id)
+        done = await request.state.bus.ask_writer(command, trace_id=request.trace_id)
     except SignetError as error:
         if error.code is not ErrorCode.CONFIRM_REQUIRED:
             raise
-        return _unconfirmed(call, wish, candidates)  # others have deleted meanwhile
+        return _confirm_required(request, params, candidates)  # others have deleted meanwhile
     if refused is not None and not done.results:
         return refused
     results = [_result(outcome) for outcome in done.results]
     answered = {outcome.id for outcome in done.results}
     results += [
         ForgetResult(id=missing, status="not_found", error=refusal_text("not_found"))
-        for missing in wish.selection.ids
+        for missing in params.selection.ids
         if missing not in answered
     ]
     return HttpResponse(
@@ -129,7 +129,7 @@ async def forget(call: HttpRequest) -> HttpResponse:
     )
 
 
-def _read(call: HttpRequest, fields: Fields) -> _Wish:
+def _read(request: HttpRequest, fields: Fields) -> _ForgetParams:
     mode = fields.text("mode") or "preview"
     if mode not in {"preview", "execute"}:
         raise InvalidRequest("mode must be one of: preview, execute", field="mode")
@@ -140,13 +140,13 @@ def _read(call: HttpRequest, fields: Fields) -> _Wish:
     ids = fields.names("ids", max_items=BATCH_LIMIT)
     query = fields.text("query", max_chars=MAX_QUERY_CHARS)
     filters = fields.filters()
-    if not ids and query is None and not _selects(filters):
+    if not ids and query is None and not _has_selection(filters):
         raise InvalidRequest("query, ids, or at least one filter is required")
     body = fields.body
-    return _Wish(
+    return _ForgetParams(
         execute=mode == "execute",
         selection=FindForgetCandidates(
-            read=read_scope_of(call, body),
+            read=read_scope_of(request, body),
             ids=ids,
             query=query,
             filters=filters,
@@ -158,7 +158,7 @@ def _read(call: HttpRequest, fields: Fields) -> _Wish:
     )
 
 
-def _selects(filters: Filters) -> bool:
+def _has_selection(filters: Filters) -> bool:
     return any((filters.type, filters.tags, filters.who, filters.source_type, filters.since, filters.until))
 
 
@@ -166,25 +166,25 @@ def _pairs(candidates: list[ForgetCandidate]) -> list[tuple[str, int | None]]:
     return [(candidate.id, candidate.version) for candidate in candidates]
 
 
-def _token(call: HttpRequest, candidates: list[ForgetCandidate], *, force: bool) -> str:
-    state = call.state
+def _token(request: HttpRequest, candidates: list[ForgetCandidate], *, force: bool) -> str:
+    state = request.state
     expires_at_ms = state.clock.wall_ms() + state.config.gateway.confirm_ttl_ms
     return confirm_token(state.signing_key, expires_at_ms, force=force, pairs=_pairs(candidates))
 
 
-def _refusal(
-    call: HttpRequest, wish: _Wish, candidates: list[ForgetCandidate], *, requires_confirm: bool
+def _check_token(
+    request: HttpRequest, params: _ForgetParams, candidates: list[ForgetCandidate], *, requires_confirm: bool
 ) -> HttpResponse | None:
     """Why this set may not be deleted on this token, or None. A token is checked also where none is needed."""
-    if wish.token is None:
+    if params.token is None:
         if not requires_confirm:
             return None
-        return _unconfirmed(call, wish, candidates)
+        return _confirm_required(request, params, candidates)
     check = check_confirm_token(
-        call.state.signing_key,
-        wish.token,
-        now_ms=call.state.clock.wall_ms(),
-        force=wish.force,
+        request.state.signing_key,
+        params.token,
+        now_ms=request.state.clock.wall_ms(),
+        force=params.force,
         pairs=_pairs(candidates),
     )
     match check:
@@ -195,17 +195,19 @@ def _refusal(
                 ErrorCode.INVALID_REQUEST, "confirm_token is not valid", candidates, requires_confirm=requires_confirm
             )
         case ConfirmCheck.CHANGED | ConfirmCheck.EXPIRED:
-            return _problem(ErrorCode.CONFLICT, _NEW_PREVIEW[check], candidates, requires_confirm=requires_confirm)
+            return _problem(
+                ErrorCode.CONFLICT, _STALE_TOKEN_TEXTS[check], candidates, requires_confirm=requires_confirm
+            )
 
 
-def _unconfirmed(call: HttpRequest, wish: _Wish, candidates: list[ForgetCandidate]) -> HttpResponse:
+def _confirm_required(request: HttpRequest, params: _ForgetParams, candidates: list[ForgetCandidate]) -> HttpResponse:
     return _problem(
         ErrorCode.CONFIRM_REQUIRED,
         f"confirm_token is required with force, and where more than {CONFIRM_ABOVE} memories match or were forgotten "
         "by such requests within 5 minutes",
         candidates,
         requires_confirm=True,
-        token=_token(call, candidates, force=wish.force),
+        token=_token(request, candidates, force=params.force),
     )
 
 

@@ -29,19 +29,19 @@ from signet_actors.protocol.http.health import (
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
-COUNTED_WITHIN_MS: Final = 60_000
+MAX_COUNT_AGE_MS: Final = 60_000
 """A count of jobs that is older than this is not shown."""
 
 
-async def health(call: HttpRequest) -> HttpResponse:
+async def health(request: HttpRequest) -> HttpResponse:
     """200 in every state, because clients take any other status for "no daemon"; ``status`` tells the state."""
-    state = call.state
+    state = request.state
     children = state.bus.tree.children
     found = state.readiness()
     return HttpResponse(
         HealthReply(
             status=found.status,  # type: ignore[arg-type]
-            uptime=_uptime(call),
+            uptime=_uptime(request),
             pid=state.boot.supervisor_pid,
             version=signet_actors.__version__,
             port=state.port,
@@ -75,15 +75,15 @@ def _pipeline(state: GatewayState) -> PipelineHealth:
     return PipelineHealth(
         extraction_running=running,
         extraction_stalled=on and (not running or pause_s is not None),
-        extraction_pending=_pending(state),
+        extraction_pending=_pending_extractions(state),
         extraction_backoff_ms=round(1000 * (pause_s or 0)),
     )
 
 
-def _pending(state: GatewayState) -> int | None:
+def _pending_extractions(state: GatewayState) -> int | None:
     """The extraction jobs that waited when they were last counted; None when that was too long ago."""
     counted = state.pipeline.store
-    if counted is None or state.pipeline.age_ms(state.clock) > COUNTED_WITHIN_MS:
+    if counted is None or state.pipeline.age_ms(state.clock) > MAX_COUNT_AGE_MS:
         return None
     return sum(queue.pending for queue in counted.queues if queue.kind == EXTRACT)
 
@@ -100,14 +100,14 @@ def _resources(children: Sequence[ChildState]) -> ResourcesHealth:
     )
 
 
-async def live(call: HttpRequest) -> HttpResponse:
+async def live(request: HttpRequest) -> HttpResponse:
     """200 while this process serves."""
-    return HttpResponse(LiveReply(status="live", uptime=_uptime(call)))
+    return HttpResponse(LiveReply(status="live", uptime=_uptime(request)))
 
 
-async def ready(call: HttpRequest) -> HttpResponse:
+async def ready(request: HttpRequest) -> HttpResponse:
     """200 while memories can be written and read; else 503 that names what is away."""
-    found = call.state.readiness()
+    found = request.state.readiness()
     return HttpResponse(
         ReadyReply(
             ready=found.ready,
@@ -127,8 +127,8 @@ def _code(found: Readiness) -> ErrorCode:
     return ErrorCode.STORAGE_FULL if only_full else ErrorCode.UNAVAILABLE
 
 
-def _uptime(call: HttpRequest) -> float:
-    return max(0, call.state.clock.wall_ms() - call.state.started_at_ms) / 1000
+def _uptime(request: HttpRequest) -> float:
+    return max(0, request.state.clock.wall_ms() - request.state.started_at_ms) / 1000
 
 
 ROUTES: tuple[Route, ...] = (

@@ -21,18 +21,18 @@ DEFAULT_NAME: Final = "Agent"
 MAX_FILE_BYTES: Final = 1024 * 1024
 
 
-async def identity(call: HttpRequest) -> HttpResponse:
+async def identity(request: HttpRequest) -> HttpResponse:
     """200 whatever is in the files: what cannot be read is passed over."""
-    return HttpResponse(await asyncio.to_thread(_identity, Workspace(call.state.workspace)))
+    return HttpResponse(await asyncio.to_thread(_identity, Workspace(request.state.workspace)))
 
 
 def _identity(workspace: Workspace) -> IdentityReply:
     found: dict[str, str] = {}
     source = []
     for path, read in ((workspace.identity_file, _from_text), (workspace.config_file, _from_yaml)):
-        told = {name: value for name, value in read(path).items() if name not in found}
-        if told:
-            found |= told
+        values = {name: value for name, value in read(path).items() if name not in found}
+        if values:
+            found |= values
             source.append(path.name)
     return IdentityReply(
         name=found.get("name", DEFAULT_NAME),
@@ -44,14 +44,14 @@ def _identity(workspace: Workspace) -> IdentityReply:
 
 
 def _from_text(path: Path) -> dict[str, str]:
-    data = _content(path)
+    data = _read_file(path)
     return {} if data is None else identity_of_text(data.decode("utf-8-sig", "replace"))
 
 
 def _from_yaml(path: Path) -> dict[str, str]:
     from signet_actors.config.yaml_file import UnreadableYaml, parse_yaml  # noqa: PLC0415 - rarely needed, and large
 
-    data = _content(path)
+    data = _read_file(path)
     if data is None:
         return {}
     try:
@@ -60,7 +60,7 @@ def _from_yaml(path: Path) -> dict[str, str]:
         return {}
 
 
-def _content(path: Path) -> bytes | None:
+def _read_file(path: Path) -> bytes | None:
     """Return the file's content; a link is followed, as the daemon's start follows it for ``agent.yaml``."""
     try:
         return read_regular(path, MAX_FILE_BYTES, follow=True)

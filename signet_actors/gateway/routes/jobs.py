@@ -15,10 +15,10 @@ from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.searcher import GetJob
 
 
-async def get_job(call: HttpRequest) -> HttpResponse:
+async def get_job(request: HttpRequest) -> HttpResponse:
     """The job, unless it belongs to a memory outside the caller's scope."""
-    found, _ = await call.state.bus.ask_searcher(
-        GetJob(id=call.path["id"], read=read_scope_of(call)), trace_id=call.trace_id
+    found, _ = await request.state.bus.ask_searcher(
+        GetJob(id=request.path["id"], read=read_scope_of(request)), trace_id=request.trace_id
     )
     job = found.job
     if job is None:

@@ -49,19 +49,19 @@ FILTER_PARAMETERS: Final = (
 PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 
 
-async def list_memories(call: HttpRequest) -> HttpResponse:
+async def list_memories(request: HttpRequest) -> HttpResponse:
     """A page of live memories, newest first; of tombstones with ``deleted=true``."""
-    fields = Fields(call.query, warnings=call.warnings)
+    fields = Fields(request.query, warnings=request.warnings)
     deleted = fields.query_flag("deleted")
-    page, _ = await call.state.bus.ask_searcher(
+    page, _ = await request.state.bus.ask_searcher(
         ListMemories(
-            read=read_scope_of(call),
+            read=read_scope_of(request),
             filters=fields.filters(query=True),
             limit=fields.query_integer("limit", 100, 1, 1000),
             offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
             deleted=deleted,
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     return HttpResponse(
         MemoryListReply(
@@ -90,15 +90,17 @@ def _listed(memory: Memory) -> ListedMemory:
     )
 
 
-async def get_memory(call: HttpRequest) -> HttpResponse:
+async def get_memory(request: HttpRequest) -> HttpResponse:
     """The memory; a tombstone only when asked for, and never one outside the caller's scope."""
-    found, _ = await call.state.bus.ask_searcher(
+    found, _ = await request.state.bus.ask_searcher(
         GetMemory(
-            id=call.path["id"],
-            read=read_scope_of(call),
-            include_deleted=Fields(call.query, warnings=call.warnings).query_flag("include_deleted", "includeDeleted"),
+            id=request.path["id"],
+            read=read_scope_of(request),
+            include_deleted=Fields(request.query, warnings=request.warnings).query_flag(
+                "include_deleted", "includeDeleted"
+            ),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     if found.memory is None:
         raise NotFound("not found")
@@ -142,16 +144,16 @@ def memory_reply(memory: Memory) -> MemoryReply:
     )
 
 
-async def get_history(call: HttpRequest) -> HttpResponse:
+async def get_history(request: HttpRequest) -> HttpResponse:
     """The audit trail, oldest first; of a deleted memory too."""
-    memory_id = call.path["id"]
-    found, _ = await call.state.bus.ask_searcher(
+    memory_id = request.path["id"]
+    found, _ = await request.state.bus.ask_searcher(
         GetHistory(
             memory_id=memory_id,
-            read=read_scope_of(call),
-            limit=Fields(call.query, warnings=call.warnings).query_integer("limit", 200, 1, 1000),
+            read=read_scope_of(request),
+            limit=Fields(request.query, warnings=request.warnings).query_integer("limit", 200, 1, 1000),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     if found.events is None:
         problem = HistoryProblem(error="Not found", code=ErrorCode.NOT_FOUND.value, memory_id=memory_id)

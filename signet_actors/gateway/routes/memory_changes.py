@@ -41,21 +41,23 @@ CHANGE_PARAMETERS: Final = (
 )
 
 
-async def patch_memory(call: HttpRequest) -> HttpResponse:
+async def patch_memory(request: HttpRequest) -> HttpResponse:
     """The changes are on disk (``updated``), or there was nothing to change."""
-    body = call.json_object()
+    body = request.json_object()
     fields = Fields(body)
     frames: list[bytes] = []
     reason = fields.required("reason")
-    patch, redactions = await read_patch(call.state, call.path["id"], reason, fields, frames, trace_id=call.trace_id)
-    done = await call.state.bus.ask_writer(
+    patch, redactions = await read_patch(
+        request.state, request.path["id"], reason, fields, frames, trace_id=request.trace_id
+    )
+    done = await request.state.bus.ask_writer(
         ModifyMemory(
             patch=patch,
-            principal=FieldRedactor(call.state).principal(call.principal(body)),
-            read=read_scope_of(call, body),
-            idempotency=call.idempotency(body),
+            principal=FieldRedactor(request.state).principal(request.principal(body)),
+            read=read_scope_of(request, body),
+            idempotency=request.idempotency(body),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
         frames=frames,
     )
     if done.status not in {"updated", "no_changes"}:
@@ -65,14 +67,14 @@ async def patch_memory(call: HttpRequest) -> HttpResponse:
             current_version=done.current_version,
             duplicate_memory_id=done.duplicate_memory_id,
         )
-    embedded = done.embedded or done.id in await call.state.vector_waits.stored(call, awaited_versions([done]))
+    embedded = done.embedded or done.id in await request.state.vector_waits.stored(request, unembedded_versions([done]))
     redaction = redaction_fields(redactions)
     return HttpResponse(
         PatchReply(
             id=done.id,
             status="updated" if done.status == "updated" else "no_changes",
-            current_version=_given(done.current_version),
-            new_version=_given(done.new_version),
+            current_version=_or_unset(done.current_version),
+            new_version=_or_unset(done.new_version),
             content_changed=done.content_changed,
             embedded=embedded if done.content_changed else UNSET,
             redacted=redaction.redacted,
@@ -81,7 +83,7 @@ async def patch_memory(call: HttpRequest) -> HttpResponse:
     )
 
 
-def awaited_versions(outcomes: Sequence[Modified]) -> dict[str, int]:
+def unembedded_versions(outcomes: Sequence[Modified]) -> dict[str, int]:
     """The memories whose new content has no vector yet, and its version."""
     return {
         outcome.id: outcome.new_version
@@ -107,16 +109,16 @@ async def read_patch(
 
     Prefixes are content here: only an explicit remember reads them (docs/decisions.md 39). Raises InvalidRequest.
     """
-    short = FieldRedactor(state)
-    reason = short.clean(reason)
+    redactor = FieldRedactor(state)
+    reason = redactor.clean(reason)
     if_version = fields.if_version()
     pinned = fields.flag("pinned")
     wanted = {
-        "type": short.type_name(fields.memory_type()),
-        "tags": short.tags(fields.tags()) if fields.has("tags") else None,
+        "type": redactor.type_name(fields.memory_type()),
+        "tags": redactor.tags(fields.tags()) if fields.has("tags") else None,
         "importance": chosen_importance(fields.importance("importance"), pinned=pinned, otherwise=None),
         "pinned": pinned,
-        "who": short.optional(fields.text("who")) if with_who else None,
+        "who": redactor.optional(fields.text("who")) if with_who else None,
     }
     changes: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
     raw = fields.content()
@@ -130,46 +132,48 @@ async def read_patch(
         redactions = text.redactions
     if not changes:
         raise InvalidRequest("at least one of content, type, tags, importance, pinned is required")
-    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redactions + short.redactions
+    return MemoryPatch(id=id, reason=reason, if_version=if_version, **changes), redactions + redactor.redactions
 
 
-async def delete_memory(call: HttpRequest) -> HttpResponse:
+async def delete_memory(request: HttpRequest) -> HttpResponse:
     """The memory is a tombstone; ``reason``, ``force`` and ``if_version`` may stand in the body or in the query."""
-    body = call.json_object(required=False)
-    fields = Fields(body, call.query, warnings=call.warnings)
-    done = await call.state.bus.ask_writer(
+    body = request.json_object(required=False)
+    fields = Fields(body, request.query, warnings=request.warnings)
+    done = await request.state.bus.ask_writer(
         ForgetMemory(
-            id=call.path["id"],
-            reason=FieldRedactor(call.state).clean(fields.required("reason")),
-            principal=FieldRedactor(call.state).principal(call.principal(body)),
+            id=request.path["id"],
+            reason=FieldRedactor(request.state).clean(fields.required("reason")),
+            principal=FieldRedactor(request.state).principal(request.principal(body)),
             force=fields.flag("force") is True,
             if_version=fields.if_version(),
-            read=read_scope_of(call, body),
-            idempotency=call.idempotency(body),
+            read=read_scope_of(request, body),
+            idempotency=request.idempotency(body),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     if done.status != "deleted":
         return refusal(done.id, done.status, current_version=done.current_version)
     return HttpResponse(
-        DeleteReply(id=done.id, current_version=_given(done.current_version), new_version=_given(done.new_version))
+        DeleteReply(
+            id=done.id, current_version=_or_unset(done.current_version), new_version=_or_unset(done.new_version)
+        )
     )
 
 
-async def recover_memory(call: HttpRequest) -> HttpResponse:
+async def recover_memory(request: HttpRequest) -> HttpResponse:
     """The tombstone is live again."""
-    body = call.json_object(required=False)
-    fields = Fields(body, call.query, warnings=call.warnings)
-    done = await call.state.bus.ask_writer(
+    body = request.json_object(required=False)
+    fields = Fields(body, request.query, warnings=request.warnings)
+    done = await request.state.bus.ask_writer(
         RecoverMemory(
-            id=call.path["id"],
-            reason=FieldRedactor(call.state).clean(fields.required("reason")),
-            principal=FieldRedactor(call.state).principal(call.principal(body)),
+            id=request.path["id"],
+            reason=FieldRedactor(request.state).clean(fields.required("reason")),
+            principal=FieldRedactor(request.state).principal(request.principal(body)),
             if_version=fields.if_version(),
-            read=read_scope_of(call, body),
-            idempotency=call.idempotency(body),
+            read=read_scope_of(request, body),
+            idempotency=request.idempotency(body),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     if done.status != "recovered":
         return refusal(
@@ -183,13 +187,13 @@ async def recover_memory(call: HttpRequest) -> HttpResponse:
         RecoverReply(
             id=done.id,
             retention_days=done.retention_days,
-            current_version=_given(done.current_version),
-            new_version=_given(done.new_version),
+            current_version=_or_unset(done.current_version),
+            new_version=_or_unset(done.new_version),
         )
     )
 
 
-def _given(version: int | None) -> int | UnsetType:
+def _or_unset(version: int | None) -> int | UnsetType:
     return UNSET if version is None else version
 
 

@@ -19,14 +19,14 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _loaded: list[ModuleType] = []
 
 
-async def metrics(call: HttpRequest) -> HttpResponse:
+async def metrics(request: HttpRequest) -> HttpResponse:
     """What is known now; row and job counts are as old as ``signet_store_figures_age_seconds`` says."""
-    state = call.state
+    state = request.state
     if not _loaded:  # 4 MB that a daemon nobody scrapes does not carry
         _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.status.metrics"))
     text: bytes = _loaded[0].exposition(state)
-    state.store.refresh(state.bus, state.clock, call.trace_id)
-    state.pipeline.refresh(state.bus, state.clock, call.trace_id)
+    state.store.refresh(state.bus, state.clock, request.trace_id)
+    state.pipeline.refresh(state.bus, state.clock, request.trace_id)
     return HttpResponse(text, media_type=MEDIA_TYPE)
 
 

@@ -21,7 +21,7 @@ from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Paramete
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.gateway.routes.requeue import CHANGE_PROBLEMS
-from signet_actors.gateway.routes.status import ask_queues, ask_store, waiting_words
+from signet_actors.gateway.routes.status import ask_queues, ask_store, waiting_reasons
 from signet_actors.gateway.status.pipeline_health import diagnostics, latency
 from signet_actors.gateway.status.pipeline_metrics import junk, named
 from signet_actors.gateway.status.status_probe import ask_decider, ask_extractor, glance
@@ -77,7 +77,7 @@ _MODES: Final = {
 }
 """The documented words; ``paused`` is not among them, because nothing pauses the pipeline but its configuration."""
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
-_WITHOUT_WORKER: Final = (
+_UNIMPLEMENTED_WORKERS: Final = (
     "summary",
     "document",
     "maintenance",
@@ -87,16 +87,16 @@ _WITHOUT_WORKER: Final = (
 )
 
 
-async def pipeline_status(call: HttpRequest) -> HttpResponse:
+async def pipeline_status(request: HttpRequest) -> HttpResponse:
     """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
-    state = call.state
+    state = request.state
     notes: list[str] = []
     now_ms = state.clock.wall_ms()
     store, stats, extractor, decider = await asyncio.gather(
-        glance("searcher", ask_queues(call), notes),
-        glance("searcher", ask_store(call), notes),
-        ask_extractor(call, notes),
-        ask_decider(call, notes),
+        glance("searcher", ask_queues(request), notes),
+        glance("searcher", ask_store(request), notes),
+        ask_extractor(request, notes),
+        ask_decider(request, notes),
     )
     notes = list(dict.fromkeys(notes))
     config = state.config
@@ -128,11 +128,11 @@ async def pipeline_status(call: HttpRequest) -> HttpResponse:
             decisions=None if decider is None else decider.decisions,
             runs=None if store is None else RunCounts(store.runs, store.runs_undone, store.last_run_at),
             reviews_pending=None if store is None else store.reviews_pending,
-            waiting=waiting_words({queue.kind: queue.pending for queue in jobs or []}, config, extractor),
+            waiting=waiting_reasons({queue.kind: queue.pending for queue in jobs or []}, config, extractor),
             notes=notes,
             diagnostics=diagnostics(
                 queues.memory,
-                _oldest_s([queue.oldest_pending_at for queue in jobs or []], now_ms),
+                _oldest_age_s([queue.oldest_pending_at for queue in jobs or []], now_ms),
                 sum(queue.stale_leases for queue in jobs or []),
                 stats,
                 models.values(),
@@ -143,25 +143,25 @@ async def pipeline_status(call: HttpRequest) -> HttpResponse:
     )
 
 
-async def list_runs(call: HttpRequest) -> HttpResponse:
+async def list_runs(request: HttpRequest) -> HttpResponse:
     """A page of the runs over memories that the caller may read, newest first; or over one memory."""
-    fields = Fields(call.query, warnings=call.warnings)
-    listed, _ = await call.state.bus.ask_searcher(
+    fields = Fields(request.query, warnings=request.warnings)
+    listed, _ = await request.state.bus.ask_searcher(
         ListRuns(
-            read=read_scope_of(call),
+            read=read_scope_of(request),
             memory_id=fields.text("memory_id", "memoryId"),
             limit=fields.query_integer("limit", 50, 1, 500),
             offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     return HttpResponse(RunListReply([_run(row) for row in listed.runs]))
 
 
-async def get_run(call: HttpRequest) -> HttpResponse:
+async def get_run(request: HttpRequest) -> HttpResponse:
     """The run, by its id or by its job's, unless it is over a memory outside the caller's scope."""
-    found, _ = await call.state.bus.ask_searcher(
-        GetRun(id=call.path["run"], read=read_scope_of(call)), trace_id=call.trace_id
+    found, _ = await request.state.bus.ask_searcher(
+        GetRun(id=request.path["run"], read=read_scope_of(request)), trace_id=request.trace_id
     )
     if found.run is None:
         raise NotFound("Run not found")
@@ -184,17 +184,17 @@ async def get_run(call: HttpRequest) -> HttpResponse:
     )
 
 
-async def undo_run(call: HttpRequest) -> HttpResponse:
+async def undo_run(request: HttpRequest) -> HttpResponse:
     """What the run changed, and nobody has changed since, is as it was; asked twice it answers the same."""
-    body = call.json_object(required=False)
-    done = await call.state.bus.ask_writer(
+    body = request.json_object(required=False)
+    done = await request.state.bus.ask_writer(
         UndoRun(
-            run_id=call.path["run"],
-            principal=FieldRedactor(call.state).principal(call.principal(body)),
-            read=read_scope_of(call, body),
-            idempotency=call.idempotency(body),
+            run_id=request.path["run"],
+            principal=FieldRedactor(request.state).principal(request.principal(body)),
+            read=read_scope_of(request, body),
+            idempotency=request.idempotency(body),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     if done.status == "not_found":
         raise NotFound("Run not found")
@@ -219,7 +219,7 @@ def _workers(children: list[ChildState], mode: PipelineMode) -> dict[str, Worker
         "extraction": WorkerState(working and "extractor" in up),
         "decision": WorkerState(working and "decider" in up),
         "retention": WorkerState("retention" in up),
-        **{name: WorkerState(False) for name in _WITHOUT_WORKER},
+        **{name: WorkerState(False) for name in _UNIMPLEMENTED_WORKERS},
     }
 
 
@@ -234,16 +234,16 @@ def _queues(jobs: list[KindQueue] | None) -> Queues:
     if jobs is None:
         return Queues(None, None)
     summaries = [queue for queue in jobs if queue.kind == _SUMMARY]
-    return Queues(_all_kinds([queue for queue in jobs if queue.kind != _SUMMARY]), _all_kinds(summaries))
+    return Queues(_sum_queues([queue for queue in jobs if queue.kind != _SUMMARY]), _sum_queues(summaries))
 
 
-def _oldest_s(moments: Iterable[str | None], now_ms: int) -> float | None:
+def _oldest_age_s(moments: Iterable[str | None], now_ms: int) -> float | None:
     """The age of the oldest of ``moments``; None without any."""
     ages = [age for moment in moments if (age := age_s(moment, now_ms)) is not None]
     return max(ages, default=None)
 
 
-def _all_kinds(jobs: list[KindQueue]) -> QueueCounts:
+def _sum_queues(jobs: list[KindQueue]) -> QueueCounts:
     return QueueCounts(
         pending=sum(queue.pending for queue in jobs),
         leased=sum(queue.leased for queue in jobs),

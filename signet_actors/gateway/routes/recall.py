@@ -57,7 +57,7 @@ BUDGETS: Final = ("small", "medium", "large")
 MAX_ROWS: Final = 1000
 
 
-class _Wish(msgspec.Struct, frozen=True):
+class _RecallParams(msgspec.Struct, frozen=True):
     """What the caller asks for. ``window``: start and end (exclusive) of a ``time`` object."""
 
     query: str
@@ -70,18 +70,18 @@ class _Wish(msgspec.Struct, frozen=True):
     budget: str
 
 
-async def recall(call: HttpRequest) -> HttpResponse:
+async def recall(request: HttpRequest) -> HttpResponse:
     """Ranked memories for a body."""
-    body = call.json_object()
-    return await _recall(call, _read(call, Fields(body), body))
+    body = request.json_object()
+    return await _recall(request, _read(request, Fields(body), body))
 
 
-async def search(call: HttpRequest) -> HttpResponse:
+async def search(request: HttpRequest) -> HttpResponse:
     """The same for query parameters: ``q`` for ``query``."""
-    return await _recall(call, _read(call, Fields(call.query, warnings=call.warnings), None))
+    return await _recall(request, _read(request, Fields(request.query, warnings=request.warnings), None))
 
 
-def _read(call: HttpRequest, fields: Fields, body: Mapping[str, Any] | None) -> _Wish:
+def _read(request: HttpRequest, fields: Fields, body: Mapping[str, Any] | None) -> _RecallParams:
     """Raises InvalidRequest. ``body`` None: the fields are query parameters, read more leniently."""
     in_query = body is None
     names = ("query",) if body is not None else ("q", "query")
@@ -101,36 +101,38 @@ def _read(call: HttpRequest, fields: Fields, body: Mapping[str, Any] | None) -> 
     if window is None:
         phrase = date_phrase(query)
         if phrase is not None:
-            call.warnings.append(f'the date "{phrase}" in the query is not applied yet: it is searched for as words')
-    return _Wish(
+            request.warnings.append(f'the date "{phrase}" in the query is not applied yet: it is searched for as words')
+    return _RecallParams(
         query=query,
         limit=fields.query_integer("limit", 10, 1, 100) if in_query else fields.limit(10, 1, 100),
-        min_score=call.state.config.search.min_score if min_score is None else max(0.0, min(1.0, min_score)),
+        min_score=request.state.config.search.min_score if min_score is None else max(0.0, min(1.0, min_score)),
         filters=fields.filters(query=in_query),
-        read=read_scope_of(call, body),
+        read=read_scope_of(request, body),
         window=window,
         aggregate=flag("aggregate") is True,
         budget=budget,
     )
 
 
-async def _recall(call: HttpRequest, wish: _Wish) -> HttpResponse:
+async def _recall(request: HttpRequest, params: _RecallParams) -> HttpResponse:
     """The answer; that its rows were recalled is told to the writer, which nobody waits for."""
-    state = call.state
+    state = request.state
     clock = state.clock
     started = clock.monotonic_ns()
-    vector, former = await query_vectors(state, wish.query, wish.read, wish.filters.project, trace_id=call.trace_id)
+    vector, former = await query_vectors(
+        state, params.query, params.read, params.filters.project, trace_id=request.trace_id
+    )
     embedded = clock.monotonic_ns()
     search_config, pipeline = state.config.search, state.config.memory.pipeline_v2
     found, _ = await state.bus.ask_searcher(
         Recall(
-            query=wish.query,
-            read=wish.read,
-            filters=_within(wish.filters, wish.window),
-            limit=wish.limit,
+            query=params.query,
+            read=params.read,
+            filters=_restrict_to_window(params.filters, params.window),
+            limit=params.limit,
             fusion=search_config.fusion,
             alpha=search_config.alpha,
-            min_score=wish.min_score,
+            min_score=params.min_score,
             pool=search_config.pool,
             vector_model=vector.model,
             former_model=former.model,
@@ -138,18 +140,18 @@ async def _recall(call: HttpRequest, wish: _Wish) -> HttpResponse:
             hints=pipeline.hints.enabled,
             rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
     state.former.heard(former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log)
     if found.common_words is not None:
-        state.common_words.learn(wish.read, wish.filters.project, found.common_words)
-    rows: Sequence[RecalledRow] = [] if wish.aggregate else found.rows
-    card = await summary_card(call, wish.query, wish.limit, rows, spent_ms=(answered - started) // 1_000_000)
+        state.common_words.learn(params.read, params.filters.project, found.common_words)
+    rows: Sequence[RecalledRow] = [] if params.aggregate else found.rows
+    card = await summary_card(request, params.query, params.limit, rows, spent_ms=(answered - started) // 1_000_000)
     if card is not None:
-        rows = beside(rows, wish.limit)
-    _touch(call, rows)
+        rows = beside(rows, params.limit)
+    _touch(request, rows)
     results = [] if card is None else [card]
     results += [_result(row, pipeline.guardrails.recall_truncate_chars) for row in rows]
     stages = [Stage(name="query_embedding_wait", duration_ms=_ms(embedded - started))] if state.embedder else []
@@ -160,7 +162,7 @@ async def _recall(call: HttpRequest, wish: _Wish) -> HttpResponse:
     return HttpResponse(
         RecallReply(
             results=results,
-            query=wish.query,
+            query=params.query,
             method=found.method,
             meta=RecallMeta(
                 total_returned=len(results),
@@ -168,21 +170,21 @@ async def _recall(call: HttpRequest, wish: _Wish) -> HttpResponse:
                 no_hits=not results,
                 timings=Timings(total_ms=_ms(clock.monotonic_ns() - started), stages=stages),
                 dedupe=Dedupe(),
-                temporal=_temporal(wish),
+                temporal=_temporal(params),
             ),
-            aggregate=_aggregate(wish, found) if wish.aggregate else UNSET,
+            aggregate=_aggregate(params, found) if params.aggregate else UNSET,
         )
     )
 
 
-def _touch(call: HttpRequest, rows: Sequence[RecalledRow]) -> None:
-    config = call.state.config
+def _touch(request: HttpRequest, rows: Sequence[RecalledRow]) -> None:
+    config = request.state.config
     ids = tuple(row.id for row in rows[: config.gateway.touch_limit])
     if ids and not config.memory.pipeline_v2.mutations_frozen:
-        call.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=call.trace_id)
+        request.state.bus.tell_writer(TouchMemories(ids=ids), trace_id=request.trace_id)
 
 
-def _within(filters: Filters, window: tuple[str, str] | None) -> Filters:
+def _restrict_to_window(filters: Filters, window: tuple[str, str] | None) -> Filters:
     """``filters`` narrowed to ``window``; the stored form of times compares as text."""
     if window is None:
         return filters
@@ -194,28 +196,28 @@ def _within(filters: Filters, window: tuple[str, str] | None) -> Filters:
     )
 
 
-def _temporal(wish: _Wish) -> Temporal | msgspec.UnsetType:
-    if wish.window is None:
+def _temporal(params: _RecallParams) -> Temporal | msgspec.UnsetType:
+    if params.window is None:
         return UNSET
-    start, end = wish.window
+    start, end = params.window
     return Temporal(
         mode="filter",
         source="request",
-        original_query=wish.query,
-        content_query=wish.query,
+        original_query=params.query,
+        content_query=params.query,
         start=start,
         end=end,
         facets=["captured"],
     )
 
 
-def _aggregate(wish: _Wish, found: Recalled) -> Aggregate:
+def _aggregate(params: _RecallParams, found: Recalled) -> Aggregate:
     return Aggregate(
         saved_memory_id=None,
         saved=False,
         deduped=False,
-        budget=wish.budget,
-        queries=[wish.query],
+        budget=params.budget,
+        queries=[params.query],
         source_memory_ids=[row.id for row in found.rows],
         stopped_reason="router_unavailable" if found.rows else "no_evidence",
     )
@@ -246,25 +248,25 @@ def _ms(nanoseconds: int) -> float:
     return round(nanoseconds / 1e6, 2)
 
 
-async def legacy_search(call: HttpRequest) -> HttpResponse:
+async def legacy_search(request: HttpRequest) -> HttpResponse:
     """Rows for an FTS5 expression as written (a syntax error is a 400), for filters alone, or distinct authors."""
-    fields = Fields(call.query, warnings=call.warnings)
-    read = read_scope_of(call)
+    fields = Fields(request.query, warnings=request.warnings)
+    read = read_scope_of(request)
     distinct = fields.text("distinct")
     if distinct not in {None, "who"}:
         raise InvalidRequest("distinct must be who", field="distinct")
     if distinct is not None:
-        authors, _ = await call.state.bus.ask_searcher(ListAuthors(read=read), trace_id=call.trace_id)
+        authors, _ = await request.state.bus.ask_searcher(ListAuthors(read=read), trace_id=request.trace_id)
         return HttpResponse(AuthorsReply(values=authors.values))
     query = fields.text("q", max_chars=MAX_QUERY_CHARS)
-    found, _ = await call.state.bus.ask_searcher(
+    found, _ = await request.state.bus.ask_searcher(
         LegacySearch(
             query=query,
             read=read,
             filters=fields.filters(query=True),
             limit=fields.query_integer("limit", 50 if query is None else 20, 1, MAX_ROWS),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     return HttpResponse(
         LegacySearchReply(
@@ -286,23 +288,23 @@ async def legacy_search(call: HttpRequest) -> HttpResponse:
     )
 
 
-async def similar(call: HttpRequest) -> HttpResponse:
+async def similar(request: HttpRequest) -> HttpResponse:
     """Neighbours of a stored memory by the cosine of their vectors."""
-    fields = Fields(call.query, warnings=call.warnings)
+    fields = Fields(request.query, warnings=request.warnings)
     anchor = fields.text("id")
     if anchor is None:
-        return _no_search(ErrorCode.INVALID_REQUEST, "id is required")
-    found, _ = await call.state.bus.ask_searcher(
+        return _search_problem(ErrorCode.INVALID_REQUEST, "id is required")
+    found, _ = await request.state.bus.ask_searcher(
         FindSimilar(
             id=anchor,
-            read=read_scope_of(call),
+            read=read_scope_of(request),
             filters=Filters(type=fields.memory_type()),
             k=fields.query_integer("k", 10, 1, 100),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     if found.rows is None:
-        return _no_search(ErrorCode.NOT_FOUND, "No embedding found for this memory")
+        return _search_problem(ErrorCode.NOT_FOUND, "No embedding found for this memory")
     return HttpResponse(
         SimilarReply(
             results=[
@@ -321,7 +323,7 @@ async def similar(call: HttpRequest) -> HttpResponse:
     )
 
 
-def _no_search(code: ErrorCode, text: str) -> HttpResponse:
+def _search_problem(code: ErrorCode, text: str) -> HttpResponse:
     return HttpResponse(SearchProblem(error=text, code=code.value), status=HTTP_STATUS[code])
 
 

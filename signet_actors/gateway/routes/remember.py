@@ -26,63 +26,65 @@ from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, Remember, RememberChunks, Remembered
 
 
-async def remember(call: HttpRequest) -> HttpResponse:
+async def remember(request: HttpRequest) -> HttpResponse:
     """The memory is on disk once this answers; an oversized one as chunks, all or none."""
-    state = call.state
-    body = call.json_object()
+    state = request.state
+    body = request.json_object()
     fields = Fields(body)
     raw = fields.content()
     if raw is None:
         raise InvalidRequest("content is required", field="content")
     text = await remembered_text(state, raw)
-    short = FieldRedactor(state)
-    memory = _new_memory(call, body, fields, text, short)
+    redactor = FieldRedactor(state)
+    memory = _new_memory(request, body, fields, text, redactor)
     if not text.content:
         raise InvalidRequest("content is required", field="content")
-    redaction = redaction_fields(text.redactions + short.redactions)
+    redaction = redaction_fields(text.redactions + redactor.redactions)
     if text.chunks:
-        return await _remember_chunks(call, body, memory, text.chunks, redaction)
+        return await _remember_chunks(request, body, memory, text.chunks, redaction)
     frames: list[bytes] = []
-    (vector,) = await stored_vectors(state, [text.content], frames, trace_id=call.trace_id)
-    kept = await state.bus.ask_writer(
+    (vector,) = await stored_vectors(state, [text.content], frames, trace_id=request.trace_id)
+    stored = await state.bus.ask_writer(
         Remember(
             memory=msgspec.structs.replace(memory, vector=vector),
-            principal=FieldRedactor(state).principal(call.principal(body)),
-            idempotency=call.idempotency(body),
+            principal=FieldRedactor(state).principal(request.principal(body)),
+            idempotency=request.idempotency(body),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
         frames=frames,
     )
-    return await _answered(call, kept, redaction)
+    return await _remember_reply(request, stored, redaction)
 
 
-async def _answered(call: HttpRequest, kept: Remembered | ChunksRemembered, redaction: RedactionFields) -> HttpResponse:
+async def _remember_reply(
+    request: HttpRequest, stored: Remembered | ChunksRemembered, redaction: RedactionFields
+) -> HttpResponse:
     """Return the reply for what is stored, which may be of the other kind than was sent if the source is the same."""
-    if isinstance(kept, ChunksRemembered):
+    if isinstance(stored, ChunksRemembered):
         return HttpResponse(
             RememberChunksReply(
-                chunk_count=len(kept.ids),
-                ids=kept.ids,
-                group_id=kept.group_id,
-                deduped=True if kept.deduped else UNSET,
+                chunk_count=len(stored.ids),
+                ids=stored.ids,
+                group_id=stored.group_id,
+                deduped=True if stored.deduped else UNSET,
                 redacted=redaction.redacted,
                 redactions=redaction.redactions,
             )
         )
-    embedded = kept.embedded
-    if not embedded and not kept.deduped:
+    embedded = stored.embedded
+    if not embedded and not stored.deduped:
         # Whether the memory that it repeats still has a job that could be waited for, nobody knows here.
-        embedded = kept.id in await call.state.vector_waits.stored(call, {kept.id: kept.version})
+        embedded = stored.id in await request.state.vector_waits.stored(request, {stored.id: stored.version})
     return HttpResponse(
         RememberReply(
-            id=kept.id,
-            type=kept.type,
-            tags=joined_tags(kept.tags),
-            pinned=kept.pinned,
-            importance=kept.importance,
-            content=kept.content,
+            id=stored.id,
+            type=stored.type,
+            tags=joined_tags(stored.tags),
+            pinned=stored.pinned,
+            importance=stored.importance,
+            content=stored.content,
             embedded=embedded,
-            deduped=kept.deduped,
+            deduped=stored.deduped,
             redacted=redaction.redacted,
             redactions=redaction.redactions,
         )
@@ -90,35 +92,35 @@ async def _answered(call: HttpRequest, kept: Remembered | ChunksRemembered, reda
 
 
 async def _remember_chunks(
-    call: HttpRequest,
+    request: HttpRequest,
     body: Mapping[str, Any],
     memory: NewMemory,
     chunks: tuple[str, ...],
     redaction: RedactionFields,
 ) -> HttpResponse:
-    state = call.state
+    state = request.state
     frames: list[bytes] = []
-    vectors = [v for v in await stored_vectors(state, chunks, frames, trace_id=call.trace_id) if v is not None]
+    vectors = [v for v in await stored_vectors(state, chunks, frames, trace_id=request.trace_id) if v is not None]
     if len(vectors) != len(chunks):
         # One vector per chunk or none at all: a chunk without one is found by keyword like the others then.
         vectors, frames = [], []
     async with state.chunk_writes.turn(len(chunks)):
-        kept = await state.bus.ask_writer(
+        stored = await state.bus.ask_writer(
             RememberChunks(
                 memory=memory,
                 chunks=chunks,
                 vectors=tuple(vectors),
-                principal=FieldRedactor(state).principal(call.principal(body)),
-                idempotency=call.idempotency(body),
+                principal=FieldRedactor(state).principal(request.principal(body)),
+                idempotency=request.idempotency(body),
             ),
-            trace_id=call.trace_id,
+            trace_id=request.trace_id,
             frames=frames,
         )
-    return await _answered(call, kept, redaction)
+    return await _remember_reply(request, stored, redaction)
 
 
 def _new_memory(
-    call: HttpRequest, body: Mapping[str, Any], fields: Fields, text: RememberedText, short: FieldRedactor
+    request: HttpRequest, body: Mapping[str, Any], fields: Fields, text: RememberedText, redactor: FieldRedactor
 ) -> NewMemory:
     """Everything but the vector. Body fields beat prefixes."""
     _, metadata = fields.find("metadata")
@@ -130,30 +132,30 @@ def _new_memory(
     provenance = Fields(body, metadata) if metadata else fields
     pinned = fields.flag("pinned")
     key = provenance.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
-    if key is not None and short.clean(key) != key:
+    if key is not None and redactor.clean(key) != key:
         # Two keys that differ must never become the same: a digest instead of a gap.
         key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
     return NewMemory(
         content=text.content,
-        type=short.type_name(fields.memory_type()) or text.type,
+        type=redactor.type_name(fields.memory_type()) or text.type,
         # The prefix says both, and a body's ``pinned: false`` takes back only the one.
         importance=chosen_importance(
             fields.importance("importance"), pinned=text.pinned or pinned, otherwise=DEFAULT_IMPORTANCE
         ),
-        tags=short.tags(fields.tags() if fields.find("tags")[1] is not None else text.tags),
+        tags=redactor.tags(fields.tags() if fields.find("tags")[1] is not None else text.tags),
         pinned=text.pinned if pinned is None else pinned,
-        who=short.clean(fields.text("who") or "daemon"),
-        project=short.optional(fields.text("project")),
+        who=redactor.clean(fields.text("who") or "daemon"),
+        project=redactor.optional(fields.text("project")),
         scope=fields.text("scope"),
-        agent_id=call.agent_id(body),
+        agent_id=request.agent_id(body),
         visibility=fields.visibility(),
-        source_type=short.clean(fields.text("sourceType", "source_type") or "manual"),
-        source_id=short.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
-        source_path=short.optional(provenance.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
-        runtime_path=short.optional(provenance.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
+        source_type=redactor.clean(fields.text("sourceType", "source_type") or "manual"),
+        source_id=redactor.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
+        source_path=redactor.optional(provenance.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
+        runtime_path=redactor.optional(provenance.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
         idempotency_key=key,
         session_bound=fields.has_text("transcript"),
-        created_at=fields.past_timestamp("createdAt", "created_at", now_ms=call.state.clock.wall_ms()),
+        created_at=fields.past_timestamp("createdAt", "created_at", now_ms=request.state.clock.wall_ms()),
         temporal=fields.temporal_edges(),
     )
 

@@ -9,32 +9,32 @@ from __future__ import annotations
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.routes.requeue import REPAIR_PROBLEMS, REQUEUE_DEAD, requeue_jobs, requeue_words
+from signet_actors.gateway.routes.requeue import REPAIR_PROBLEMS, REQUEUE_DEAD, requeue_jobs, requeue_message
 from signet_actors.protocol.http.pipeline import RequeueRequest
 from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
 from signet_actors.protocol.retention import SweepNow, Swept
 
 
-async def retention_sweep(call: HttpRequest) -> HttpResponse:
+async def retention_sweep(request: HttpRequest) -> HttpResponse:
     """One sweep of the retention actor has run, or says why it did not."""
-    body = call.json_object(required=False)
+    body = request.json_object(required=False)
     confirm = body.get("confirmClock", body.get("confirm_clock", False))
     if not isinstance(confirm, bool):
         raise InvalidRequest("confirmClock must be a boolean", field="confirmClock")
-    swept = await call.state.bus.ask_retention(SweepNow(confirm_clock=confirm), trace_id=call.trace_id)
+    swept = await request.state.bus.ask_retention(SweepNow(confirm_clock=confirm), trace_id=request.trace_id)
     return HttpResponse(_result(swept))
 
 
-async def requeue_dead(call: HttpRequest) -> HttpResponse:
+async def requeue_dead(request: HttpRequest) -> HttpResponse:
     """The same as ``/api/pipeline/requeue``, answered as a repair."""
-    done = await requeue_jobs(call)
+    done = await requeue_jobs(request)
     count = len(done.requeued)
     return HttpResponse(
         RepairReply(
             action=REQUEUE_DEAD,
             success=True,
             affected=count,
-            message=requeue_words(done),
+            message=requeue_message(done),
             steps=[RepairStep(step="requeue", count=count, more=done.more)],
         )
     )

@@ -19,8 +19,8 @@ from signet_actors.protocol.http.pipeline import NotRequeued, RequeueReply, Requ
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
 
-MOST_REQUEUED: Final = 50
-"""Jobs of one call. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
+MAX_REQUEUED: Final = 50
+"""Jobs of one request. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
 
 REQUEUE_DEAD: Final = "requeueDeadJobs"
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
@@ -28,14 +28,14 @@ CHANGE_PROBLEMS: Final[Mapping[int, Any]] = {409: Problem, 504: Problem, 507: Pr
 REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {429: Problem, **CHANGE_PROBLEMS}
 
 
-async def requeue(call: HttpRequest) -> HttpResponse:
+async def requeue(request: HttpRequest) -> HttpResponse:
     """The dead jobs have all their attempts again, as far as they may."""
-    done = await requeue_jobs(call)
+    done = await requeue_jobs(request)
     return HttpResponse(
         RequeueReply(
             action=REQUEUE_DEAD,
             affected=len(done.requeued),
-            message=requeue_words(done),
+            message=requeue_message(done),
             requeued=done.requeued,
             refused=[NotRequeued(one.job_id, one.reason) for one in done.refused],
             more=done.more,
@@ -43,7 +43,7 @@ async def requeue(call: HttpRequest) -> HttpResponse:
     )
 
 
-def requeue_words(done: JobsRequeued) -> str:
+def requeue_message(done: JobsRequeued) -> str:
     """What became of the request, in a sentence."""
     count = len(done.requeued)
     message = f"Requeued {count} dead job{'' if count == 1 else 's'}"
@@ -52,41 +52,41 @@ def requeue_words(done: JobsRequeued) -> str:
     return f"{message}; more are dead" if done.more else message
 
 
-async def requeue_jobs(call: HttpRequest) -> JobsRequeued:
-    """The writer's answer to the request of ``call``; raises InvalidRequest where that is unclear.
+async def requeue_jobs(request: HttpRequest) -> JobsRequeued:
+    """The writer's answer to the request of ``request``; raises InvalidRequest where that is unclear.
 
     It is the writer that holds requeues apart (429): a retry with the same ``Idempotency-Key`` is none.
     """
-    body = call.json_object(required=False)
-    ids = _names(body, "ids", most=MOST_REQUEUED)
-    kinds = _names(body, "kinds", most=len(_KINDS))
+    body = request.json_object(required=False)
+    ids = _names(body, "ids", max_items=MAX_REQUEUED)
+    kinds = _names(body, "kinds", max_items=len(_KINDS))
     if ids and kinds:
         raise InvalidRequest("give ids or kinds, not both", field="kinds")
     unknown = sorted(set(kinds) - set(_KINDS))
     if unknown:
         raise InvalidRequest(f"kinds must be of: {', '.join(_KINDS)}", field="kinds")
-    limit = body.get("limit", MOST_REQUEUED)
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_REQUEUED:
-        raise InvalidRequest(f"limit must be an integer from 1 to {MOST_REQUEUED}", field="limit")
-    return await call.state.bus.ask_writer(
+    limit = body.get("limit", MAX_REQUEUED)
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_REQUEUED:
+        raise InvalidRequest(f"limit must be an integer from 1 to {MAX_REQUEUED}", field="limit")
+    return await request.state.bus.ask_writer(
         RequeueJobs(
             ids=ids,
             kinds=kinds,
             limit=max(limit, len(ids)),
-            principal=FieldRedactor(call.state).principal(call.principal(body)),
-            idempotency=call.idempotency(body),
+            principal=FieldRedactor(request.state).principal(request.principal(body)),
+            idempotency=request.idempotency(body),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
 
 
-def _names(body: Mapping[str, Any], name: str, *, most: int) -> tuple[str, ...]:
+def _names(body: Mapping[str, Any], name: str, *, max_items: int) -> tuple[str, ...]:
     """A list of names, none twice; empty where it is not given. An empty list that is given is a mistake."""
     value = body.get(name)
     if value is None:
         return ()
-    if not isinstance(value, list) or not value or len(value) > most:
-        raise InvalidRequest(f"{name} must be an array of 1 to {most} strings", field=name)
+    if not isinstance(value, list) or not value or len(value) > max_items:
+        raise InvalidRequest(f"{name} must be an array of 1 to {max_items} strings", field=name)
     return tuple(dict.fromkeys(Fields({name: item}).required(name, max_chars=200) for item in value))
 
 

@@ -46,54 +46,54 @@ _REFUSALS: Final[Mapping[str, RefusedOutcome]] = {
     "autonomous_denied": RefusedOutcome(ErrorCode.FORBIDDEN, "Only an operator can approve what waits for a person"),
     "frozen": RefusedOutcome(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
-_ELSE: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out")
+_OTHER_REFUSAL: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out")
 _EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 
-async def list_reviews(call: HttpRequest) -> HttpResponse:
+async def list_reviews(request: HttpRequest) -> HttpResponse:
     """A page of the proposals that wait, or were decided; only those over memories that the caller may read."""
-    fields = Fields(call.query, warnings=call.warnings)
-    listed, _ = await call.state.bus.ask_searcher(
+    fields = Fields(request.query, warnings=request.warnings)
+    listed, _ = await request.state.bus.ask_searcher(
         ListReviews(
-            read=read_scope_of(call),
+            read=read_scope_of(request),
             state=fields.text("state") or "pending",
             limit=fields.query_integer("limit", 50, 1, 500),
             offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     return HttpResponse(ReviewListReply(items=[_item(item) for item in listed.items], total=listed.total))
 
 
-async def approve(call: HttpRequest) -> HttpResponse:
+async def approve(request: HttpRequest) -> HttpResponse:
     """The proposal is carried out in the caller's name, if its target is still what the model saw.
 
     An actor type that is not known counts as an operator elsewhere, but not here.
     """
-    actor_type = call.headers.get("x-signet-actor-type")
+    actor_type = request.headers.get("x-signet-actor-type")
     if actor_type is not None and actor_type.strip().lower() != PERSON_ACTOR_TYPE:
-        return _refusal(ReviewDecided(call.path["id"], "autonomous_denied"))
-    return await _decide(call, ApproveProposal)
+        return _refusal(ReviewDecided(request.path["id"], "autonomous_denied"))
+    return await _decide(request, ApproveProposal)
 
 
-async def reject(call: HttpRequest) -> HttpResponse:
+async def reject(request: HttpRequest) -> HttpResponse:
     """The proposal is put aside for good."""
-    return await _decide(call, RejectProposal)
+    return await _decide(request, RejectProposal)
 
 
-async def _decide(call: HttpRequest, decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
-    body = call.json_object(required=False)
-    short = FieldRedactor(call.state)
-    reason = Fields(body, call.query, warnings=call.warnings).text("reason", max_chars=MAX_TEXT_CHARS)
-    done = await call.state.bus.ask_writer(
+async def _decide(request: HttpRequest, decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
+    body = request.json_object(required=False)
+    redactor = FieldRedactor(request.state)
+    reason = Fields(body, request.query, warnings=request.warnings).text("reason", max_chars=MAX_TEXT_CHARS)
+    done = await request.state.bus.ask_writer(
         decision(
-            id=call.path["id"],
-            principal=short.principal(call.principal(body)),
-            reason=short.clean(reason or ""),
-            read=read_scope_of(call, body),
-            idempotency=call.idempotency(body),
+            id=request.path["id"],
+            principal=redactor.principal(request.principal(body)),
+            reason=redactor.clean(reason or ""),
+            read=read_scope_of(request, body),
+            idempotency=request.idempotency(body),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     if done.status not in {"approved", "rejected"}:
         return _refusal(done)
@@ -110,7 +110,7 @@ async def _decide(call: HttpRequest, decision: type[ApproveProposal | RejectProp
 
 
 def _refusal(done: ReviewDecided) -> HttpResponse:
-    refused = _REFUSALS.get(done.status, _ELSE)
+    refused = _REFUSALS.get(done.status, _OTHER_REFUSAL)
     body = ReviewRefusal(
         id=done.id,
         status=done.status,

@@ -39,20 +39,22 @@ from signet_actors.runtime.clock import iso
 from signet_actors.runtime.logging.configuration import log_path
 
 
-async def status(call: HttpRequest) -> HttpResponse:
+async def status(request: HttpRequest) -> HttpResponse:
     """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
-    state = call.state
+    state = request.state
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
-        glance("searcher", ask_store(call), notes),
-        glance("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes),
+        glance("searcher", ask_store(request), notes),
+        glance("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=request.trace_id, timeout_ms=ASK_MS), notes),
         glance(
-            "retention", state.bus.ask_retention(GetRetentionStatus(), trace_id=call.trace_id, timeout_ms=ASK_MS), notes
+            "retention",
+            state.bus.ask_retention(GetRetentionStatus(), trace_id=request.trace_id, timeout_ms=ASK_MS),
+            notes,
         ),
-        ask_extractor(call, notes),
+        ask_extractor(request, notes),
     )
-    waiting = await _waiting(call, stats, extractor, notes)
+    waiting = await _waiting(request, stats, extractor, notes)
     children = tree.children
     found = state.readiness()
     config = state.config
@@ -71,7 +73,7 @@ async def status(call: HttpRequest) -> HttpResponse:
             bind_host=config.gateway.host,
             agents_dir=state.boot.workspace,
             memory_db="writer" not in found.missing,
-            health=HealthScore(score=_share_up(children), status=found.status),
+            health=HealthScore(score=_fraction_up(children), status=found.status),
             detail=found.detail,
             actors=[_actor(child) for child in children],
             gateway=state.figures(),
@@ -83,7 +85,7 @@ async def status(call: HttpRequest) -> HttpResponse:
             oldest_pending_job=stats.oldest_pending_job if stats else None,
             waiting=waiting,
             notes=notes,
-            embedding=_embedding(call),
+            embedding=_embedding(request),
             mutations_frozen=config.memory.pipeline_v2.mutations_frozen,
             pipeline_v2=pipeline,
             provider_resolution=_providers(config, extractor),
@@ -92,14 +94,14 @@ async def status(call: HttpRequest) -> HttpResponse:
     )
 
 
-async def features(call: HttpRequest) -> HttpResponse:
+async def features(request: HttpRequest) -> HttpResponse:
     """What this daemon can do. Departs: the reference daemon answers an empty object."""
     return HttpResponse(
         {
             "memory": True,
             "recall": True,
-            "embeddings": call.state.embedder is not None,
-            "extraction": call.state.config.memory.pipeline_v2.enabled,
+            "embeddings": request.state.embedder is not None,
+            "extraction": request.state.config.memory.pipeline_v2.enabled,
             "graph": False,
             "sessions": False,
             "documents": False,
@@ -110,32 +112,32 @@ async def features(call: HttpRequest) -> HttpResponse:
     )
 
 
-async def ask_store(call: HttpRequest) -> StoreStats:
+async def ask_store(request: HttpRequest) -> StoreStats:
     """Row counts; raises like ``ask_searcher``."""
-    answer, _ = await call.state.bus.ask_searcher(GetStoreStats(), trace_id=call.trace_id, timeout_ms=ASK_MS)
+    answer, _ = await request.state.bus.ask_searcher(GetStoreStats(), trace_id=request.trace_id, timeout_ms=ASK_MS)
     return answer
 
 
 async def _waiting(
-    call: HttpRequest, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
+    request: HttpRequest, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
 ) -> list[str]:
     """Why jobs wait, in words. Which kinds they are of is asked only when a kind is not worked on."""
     pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
     if any(pending.values()) and extractor is not None and any(lane.paused_because for lane in extractor.lanes):
-        told = await glance("searcher", ask_queues(call), notes)
-        pending = {} if told is None else {queue.kind: queue.pending for queue in told.queues}
-    return waiting_words(pending, call.state.config, extractor)
+        counts = await glance("searcher", ask_queues(request), notes)
+        pending = {} if counts is None else {queue.kind: queue.pending for queue in counts.queues}
+    return waiting_reasons(pending, request.state.config, extractor)
 
 
-async def ask_queues(call: HttpRequest) -> PipelineStatus:
+async def ask_queues(request: HttpRequest) -> PipelineStatus:
     """What a searcher counts of the pipeline, also kept for ``/health``; raises like ``ask_searcher``."""
-    question = GetPipelineStatus(now=iso(call.state.clock.wall_ms()))
-    answer, _ = await call.state.bus.ask_searcher(question, trace_id=call.trace_id, timeout_ms=ASK_MS)
-    call.state.pipeline.counted(answer, call.state.clock)
+    question = GetPipelineStatus(now=iso(request.state.clock.wall_ms()))
+    answer, _ = await request.state.bus.ask_searcher(question, trace_id=request.trace_id, timeout_ms=ASK_MS)
+    request.state.pipeline.counted(answer, request.state.clock)
     return answer
 
 
-def waiting_words(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
+def waiting_reasons(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
     """Why pending jobs (by kind) wait, in words; nothing where none does, or they only wait for their turn.
 
     Source: docs/decisions.md 14.
@@ -174,7 +176,7 @@ def _actor(child: ChildState) -> ActorReport:
     )
 
 
-def _share_up(children: list[ChildState]) -> float:
+def _fraction_up(children: list[ChildState]) -> float:
     return round(sum(child.state == UP for child in children) / len(children), 2) if children else 0.0
 
 
@@ -221,8 +223,8 @@ def _retention(retention: RetentionStatus | None) -> RetentionReport | None:
     )
 
 
-def _embedding(call: HttpRequest) -> EmbeddingReport:
-    embedder = call.state.embedder
+def _embedding(request: HttpRequest) -> EmbeddingReport:
+    embedder = request.state.embedder
     if embedder is None:
         return EmbeddingReport(provider="none", model="", dimensions=0, available=False)
     return EmbeddingReport(

@@ -73,12 +73,12 @@ class _Batch(NamedTuple):
     redactions: Kinds = ()
 
 
-async def import_memories(call: HttpRequest) -> HttpResponse:
+async def import_memories(request: HttpRequest) -> HttpResponse:
     """Every line that is not refused is on disk once this answers."""
-    state = call.state
-    principal = FieldRedactor(state).principal(call.principal())
-    idempotency = call.idempotency()
-    batch = await TEXT_EXECUTOR.admitted(lambda: _prepared(call))
+    state = request.state
+    principal = FieldRedactor(state).principal(request.principal())
+    idempotency = request.idempotency()
+    batch = await TEXT_EXECUTOR.admitted(lambda: _read_batch(request))
     if not batch.lines:
         return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
     async with state.chunk_writes.turn(sum(len(line.chunks) or 1 for line in batch.lines)):
@@ -89,7 +89,7 @@ async def import_memories(call: HttpRequest) -> HttpResponse:
                 dimensions=batch.dimensions,
                 idempotency=idempotency,
             ),
-            trace_id=call.trace_id,
+            trace_id=request.trace_id,
             frames=[batch.vectors] if batch.vectors else [],
         )
     refused = [
@@ -107,46 +107,46 @@ async def import_memories(call: HttpRequest) -> HttpResponse:
     )
 
 
-async def export_memories(call: HttpRequest) -> HttpResponse:
+async def export_memories(request: HttpRequest) -> HttpResponse:
     """A page of the memories that the caller may read, oldest first; the first page begins with the header line."""
-    fields = Fields(call.query, warnings=call.warnings)
-    scope = read_scope_of(call)
+    fields = Fields(request.query, warnings=request.warnings)
+    scope = read_scope_of(request)
     after = fields.cursor("after", MAX_CURSOR)
-    page, frames = await call.state.bus.ask_searcher(
+    page, frames = await request.state.bus.ask_searcher(
         ExportMemories(
             agent_id=scope.agent_id,
             scope=scope.scope,
             after=after,
             limit=fields.query_integer("limit", 500, 1, MAX_LINES),
         ),
-        trace_id=call.trace_id,
+        trace_id=request.trace_id,
     )
     head = b"" if after else msgspec.json.encode(ExportHeader()) + b"\n"
     headers = {} if page.next is None else {NEXT_CURSOR_HEADER: str(page.next)}
     return HttpResponse(head + frames[0], headers=headers, media_type=MEDIA_TYPE)
 
 
-def _prepared(call: HttpRequest) -> _Batch:
+def _read_batch(request: HttpRequest) -> _Batch:
     """The request's lines, checked, cleaned and embedded."""
-    if len(call.raw) > MAX_BYTES:
+    if len(request.raw) > MAX_BYTES:
         raise InvalidRequest(f"a request must be at most {MAX_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
-    state = call.state
-    short = _ShortTextsOfABatch(state)
+    state = request.state
+    redactor = _BatchRedactor(state)
     lines: list[ImportLine] = []
     refused: list[RefusedLine] = []
     redacted = rows = 0
     redactions: dict[str, None] = {}
-    for number, body in _objects(call.raw, refused):
-        short.redactions = ()
+    for number, body in _parse_lines(request.raw, refused):
+        redactor.redactions = ()
         try:
-            line = _line(call, number, body, short)
-            if len(call.warnings) < MAX_WARNINGS:
-                call.warnings += object_warnings(_LINE, body, f"line {number}: ")
+            line = _line(request, number, body, redactor)
+            if len(request.warnings) < MAX_WARNINGS:
+                request.warnings += object_warnings(_LINE, body, f"line {number}: ")
         except SignetError as error:
             refused.append(RefusedLine(number, error.detail, error.code.value, error.field or UNSET))
             continue
-        redacted += bool(short.redactions)
-        redactions |= dict.fromkeys(short.redactions)
+        redacted += bool(redactor.redactions)
+        redactions |= dict.fromkeys(redactor.redactions)
         rows += len(line.chunks) or 1
         if rows > MAX_ROWS and lines:
             raise InvalidRequest(
@@ -154,11 +154,11 @@ def _prepared(call: HttpRequest) -> _Batch:
                 code=ErrorCode.PAYLOAD_TOO_LARGE,
             )
         lines.append(line)
-    bare = _Batch(lines, b"", 0, redacted, refused, tuple(redactions))
-    return _embedded(state, bare, call.trace_id)
+    unembedded = _Batch(lines, b"", 0, redacted, refused, tuple(redactions))
+    return _embed(state, unembedded, request.trace_id)
 
 
-def _objects(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Each line's number and object; what is none goes to ``refused``, blank lines and the header nowhere."""
     lines = raw.split(b"\n")
     if len(lines) > MAX_LINES + 2:  # the header, and the end of the last line
@@ -190,42 +190,42 @@ def _check_header(header: Mapping[str, Any]) -> None:
         raise InvalidRequest(f"this release reads version {FORMAT_VERSION} of the format", field="version")
 
 
-def _line(call: HttpRequest, number: int, body: Mapping[str, Any], short: _ShortTextsOfABatch) -> ImportLine:
+def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: _BatchRedactor) -> ImportLine:
     """One line without its vectors. Raises SignetError for a line that may not be stored."""
-    state = call.state
+    state = request.state
     now_ms = state.clock.wall_ms()
     fields = Fields(body)
     raw = fields.content()
     if raw is None:
         raise InvalidRequest("content is required", field="content")
-    content = short.content(raw)
+    content = redactor.content(raw)
     if not content:
         raise InvalidRequest("content is required", field="content")
     memory_id = fields.text("id")
     former_id = memory_id.lower() if memory_id is not None and _UUID.fullmatch(memory_id.lower()) else None
     pinned = fields.flag("pinned") is True
     key = fields.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
-    if key is not None and short.clean(key) != key:
+    if key is not None and redactor.clean(key) != key:
         key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
     memory = NewMemory(
         content=content,
-        type=short.type_name(fields.memory_type()) or infer_type(content),
+        type=redactor.type_name(fields.memory_type()) or infer_type(content),
         importance=chosen_importance(fields.importance("importance"), pinned=pinned, otherwise=DEFAULT_IMPORTANCE),
-        tags=short.tags(fields.tags()),
+        tags=redactor.tags(fields.tags()),
         pinned=pinned,
-        who=short.clean(fields.text("who") or "daemon"),
-        project=short.optional(fields.text("project")),
+        who=redactor.clean(fields.text("who") or "daemon"),
+        project=redactor.optional(fields.text("project")),
         scope=fields.text("scope"),
-        agent_id=call.agent_id(body),
+        agent_id=request.agent_id(body),
         visibility=fields.visibility(),
-        source_type=short.clean(fields.text("sourceType", "source_type") or "import"),
-        source_id=short.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
-        source_path=short.optional(fields.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
-        runtime_path=short.optional(fields.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
+        source_type=redactor.clean(fields.text("sourceType", "source_type") or "import"),
+        source_id=redactor.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
+        source_path=redactor.optional(fields.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
+        runtime_path=redactor.optional(fields.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
         idempotency_key=key,
         session_bound=memory_id is not None,
         created_at=fields.past_timestamp("createdAt", "created_at", now_ms=now_ms),
-        temporal=_times(body),
+        temporal=_temporal_edges(body),
     )
     # With an id it is one row of a store, and an export of that row again.
     chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails) if memory_id is None else ()
@@ -233,7 +233,7 @@ def _line(call: HttpRequest, number: int, body: Mapping[str, Any], short: _Short
         line=number,
         memory=memory,
         id=former_id,
-        session_id=short.optional(fields.text("sessionId", "session_id")),
+        session_id=redactor.optional(fields.text("sessionId", "session_id")),
         updated_at=fields.past_timestamp("updatedAt", "updated_at", now_ms=now_ms),
         access_count=_count(fields, "accessCount", "access_count"),
         injected_count=_count(fields, "injectedCount", "injected_count"),
@@ -251,7 +251,7 @@ def _count(fields: Fields, *names: str) -> int:
     return int(value)
 
 
-def _times(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
+def _temporal_edges(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
     times = body.get("times")
     if times is None:
         return ()
@@ -267,7 +267,7 @@ def _times(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
     return tuple(edges)
 
 
-class _ShortTextsOfABatch(FieldRedactor):
+class _BatchRedactor(FieldRedactor):
     """The same few authors, projects and tags come with every line, and are looked through once."""
 
     def __init__(self, state: GatewayState) -> None:
@@ -294,19 +294,19 @@ class _ShortTextsOfABatch(FieldRedactor):
         return content
 
 
-def _embedded(state: GatewayState, bare: _Batch, trace_id: str) -> _Batch:
+def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
     """The lines with a place in the one frame of vectors for each text that has one."""
     embedder = state.embedder
-    lines = bare.lines
+    lines = unembedded.lines
     if embedder is None or not embedder.local or not lines:
-        return bare
+        return unembedded
     texts = [collapsed(text) for line in lines for text in (line.chunks or (line.memory.content,))]
     try:
         rows = np.ascontiguousarray(embedder.embed(texts), dtype="<f4")
     except (SignetError, OSError, ValueError, RuntimeError) as error:
         # Its kind only: what a tokenizer says may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
-        return bare
+        return unembedded
     usable = [bool(row.any()) for row in rows]
     placed: list[ImportLine] = []
     at = 0
@@ -325,7 +325,7 @@ def _embedded(state: GatewayState, bare: _Batch, trace_id: str) -> _Batch:
             placed.append(msgspec.structs.replace(line, memory=msgspec.structs.replace(line.memory, vector=vectors[0])))
         else:
             placed.append(line)
-    return bare._replace(lines=placed, vectors=rows.tobytes(), dimensions=embedder.dimensions)
+    return unembedded._replace(lines=placed, vectors=rows.tobytes(), dimensions=embedder.dimensions)
 
 
 ROUTES: tuple[Route, ...] = (
