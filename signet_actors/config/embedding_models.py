@@ -14,7 +14,7 @@ from typing import Final
 
 from signet_actors.config.schema import EMBEDDED_MODEL, EmbeddingConfig
 
-_ASKING: Final = "Represent this sentence for searching relevant passages: "
+_BGE_QUERY_PREFIX: Final = "Represent this sentence for searching relevant passages: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class KnownModel:
 _KNOWN: Final[dict[str, KnownModel]] = {
     "nomic-embed-text": KnownModel(768, "search_document: ", "search_query: "),
     "nomic-embed-text-v1.5": KnownModel(768, "search_document: ", "search_query: "),
-    "mxbai-embed-large": KnownModel(1024, query_prefix=_ASKING),
-    "mxbai-embed-large-v1": KnownModel(1024, query_prefix=_ASKING),
-    "bge-small-en-v1.5": KnownModel(384, query_prefix=_ASKING),
-    "bge-base-en-v1.5": KnownModel(768, query_prefix=_ASKING),
-    "bge-large-en-v1.5": KnownModel(1024, query_prefix=_ASKING),
+    "mxbai-embed-large": KnownModel(1024, query_prefix=_BGE_QUERY_PREFIX),
+    "mxbai-embed-large-v1": KnownModel(1024, query_prefix=_BGE_QUERY_PREFIX),
+    "bge-small-en-v1.5": KnownModel(384, query_prefix=_BGE_QUERY_PREFIX),
+    "bge-base-en-v1.5": KnownModel(768, query_prefix=_BGE_QUERY_PREFIX),
+    "bge-large-en-v1.5": KnownModel(1024, query_prefix=_BGE_QUERY_PREFIX),
     "multilingual-e5-small": KnownModel(384, "passage: ", "query: "),
     "multilingual-e5-large": KnownModel(1024, "passage: ", "query: "),
     "all-minilm": KnownModel(384),

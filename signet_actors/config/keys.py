@@ -43,8 +43,8 @@ class Field:
     high: float | None
     pattern: str | None
     form: str
-    most: int | None
-    least: int
+    max_length: int | None
+    min_length: int
     meaning: str
 
     @property
@@ -147,7 +147,7 @@ def _field(attribute: str, name: str, hint: Any, *, required: bool) -> Field:
         high=meta.le,
         pattern=meta.pattern,
         form=meta.title or "text",
-        most=meta.max_length,
-        least=meta.min_length or 0,
+        max_length=meta.max_length,
+        min_length=meta.min_length or 0,
         meaning=meta.description or "",
     )

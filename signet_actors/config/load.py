@@ -36,8 +36,8 @@ ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
 )
 """Variables that override a key of the file, and the key."""
 
-_MOST_WARNINGS: Final = 50
-_MOST_SHOWN_CHARS: Final = 60
+_MAX_WARNINGS: Final = 50
+_MAX_SHOWN_CHARS: Final = 60
 _CONFIDENTIAL_PATTERNS: Final = (KEY_VARIABLE_PATTERN, ENDPOINT_PATTERN)
 """Where people paste a key or a password by mistake: the value given there is never repeated in a message."""
 
@@ -57,25 +57,25 @@ class LoadedConfig:
 def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
     """The configuration of a workspace. Raises ``ConfigError`` that lists every problem, one a line."""
     path = workspace / CONFIG_FILE_NAME
-    reading = _Reading(CONFIG_FILE_NAME)
+    reader = _ConfigReader(CONFIG_FILE_NAME)
     document: Any = None
     try:
         document = read_yaml(path)
     except UnreadableYaml as unreadable:
-        reading.problems.extend(f"{CONFIG_FILE_NAME}: {problem}" for problem in unreadable.problems)
+        reader.problems.extend(f"{CONFIG_FILE_NAME}: {problem}" for problem in unreadable.problems)
     if document is not None and not isinstance(document, dict):
-        reading.problems.append(f"{CONFIG_FILE_NAME}: is {_shown(document)} where a mapping of keys is expected")
+        reader.problems.append(f"{CONFIG_FILE_NAME}: is {_shown(document)} where a mapping of keys is expected")
         document = None
     tree: dict[Any, Any] = document or {}
-    reading.find_moved(tree)
-    config = reading.section(Config(), tree, (), ())
+    reader.collect_moved(tree)
+    config = reader.section(Config(), tree, (), ())
     assert isinstance(config, Config), "a section is read into its own struct"
-    config = _with_environment(config, environ, reading)
+    config = _with_environment(config, environ, reader)
     for finding in findings(config):
-        reading.judge(finding)
-    if reading.problems:
-        raise ConfigError("\n".join(reading.problems))
-    return LoadedConfig(config, reading.all_warnings(), path if path.exists() else None)
+        reader.add_finding(finding)
+    if reader.problems:
+        raise ConfigError("\n".join(reader.problems))
+    return LoadedConfig(config, reader.all_warnings(), path if path.exists() else None)
 
 
 def effective_mapping(config: Config) -> dict[str, Any]:
@@ -113,23 +113,23 @@ def workspace_from(environ: Mapping[str, str]) -> Path:
     return workspace
 
 
-class _Refused(Exception):
+class _InvalidValue(Exception):
     """A value cannot be used; the message says what it is and what is allowed."""
 
 
-class _Reading:
+class _ConfigReader:
     """One pass over a file: what was found, and where each value was written."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.problems: list[str] = []
         self._warnings: list[str] = []
-        self._unmentioned = 0
+        self._omitted_count = 0
         self._moved: dict[KeyPath, tuple[Any, str]] = {}
         self._labels: dict[KeyPath, str] = {}
-        self._refused: set[KeyPath] = set()
+        self._invalid: set[KeyPath] = set()
 
-    def find_moved(self, tree: Mapping[Any, Any]) -> None:
+    def collect_moved(self, tree: Mapping[Any, Any]) -> None:
         """Values at older places are remembered under the place where they belong; the first of several counts."""
         for source, target in MOVED_KEYS:
             mapping: Any = tree
@@ -174,13 +174,13 @@ class _Reading:
             self._labels[here] = f"{self.source}: {label}"
             try:
                 changes[attribute] = self._value(part, value, here, label)
-            except _Refused as refused:
-                self._problem(here, label, str(refused))
+            except _InvalidValue as invalid:
+                self._problem(here, label, str(invalid))
         return msgspec.structs.replace(base, **changes)
 
-    def judge(self, finding: ConfigFinding) -> None:
+    def add_finding(self, finding: ConfigFinding) -> None:
         """A finding about several keys counts when each of them could be read; its first key names the place."""
-        if self._refused.intersection(finding.paths):
+        if self._invalid.intersection(finding.paths):
             return
         first = finding.paths[0]
         place = self._labels.get(first) or f"{self.source}: {'.'.join(first)}"
@@ -193,18 +193,18 @@ class _Reading:
     def override(self, variable: str, path: KeyPath) -> None:
         """From here on the value at ``path`` is known as the variable's."""
         self._labels[path] = f"environment: {variable}"
-        self._refused.discard(path)
+        self._invalid.discard(path)
 
-    def refuse(self, path: KeyPath, line: str) -> None:
+    def add_problem(self, path: KeyPath, line: str) -> None:
         """A problem that leaves the default in place."""
-        self._refused.add(path)
+        self._invalid.add(path)
         self.problems.append(line)
 
     def all_warnings(self) -> list[str]:
         """The warnings, with one line for those that were too many."""
-        if not self._unmentioned:
+        if not self._omitted_count:
             return list(self._warnings)
-        return [*self._warnings, f"{self.source}: {self._unmentioned} more warnings of this kind"]
+        return [*self._warnings, f"{self.source}: {self._omitted_count} more warnings of this kind"]
 
     def _names(
         self, fields: Mapping[str, Field], mapping: Mapping[Any, Any], path: KeyPath, written: KeyPath
@@ -234,10 +234,10 @@ class _Reading:
         return given
 
     def _unknown(self, name: object, siblings: list[str], path: KeyPath, written: KeyPath) -> None:
-        if len(self._warnings) >= _MOST_WARNINGS:
-            self._unmentioned += 1
+        if len(self._warnings) >= _MAX_WARNINGS:
+            self._omitted_count += 1
             return
-        shown = _printable(name[:_MOST_SHOWN_CHARS]) if isinstance(name, str) else _shown(name)
+        shown = _printable(name[:_MAX_SHOWN_CHARS]) if isinstance(name, str) else _shown(name)
         label = ".".join((*written, shown))
         if shown in {"apiKey", "api_key"} and "apiKeyEnv" in siblings:
             hint = "; a key is never read from this file: put the name of an environment variable in apiKeyEnv"
@@ -279,8 +279,8 @@ class _Reading:
                     continue
                 try:
                     values[attribute] = read_scalar(inner, entry[name])
-                except _Refused as refused:
-                    self._problem(path, f"{place}.{name}", str(refused))
+                except _InvalidValue as invalid:
+                    self._problem(path, f"{place}.{name}", str(invalid))
             if all(attribute in values for attribute, inner in fields.items() if inner.required):
                 entries.append(element(**values))
         return tuple(entries)
@@ -290,86 +290,86 @@ class _Reading:
         for index, text in enumerate(_sequence(part, value)):
             try:
                 texts.append(read_scalar(item, text))
-            except _Refused as refused:
-                self._problem(path, f"{label}[{index}]", str(refused))
+            except _InvalidValue as invalid:
+                self._problem(path, f"{label}[{index}]", str(invalid))
         return tuple(texts)
 
     def _problem(self, path: KeyPath, label: str, message: str) -> None:
-        self.refuse(path, f"{self.source}: {label}: {message}")
+        self.add_problem(path, f"{self.source}: {label}: {message}")
 
     def _warn(self, line: str) -> None:
-        if len(self._warnings) < _MOST_WARNINGS:
+        if len(self._warnings) < _MAX_WARNINGS:
             self._warnings.append(line)
         else:
-            self._unmentioned += 1
+            self._omitted_count += 1
 
 
 def read_scalar(part: Field, value: Any) -> Any:
-    """The value as the field's type, within its range. Raises ``_Refused``."""
+    """The value as the field's type, within its range. Raises ``_InvalidValue``."""
     if part.choices:
         if isinstance(value, str) and value in part.choices:
             return value
         hint = did_you_mean(value, part.choices) if isinstance(value, str) else ""
-        raise _Refused(f"{_shown(value)} is not one of {', '.join(part.choices)}{hint}")
+        raise _InvalidValue(f"{_shown(value)} is not one of {', '.join(part.choices)}{hint}")
     if part.plain is bool:
         if isinstance(value, bool):
             return value
-        raise _Refused(f"{_shown(value)} is not true or false")
+        raise _InvalidValue(f"{_shown(value)} is not true or false")
     if part.plain is str:
         return _read_text(part, value)
     allowed = f" ({part.range_text})"
     if part.plain is int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise _Refused(f"{_shown(value)} is not a whole number{allowed}")
+            raise _InvalidValue(f"{_shown(value)} is not a whole number{allowed}")
     elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise _Refused(f"{_shown(value)} is not a number{allowed}")
+        raise _InvalidValue(f"{_shown(value)} is not a number{allowed}")
     assert part.low is not None, "every number has a range"
     assert part.high is not None, "every number has a range"
     if not part.low <= value <= part.high:
-        raise _Refused(f"{_shown(value)} is out of range{allowed}")
+        raise _InvalidValue(f"{_shown(value)} is out of range{allowed}")
     return value if part.plain is int else float(value)
 
 
 def _read_text(part: Field, value: Any) -> str:
     if not isinstance(value, str):
         hint = "; put it in quotes" if isinstance(value, bool | int | float) else ""
-        raise _Refused(f"{_shown(value)} is not text{hint}")
+        raise _InvalidValue(f"{_shown(value)} is not text{hint}")
     given = "the given value" if part.pattern in _CONFIDENTIAL_PATTERNS else _shown(value)
-    if len(value) < part.least:
-        raise _Refused("is empty")
-    if part.most is not None and len(value) > part.most:
-        raise _Refused(f"is longer than {part.most} characters")
+    if len(value) < part.min_length:
+        raise _InvalidValue("is empty")
+    if part.max_length is not None and len(value) > part.max_length:
+        raise _InvalidValue(f"is longer than {part.max_length} characters")
     if not value.isprintable():
-        raise _Refused("has a control character or another that cannot be printed")
+        raise _InvalidValue("has a control character or another that cannot be printed")
     if part.pattern is not None and re.search(part.pattern, value) is None:
-        raise _Refused(f"{given} is not {part.form}")
+        raise _InvalidValue(f"{given} is not {part.form}")
     return value
 
 
 def _sequence(part: Field, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise _Refused(f"{_shown(value)} is not a list")
-    if part.most is not None and len(value) > part.most:
-        raise _Refused(f"has {len(value)} entries; at most {part.most} are allowed")
+        raise _InvalidValue(f"{_shown(value)} is not a list")
+    if part.max_length is not None and len(value) > part.max_length:
+        raise _InvalidValue(f"has {len(value)} entries; at most {part.max_length} are allowed")
     return value
 
 
-def _with_environment(config: Config, environ: Mapping[str, str], reading: _Reading) -> Config:
+def _with_environment(config: Config, environ: Mapping[str, str], reader: _ConfigReader) -> Config:
     """The configuration with the variables that are set and not empty; they are held to the same rules."""
     gateway = config.gateway
     for variable, path in ENVIRONMENT_KEYS:
         text = environ.get(variable, "").strip()
         if not text:
             continue
-        reading.override(variable, path)
+        reader.override(variable, path)
         part = fields_of(type(gateway))[path[-1]]
         value: str | int = text
         if part.plain is int and re.fullmatch(r"-?[0-9]{1,18}", text):
             value = int(text)
         try:
             gateway = msgspec.structs.replace(gateway, **{part.attribute: read_scalar(part, value)})
-        except _Refused as refused:
-            reading.refuse(path, f"environment: {variable}: {refused}")
+        except _InvalidValue as invalid:
+            reader.add_problem(path, f"environment: {variable}: {invalid}")
     return msgspec.structs.replace(config, gateway=gateway)
 
 
@@ -397,7 +397,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, str):
-        text = value if len(value) <= _MOST_SHOWN_CHARS else value[:_MOST_SHOWN_CHARS] + "…"
+        text = value if len(value) <= _MAX_SHOWN_CHARS else value[:_MAX_SHOWN_CHARS] + "…"
         return f'"{_printable(text)}"'
     return f"a {type(value).__name__}"
 

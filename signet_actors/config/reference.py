@@ -88,9 +88,9 @@ def _row(name: str, part: Field, default: str) -> tuple[str, ...]:
     elif part.range_text:
         allowed = f"{part.range_text} {part.unit}".rstrip()
     elif part.kind.startswith("list"):
-        allowed = f"at most {part.most} entries"
+        allowed = f"at most {part.max_length} entries"
     elif part.kind == "text":
-        allowed = part.form if part.form != "text" else f"at most {part.most} characters"
+        allowed = part.form if part.form != "text" else f"at most {part.max_length} characters"
     else:
         allowed = ""
     return f"`{name}`", part.kind, default, allowed, part.meaning

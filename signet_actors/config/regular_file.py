@@ -22,12 +22,12 @@ def open_regular(path: Path, flags: int, mode: int = 0o600, *, follow: bool = Fa
         no_link = 0 if follow else os.O_NOFOLLOW
         descriptor = os.open(path, flags | no_link | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as error:
-        if error.errno == errno.ENXIO or _is_something_else(path):  # ENXIO: a socket, or a FIFO that is written to
-            raise _refusal(path) from None
+        if error.errno == errno.ENXIO or _is_not_regular(path):  # ENXIO: a socket, or a FIFO that is written to
+            raise _not_regular_error(path) from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise _refusal(path)
+        raise _not_regular_error(path)
     return descriptor
 
 
@@ -43,14 +43,14 @@ def read_regular(path: Path, limit: int, *, follow: bool = False) -> bytes:
     return data
 
 
-def _is_something_else(path: Path) -> bool:
+def _is_not_regular(path: Path) -> bool:
     try:
         return not stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
         return False
 
 
-def _refusal(path: Path) -> ConfigError:
+def _not_regular_error(path: Path) -> ConfigError:
     kind = "not a regular file"
     try:
         mode = os.lstat(path).st_mode

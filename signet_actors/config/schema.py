@@ -77,11 +77,11 @@ _ALLOWED_HOST_FORM: Final = "a host name, with or without a port, without wildca
 _AGENT_NAME_FORM: Final = "an agent's name (no slash, backslash, colon or space at either end)"
 
 
-def _says(meaning: str) -> Meta:
+def _described(meaning: str) -> Meta:
     return Meta(description=meaning)
 
 
-def _within(low: float, high: float, meaning: str) -> Meta:
+def _ranged(low: float, high: float, meaning: str) -> Meta:
     return Meta(ge=low, le=high, description=meaning)
 
 
@@ -113,12 +113,12 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
 
     provider: Annotated[
         EmbeddingProvider,
-        _says("Who turns text into vectors: `auto` is the embedded model, `none` is keyword search only"),
+        _described("Who turns text into vectors: `auto` is the embedded model, `none` is keyword search only"),
     ] = "auto"
     model: Annotated[
         str, _text("Model of the provider; empty is the provider's own", pattern=MODEL_PATTERN, form=_MODEL_FORM)
     ] = ""
-    dimensions: Annotated[int, _within(8, 4096, "Length of a vector; the embedded model has 256")] = EMBEDDED_DIMENSIONS
+    dimensions: Annotated[int, _ranged(8, 4096, "Length of a vector; the embedded model has 256")] = EMBEDDED_DIMENSIONS
     endpoint: Annotated[
         str,
         _text(
@@ -138,7 +138,7 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
     ] = ""
     wait_ms: Annotated[
         int,
-        _within(
+        _ranged(
             0, 30 * _SECOND_MS, "Longest wait for a network provider's vector, after a memory or a change is committed"
         ),
     ] = 500
@@ -148,11 +148,11 @@ class SearchConfig(Struct, frozen=True):
     """How the legs of a recall become one ranking. Source: memory-system.txt "Alpha Blending"; docs/decisions.md 7."""
 
     fusion: Annotated[
-        Fusion, _says("How keyword and vector results are joined: weighted scores, or reciprocal ranks")
+        Fusion, _described("How keyword and vector results are joined: weighted scores, or reciprocal ranks")
     ] = "convex"
-    alpha: Annotated[float, _within(0.0, 1.0, "Weight of the vector score; the rest is the keyword score's")] = 0.5
-    min_score: Annotated[float, _within(0.0, 1.0, "Results below this score are dropped")] = 0.1
-    pool: Annotated[int, _within(10, 2000, "Candidates that each leg brings to the fusion")] = 200
+    alpha: Annotated[float, _ranged(0.0, 1.0, "Weight of the vector score; the rest is the keyword score's")] = 0.5
+    min_score: Annotated[float, _ranged(0.0, 1.0, "Results below this score are dropped")] = 0.1
+    pool: Annotated[int, _ranged(10, 2000, "Candidates that each leg brings to the fusion")] = 200
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):
@@ -162,18 +162,18 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
     rather than purging everything.
     """
 
-    interval_ms: Annotated[int, _within(_SECOND_MS, 7 * _DAY_MS, "Time between two sweeps")] = 6 * _HOUR_MS
-    batch_limit: Annotated[int, _within(1, 10_000, "Most rows that one step of a sweep purges")] = 500
+    interval_ms: Annotated[int, _ranged(_SECOND_MS, 7 * _DAY_MS, "Time between two sweeps")] = 6 * _HOUR_MS
+    batch_limit: Annotated[int, _ranged(1, 10_000, "Most rows that one step of a sweep purges")] = 500
     tombstone_retention_ms: Annotated[
-        int, _within(_HOUR_MS, 3650 * _DAY_MS, "A forgotten memory is purged for good after this long")
+        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "A forgotten memory is purged for good after this long")
     ] = 30 * _DAY_MS
     history_retention_ms: Annotated[
-        int, _within(_HOUR_MS, 3650 * _DAY_MS, "History events are purged after this long")
+        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "History events are purged after this long")
     ] = 180 * _DAY_MS
     completed_job_retention_ms: Annotated[
-        int, _within(_HOUR_MS, 3650 * _DAY_MS, "Completed jobs are purged after this long")
+        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "Completed jobs are purged after this long")
     ] = 14 * _DAY_MS
-    dead_job_retention_ms: Annotated[int, _within(_HOUR_MS, 3650 * _DAY_MS, "Dead jobs are purged after this long")] = (
+    dead_job_retention_ms: Annotated[int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "Dead jobs are purged after this long")] = (
         30 * _DAY_MS
     )
 
@@ -183,9 +183,9 @@ class BackupConfig(Struct, frozen=True, rename="camel"):
 
     interval_ms: Annotated[
         int,
-        _within(0, 90 * _DAY_MS, "Time between two backups, each a full check of the database; 0 makes none by itself"),
+        _ranged(0, 90 * _DAY_MS, "Time between two backups, each a full check of the database; 0 makes none by itself"),
     ] = _DAY_MS
-    keep: Annotated[int, _within(1, 1000, "Backups that are kept; a forgotten memory is in them until they go")] = 7
+    keep: Annotated[int, _ranged(1, 1000, "Backups that are kept; a forgotten memory is in them until they go")] = 7
 
 
 class GatewayConfig(Struct, frozen=True, rename="camel"):
@@ -205,22 +205,22 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
         ),
     ] = DEFAULT_HOST
     port: Annotated[
-        int, _within(0, 65_535, "Port that the daemon listens on; 0 = any free one (`.daemon/address` names it)")
+        int, _ranged(0, 65_535, "Port that the daemon listens on; 0 = any free one (`.daemon/address` names it)")
     ] = DEFAULT_PORT
-    max_body_bytes: Annotated[int, _within(_KIB, 64 * _MIB, "A longer request body is answered 413")] = 4 * _MIB
-    max_header_bytes: Annotated[int, _within(_KIB, 256 * _KIB, "Longer request headers are answered 431")] = 16 * _KIB
+    max_body_bytes: Annotated[int, _ranged(_KIB, 64 * _MIB, "A longer request body is answered 413")] = 4 * _MIB
+    max_header_bytes: Annotated[int, _ranged(_KIB, 256 * _KIB, "Longer request headers are answered 431")] = 16 * _KIB
     header_timeout_ms: Annotated[
-        int, _within(100, 2 * _MINUTE_MS, "The whole request head must have come within this time")
+        int, _ranged(100, 2 * _MINUTE_MS, "The whole request head must have come within this time")
     ] = 5 * _SECOND_MS
     body_timeout_ms: Annotated[
-        int, _within(100, 10 * _MINUTE_MS, "The whole request body must have come within this time")
+        int, _ranged(100, 10 * _MINUTE_MS, "The whole request body must have come within this time")
     ] = 10 * _SECOND_MS
-    keep_alive_ms: Annotated[int, _within(0, 10 * _MINUTE_MS, "An idle connection is closed after this time")] = (
+    keep_alive_ms: Annotated[int, _ranged(0, 10 * _MINUTE_MS, "An idle connection is closed after this time")] = (
         10 * _SECOND_MS
     )
-    max_connections: Annotated[int, _within(1, 65_536, "Connections open at once; more are refused")] = 512
+    max_connections: Annotated[int, _ranged(1, 65_536, "Connections open at once; more are refused")] = 512
     request_timeout_ms: Annotated[
-        int, _within(100, 10 * _MINUTE_MS, "Longest time from a complete request to its answer")
+        int, _ranged(100, 10 * _MINUTE_MS, "Longest time from a complete request to its answer")
     ] = 10 * _SECOND_MS
     allowed_hosts: Annotated[
         tuple[
@@ -233,21 +233,21 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
     ] = ()
     require_owner: Annotated[
         bool,
-        _says("Requests that only the owner may make need the token in `.daemon/owner-token`"),
+        _described("Requests that only the owner may make need the token in `.daemon/owner-token`"),
     ] = False
     confirm_ttl_ms: Annotated[
-        int, _within(_SECOND_MS, _HOUR_MS, "A confirm token of a bulk forget expires after this time")
+        int, _ranged(_SECOND_MS, _HOUR_MS, "A confirm token of a bulk forget expires after this time")
     ] = 5 * _MINUTE_MS
-    listen_backlog: Annotated[int, _within(1, 65_535, "Connections that wait while the gateway restarts")] = 1024
+    listen_backlog: Annotated[int, _ranged(1, 65_535, "Connections that wait while the gateway restarts")] = 1024
     touch_limit: Annotated[
-        int, _within(0, 1000, "Most results of one recall whose access is recorded; 0 records none")
+        int, _ranged(0, 1000, "Most results of one recall whose access is recorded; 0 records none")
     ] = 100
 
 
 class RedactionConfig(Struct, frozen=True, rename="camel"):
     """What is made unreadable before it is stored. Source: docs/decisions.md 26."""
 
-    memories: Annotated[bool, _says("Secrets found in a memory are replaced before it is stored")] = True
+    memories: Annotated[bool, _described("Secrets found in a memory are replaced before it is stored")] = True
 
 
 class BreakerConfig(Struct, frozen=True, rename="camel"):
@@ -256,11 +256,11 @@ class BreakerConfig(Struct, frozen=True, rename="camel"):
     Source: docs/decisions.md 14; docs/reliability.md R11.
     """
 
-    failures: Annotated[int, _within(1, 100, "Failed calls in a row after which calls are paused")] = 5
-    cooldown_ms: Annotated[int, _within(_SECOND_MS, _HOUR_MS, "First pause; it doubles while the provider fails")] = (
+    failures: Annotated[int, _ranged(1, 100, "Failed calls in a row after which calls are paused")] = 5
+    cooldown_ms: Annotated[int, _ranged(_SECOND_MS, _HOUR_MS, "First pause; it doubles while the provider fails")] = (
         10 * _SECOND_MS
     )
-    max_cooldown_ms: Annotated[int, _within(_SECOND_MS, _HOUR_MS, "Longest pause between two tries")] = 5 * _MINUTE_MS
+    max_cooldown_ms: Annotated[int, _ranged(_SECOND_MS, _HOUR_MS, "Longest pause between two tries")] = 5 * _MINUTE_MS
 
 
 class ExtractionConfig(Struct, frozen=True, rename="camel"):
@@ -268,7 +268,7 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
 
     provider: Annotated[
         ExtractionProvider,
-        _says("Who answers prompts: `auto` is Ollama if it answers, else none; a paid provider only when named"),
+        _described("Who answers prompts: `auto` is Ollama if it answers, else none; a paid provider only when named"),
     ] = "auto"
     model: Annotated[
         str,
@@ -295,23 +295,23 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
             form=_KEY_VARIABLE_FORM,
         ),
     ] = ""
-    timeout_ms: Annotated[int, _within(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one call")] = field(
+    timeout_ms: Annotated[int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one call")] = field(
         name="timeout", default=45 * _SECOND_MS
     )
-    min_confidence: Annotated[float, _within(0.0, 1.0, "Facts below this confidence are not written")] = 0.7
+    min_confidence: Annotated[float, _ranged(0.0, 1.0, "Facts below this confidence are not written")] = 0.7
     structured_output: Annotated[
-        bool, _says("Ask servers to hold the model to the JSON Schema of the answer; without where one refuses it")
+        bool, _described("Ask servers to hold the model to the JSON Schema of the answer; without where one refuses it")
     ] = True
-    concurrency: Annotated[int, _within(1, 64, "Calls of one process at once; more wait")] = 2
+    concurrency: Annotated[int, _ranged(1, 64, "Calls of one process at once; more wait")] = 2
     daily_call_limit: Annotated[
         int,
-        _within(
+        _ranged(
             0, 1_000_000_000, "Calls a day; 0 is no limit for a server on this machine, 2000 for what may cost money"
         ),
     ] = 0
     daily_token_limit: Annotated[
         int,
-        _within(0, 1_000_000_000, "Tokens a day, in and out; 0 is no limit for a server on this machine, else 2000000"),
+        _ranged(0, 1_000_000_000, "Tokens a day, in and out; 0 is no limit for a server on this machine, else 2000000"),
     ] = 0
     breaker: BreakerConfig = BreakerConfig()
 
@@ -319,79 +319,81 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
 class WorkerConfig(Struct, frozen=True, rename="camel"):
     """The durable job queue. Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15."""
 
-    poll_ms: Annotated[int, _within(100, _MINUTE_MS, "Time between two looks for jobs when no event came")] = 2000
-    max_retries: Annotated[int, _within(1, 10, "Attempts of a job before it is dead")] = 3
+    poll_ms: Annotated[int, _ranged(100, _MINUTE_MS, "Time between two looks for jobs when no event came")] = 2000
+    max_retries: Annotated[int, _ranged(1, 10, "Attempts of a job before it is dead")] = 3
     lease_timeout_ms: Annotated[
-        int, _within(10 * _SECOND_MS, 10 * _MINUTE_MS, "A lease that is not renewed expires after this time")
+        int, _ranged(10 * _SECOND_MS, 10 * _MINUTE_MS, "A lease that is not renewed expires after this time")
     ] = 5 * _MINUTE_MS
 
 
 class GraphConfig(Struct, frozen=True, rename="camel"):
     """The knowledge graph. Source: memory-pipeline.txt "Knowledge Graph"; docs/decisions.md 20."""
 
-    enabled: Annotated[bool, _says("Entities and relations are kept and used in recall")] = True
-    boost_weight: Annotated[float, _within(0.0, 1.0, "What a link in the graph adds to a result's score")] = 0.15
-    boost_timeout_ms: Annotated[int, _within(50, 5 * _SECOND_MS, "Longest time of the graph's part in a recall")] = 500
+    enabled: Annotated[bool, _described("Entities and relations are kept and used in recall")] = True
+    boost_weight: Annotated[float, _ranged(0.0, 1.0, "What a link in the graph adds to a result's score")] = 0.15
+    boost_timeout_ms: Annotated[int, _ranged(50, 5 * _SECOND_MS, "Longest time of the graph's part in a recall")] = 500
     inline_linker: Annotated[
         InlineLinker,
-        _says("At remember, mentions are linked to entities that exist, or new entities are also created"),
+        _described("At remember, mentions are linked to entities that exist, or new entities are also created"),
     ] = "link"
 
 
 class RerankerConfig(Struct, frozen=True, rename="camel"):
     """An optional last pass over the best results. Source: memory-pipeline.txt "Optional Reranking"."""
 
-    enabled: Annotated[bool, _says("The best results are put in order once more by their vectors")] = False
+    enabled: Annotated[bool, _described("The best results are put in order once more by their vectors")] = False
     model: Annotated[str, _text("Model of the reranker; empty is the stored vectors, and there is no other")] = ""
-    use_extraction_model: Annotated[bool, _says("A model sums up what a recall found, in a card before it")] = False
-    top_n: Annotated[int, _within(1, 100, "Results that are reranked")] = 20
-    timeout_ms: Annotated[int, _within(100, 30 * _SECOND_MS, "Past this time there is no summary card")] = 2000
+    use_extraction_model: Annotated[bool, _described("A model sums up what a recall found, in a card before it")] = (
+        False
+    )
+    top_n: Annotated[int, _ranged(1, 100, "Results that are reranked")] = 20
+    timeout_ms: Annotated[int, _ranged(100, 30 * _SECOND_MS, "Past this time there is no summary card")] = 2000
 
 
 class AutonomousConfig(Struct, frozen=True, rename="camel"):
     """What the daemon may do by itself. Source: memory-pipeline.txt "Maintenance Worker"; docs/decisions.md 16."""
 
-    enabled: Annotated[bool, _says("Scheduled maintenance and repairs run")] = True
-    frozen: Annotated[bool, _says("Hard stop of everything that nobody asked for")] = False
-    allow_update_delete: Annotated[bool, _says("Update and delete proposals of a model may be applied")] = False
-    maintenance_interval_ms: Annotated[int, _within(_MINUTE_MS, _DAY_MS, "Time between two maintenance cycles")] = (
+    enabled: Annotated[bool, _described("Scheduled maintenance and repairs run")] = True
+    frozen: Annotated[bool, _described("Hard stop of everything that nobody asked for")] = False
+    allow_update_delete: Annotated[bool, _described("Update and delete proposals of a model may be applied")] = False
+    maintenance_interval_ms: Annotated[int, _ranged(_MINUTE_MS, _DAY_MS, "Time between two maintenance cycles")] = (
         30 * _MINUTE_MS
     )
-    maintenance_mode: Annotated[MaintenanceMode, _says("Repairs are only reported, or carried out")] = "execute"
+    maintenance_mode: Annotated[MaintenanceMode, _described("Repairs are only reported, or carried out")] = "execute"
 
 
 class RepairConfig(Struct, frozen=True, rename="camel"):
     """Limits of the repairs. Source: memory-pipeline.txt "Configuration Reference"."""
 
     reembed_cooldown_ms: Annotated[
-        int, _within(10 * _SECOND_MS, _HOUR_MS, "Least time between two re-embed repairs")
+        int, _ranged(10 * _SECOND_MS, _HOUR_MS, "Least time between two re-embed repairs")
     ] = 5 * _MINUTE_MS
-    reembed_hourly_budget: Annotated[int, _within(1, 1000, "Re-embed repairs an hour")] = 10
-    requeue_cooldown_ms: Annotated[int, _within(5 * _SECOND_MS, _HOUR_MS, "Least time between two requeues")] = (
+    reembed_hourly_budget: Annotated[int, _ranged(1, 1000, "Re-embed repairs an hour")] = 10
+    requeue_cooldown_ms: Annotated[int, _ranged(5 * _SECOND_MS, _HOUR_MS, "Least time between two requeues")] = (
         _MINUTE_MS
     )
-    requeue_hourly_budget: Annotated[int, _within(1, 1000, "Requeues an hour")] = 50
-    dedup_cooldown_ms: Annotated[int, _within(10 * _SECOND_MS, _HOUR_MS, "Least time between two deduplications")] = (
+    requeue_hourly_budget: Annotated[int, _ranged(1, 1000, "Requeues an hour")] = 50
+    dedup_cooldown_ms: Annotated[int, _ranged(10 * _SECOND_MS, _HOUR_MS, "Least time between two deduplications")] = (
         10 * _MINUTE_MS
     )
-    dedup_hourly_budget: Annotated[int, _within(1, 100, "Deduplications an hour")] = 3
+    dedup_hourly_budget: Annotated[int, _ranged(1, 100, "Deduplications an hour")] = 3
     dedup_semantic_threshold: Annotated[
-        float, _within(0.0, 1.0, "Cosine from which two memories count as the same")
+        float, _ranged(0.0, 1.0, "Cosine from which two memories count as the same")
     ] = 0.92
-    dedup_batch_size: Annotated[int, _within(10, 1000, "Memories that one deduplication compares")] = 100
+    dedup_batch_size: Annotated[int, _ranged(10, 1000, "Memories that one deduplication compares")] = 100
 
 
 class DocumentsConfig(Struct, frozen=True, rename="camel"):
     """Document ingest. Source: memory-pipeline.txt "Document Ingest"."""
 
-    worker_interval_ms: Annotated[int, _within(_SECOND_MS, 5 * _MINUTE_MS, "Time between two looks for documents")] = (
+    worker_interval_ms: Annotated[int, _ranged(_SECOND_MS, 5 * _MINUTE_MS, "Time between two looks for documents")] = (
         10 * _SECOND_MS
     )
-    chunk_size_chars: Annotated[int, _within(200, 50_000, "Length of a chunk")] = field(name="chunkSize", default=2000)
+    chunk_size_chars: Annotated[int, _ranged(200, 50_000, "Length of a chunk")] = field(name="chunkSize", default=2000)
     chunk_overlap_chars: Annotated[
-        int, _within(0, 10_000, "Characters that two chunks share; less than `chunkSize`")
+        int, _ranged(0, 10_000, "Characters that two chunks share; less than `chunkSize`")
     ] = field(name="chunkOverlap", default=200)
-    max_content_bytes: Annotated[int, _within(_KIB, 100 * _MIB, "A larger document is refused")] = 10 * _MIB
+    max_content_bytes: Annotated[int, _ranged(_KIB, 100 * _MIB, "A larger document is refused")] = 10 * _MIB
 
 
 class GuardrailsConfig(Struct, frozen=True, rename="camel"):
@@ -400,20 +402,20 @@ class GuardrailsConfig(Struct, frozen=True, rename="camel"):
     Source: memory-pipeline.txt "Configuration Reference"; docs/compatibility.md "Oversized content".
     """
 
-    max_content_chars: Annotated[int, _within(50, 100_000, "A longer memory is stored as several chunks")] = 500
-    chunk_target_chars: Annotated[int, _within(50, 50_000, "Length that a chunk aims at")] = 300
-    recall_truncate_chars: Annotated[int, _within(50, 100_000, "Recall cuts a longer text")] = 500
+    max_content_chars: Annotated[int, _ranged(50, 100_000, "A longer memory is stored as several chunks")] = 500
+    chunk_target_chars: Annotated[int, _ranged(50, 50_000, "Length that a chunk aims at")] = 300
+    recall_truncate_chars: Annotated[int, _ranged(50, 100_000, "Recall cuts a longer text")] = 500
 
 
 class ContinuityConfig(Struct, frozen=True, rename="camel"):
     """Session checkpoints. Source: memory-pipeline.txt "Session Checkpoints"."""
 
-    enabled: Annotated[bool, _says("Sessions are checkpointed")] = True
-    prompt_interval: Annotated[int, _within(1, 1000, "Prompts between two checkpoints")] = 10
-    time_interval_ms: Annotated[int, _within(_MINUTE_MS, _HOUR_MS, "Time between two checkpoints")] = 15 * _MINUTE_MS
-    max_checkpoints_per_session: Annotated[int, _within(1, 500, "Checkpoints that a session keeps")] = 50
-    retention_days: Annotated[int, _within(1, 90, "Checkpoints are purged after this long")] = 7
-    recovery_budget_chars: Annotated[int, _within(200, 10_000, "Length of a recovery digest")] = 2000
+    enabled: Annotated[bool, _described("Sessions are checkpointed")] = True
+    prompt_interval: Annotated[int, _ranged(1, 1000, "Prompts between two checkpoints")] = 10
+    time_interval_ms: Annotated[int, _ranged(_MINUTE_MS, _HOUR_MS, "Time between two checkpoints")] = 15 * _MINUTE_MS
+    max_checkpoints_per_session: Annotated[int, _ranged(1, 500, "Checkpoints that a session keeps")] = 50
+    retention_days: Annotated[int, _ranged(1, 90, "Checkpoints are purged after this long")] = 7
+    recovery_budget_chars: Annotated[int, _ranged(200, 10_000, "Length of a recovery digest")] = 2000
 
 
 class TelemetryConfig(Struct, frozen=True, rename="camel"):
@@ -422,32 +424,34 @@ class TelemetryConfig(Struct, frozen=True, rename="camel"):
     Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 27.
     """
 
-    flush_interval_ms: Annotated[int, _within(5 * _SECOND_MS, 10 * _MINUTE_MS, "Time between two writes of events")] = (
+    flush_interval_ms: Annotated[int, _ranged(5 * _SECOND_MS, 10 * _MINUTE_MS, "Time between two writes of events")] = (
         _MINUTE_MS
     )
-    flush_batch_size: Annotated[int, _within(1, 500, "Events in one write")] = 50
-    retention_days: Annotated[int, _within(1, 365, "Events are purged after this long")] = 90
+    flush_batch_size: Annotated[int, _ranged(1, 500, "Events in one write")] = 50
+    retention_days: Annotated[int, _ranged(1, 365, "Events are purged after this long")] = 90
 
 
 class EmbeddingTrackerConfig(Struct, frozen=True, rename="camel"):
     """The refresh of missing and stale vectors. Source: memory-pipeline.txt "Embedding Tracker"."""
 
-    enabled: Annotated[bool, _says("Missing and stale vectors are made anew in the background")] = True
+    enabled: Annotated[bool, _described("Missing and stale vectors are made anew in the background")] = True
     poll_ms: Annotated[
-        int, _within(_SECOND_MS, _MINUTE_MS, "Time from a change of the embedding model to the first look for vectors")
+        int, _ranged(_SECOND_MS, _MINUTE_MS, "Time from a change of the embedding model to the first look for vectors")
     ] = 5 * _SECOND_MS
-    batch_size: Annotated[int, _within(1, 20, "Texts that are embedded in one call")] = 8
+    batch_size: Annotated[int, _ranged(1, 20, "Texts that are embedded in one call")] = 8
 
 
 class HintsConfig(Struct, frozen=True, rename="camel"):
     """Questions that a memory may answer. Source: memory-pipeline.txt "Prospective Indexing (Hints)"."""
 
-    enabled: Annotated[bool, _says("Hints are generated for new memories, and searched beside their content")] = False
-    max_count: Annotated[int, _within(1, 20, "Hints of one memory")] = field(name="max", default=5)
-    timeout_ms: Annotated[int, _within(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one generation")] = field(
+    enabled: Annotated[bool, _described("Hints are generated for new memories, and searched beside their content")] = (
+        False
+    )
+    max_count: Annotated[int, _ranged(1, 20, "Hints of one memory")] = field(name="max", default=5)
+    timeout_ms: Annotated[int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one generation")] = field(
         name="timeout", default=45 * _SECOND_MS
     )
-    poll_ms: Annotated[int, _within(_SECOND_MS, _MINUTE_MS, "Time between two looks for jobs")] = field(
+    poll_ms: Annotated[int, _ranged(_SECOND_MS, _MINUTE_MS, "Time between two looks for jobs")] = field(
         name="poll", default=5 * _SECOND_MS
     )
 
@@ -455,26 +459,26 @@ class HintsConfig(Struct, frozen=True, rename="camel"):
 class DampeningConfig(Struct, frozen=True, rename="camel"):
     """Corrections after the fusion. Source: memory-pipeline.txt "Post-Fusion Dampening"."""
 
-    gravity_enabled: Annotated[bool, _says("Vector results without a word of the query lose score")] = True
-    hub_enabled: Annotated[bool, _says("Results that only name very frequent entities lose score")] = True
-    resolution_enabled: Annotated[bool, _says("Decisions, constraints and dated memories gain score")] = True
-    hub_percentile: Annotated[float, _within(0.0, 1.0, "Share of entities below which one is no hub")] = 0.9
-    hub_penalty: Annotated[float, _within(0.0, 1.0, "Factor of the hub stage")] = 0.7
-    gravity_penalty: Annotated[float, _within(0.0, 1.0, "Factor of the gravity stage")] = 0.5
-    resolution_boost: Annotated[float, _within(1.0, 10.0, "Factor of the resolution stage")] = 1.2
+    gravity_enabled: Annotated[bool, _described("Vector results without a word of the query lose score")] = True
+    hub_enabled: Annotated[bool, _described("Results that only name very frequent entities lose score")] = True
+    resolution_enabled: Annotated[bool, _described("Decisions, constraints and dated memories gain score")] = True
+    hub_percentile: Annotated[float, _ranged(0.0, 1.0, "Share of entities below which one is no hub")] = 0.9
+    hub_penalty: Annotated[float, _ranged(0.0, 1.0, "Factor of the hub stage")] = 0.7
+    gravity_penalty: Annotated[float, _ranged(0.0, 1.0, "Factor of the gravity stage")] = 0.5
+    resolution_boost: Annotated[float, _ranged(1.0, 10.0, "Factor of the resolution stage")] = 1.2
 
 
 class PipelineV2Config(Struct, frozen=True, rename="camel"):
     """The memory pipeline. Source: memory-pipeline.txt "Configuration Reference", "Pipeline Modes"."""
 
-    enabled: Annotated[bool, _says("Master switch of the pipeline")] = True
-    shadow_mode: Annotated[bool, _says("The pipeline proposes and records, and changes nothing")] = False
-    mutations_frozen: Annotated[bool, _says("Emergency brake: every write is answered 503, reads go on")] = False
-    semantic_contradiction_enabled: Annotated[bool, _says("A model is asked whether two texts contradict")] = False
+    enabled: Annotated[bool, _described("Master switch of the pipeline")] = True
+    shadow_mode: Annotated[bool, _described("The pipeline proposes and records, and changes nothing")] = False
+    mutations_frozen: Annotated[bool, _described("Emergency brake: every write is answered 503, reads go on")] = False
+    semantic_contradiction_enabled: Annotated[bool, _described("A model is asked whether two texts contradict")] = False
     semantic_contradiction_timeout_ms: Annotated[
-        int, _within(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of that question")
+        int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of that question")
     ] = 45 * _SECOND_MS
-    telemetry_enabled: Annotated[bool, _says("Local telemetry is kept; nothing is sent anywhere")] = False
+    telemetry_enabled: Annotated[bool, _described("Local telemetry is kept; nothing is sent anywhere")] = False
     extraction: ExtractionConfig = ExtractionConfig()
     worker: WorkerConfig = WorkerConfig()
     graph: GraphConfig = GraphConfig()
@@ -493,7 +497,7 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
 class MemoryConfig(Struct, frozen=True):
     """Memories as such. Source: memory-system.txt "Importance Decay"."""
 
-    decay_rate: Annotated[float, _within(0.0, 1.0, "Importance is multiplied by this for each day without access")] = (
+    decay_rate: Annotated[float, _ranged(0.0, 1.0, "Importance is multiplied by this for each day without access")] = (
         0.95
     )
     pipeline_v2: PipelineV2Config = field(name="pipelineV2", default=PipelineV2Config())
@@ -504,7 +508,7 @@ class RosterEntry(Struct, frozen=True):
 
     name: Annotated[str, _text("Id of the agent", pattern=AGENT_NAME_PATTERN, form=_AGENT_NAME_FORM, least=1)]
     read_policy: Annotated[
-        ReadPolicy, _says("It reads its own memories, all global ones, or the global ones of its group")
+        ReadPolicy, _described("It reads its own memories, all global ones, or the global ones of its group")
     ] = "shared"
     policy_group: Annotated[str, _text("Group of the policy `group`")] = ""
 
@@ -520,8 +524,8 @@ class AgentsConfig(Struct, frozen=True):
 class RateLimit(Struct, frozen=True, rename="camel"):
     """At most ``max_count`` operations in each window of ``window_ms``."""
 
-    window_ms: Annotated[int, _within(_SECOND_MS, _DAY_MS, "Length of the window")] = _MINUTE_MS
-    max_count: Annotated[int, _within(1, 1_000_000, "Operations in a window")] = field(name="max", default=60)
+    window_ms: Annotated[int, _ranged(_SECOND_MS, _DAY_MS, "Length of the window")] = _MINUTE_MS
+    max_count: Annotated[int, _ranged(1, 1_000_000, "Operations in a window")] = field(name="max", default=60)
 
 
 class RateLimitsConfig(Struct, frozen=True, rename="camel"):
@@ -541,16 +545,16 @@ class RateLimitsConfig(Struct, frozen=True, rename="camel"):
 class AuthConfig(Struct, frozen=True, rename="camel"):
     """Who may do what. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
 
-    mode: Annotated[AuthMode, _says("Only `local` works in this release")] = "local"
-    default_token_ttl_seconds: Annotated[int, _within(60, 31_536_000, "Life of a token")] = 604_800
-    session_token_ttl_seconds: Annotated[int, _within(60, 31_536_000, "Life of a session token")] = 86_400
+    mode: Annotated[AuthMode, _described("Only `local` works in this release")] = "local"
+    default_token_ttl_seconds: Annotated[int, _ranged(60, 31_536_000, "Life of a token")] = 604_800
+    session_token_ttl_seconds: Annotated[int, _ranged(60, 31_536_000, "Life of a session token")] = 86_400
     rate_limits: RateLimitsConfig = RateLimitsConfig()
 
 
 class UserPromptSubmitConfig(Struct, frozen=True, rename="camel"):
     """The hook that runs at each prompt. Source: docs/compatibility.md "Hooks and sessions"."""
 
-    enabled: Annotated[bool, _says("Memories are offered at each prompt")] = True
+    enabled: Annotated[bool, _described("Memories are offered at each prompt")] = True
 
 
 class HooksConfig(Struct, frozen=True, rename="camel"):
@@ -562,39 +566,39 @@ class HooksConfig(Struct, frozen=True, rename="camel"):
 class SearcherConfig(Struct, frozen=True, rename="camel"):
     """The pool of readers. Source: docs/reliability.md "Supervision policy"."""
 
-    processes: Annotated[int, _within(0, 64, "Searcher processes; 0 is one less than the cores, at least 1")] = 0
+    processes: Annotated[int, _ranged(0, 64, "Searcher processes; 0 is one less than the cores, at least 1")] = 0
     queue_limit: Annotated[
-        int, _within(1, 65_536, "Queries that wait for a searcher; more are answered 503 at once")
+        int, _ranged(1, 65_536, "Queries that wait for a searcher; more are answered 503 at once")
     ] = 256
-    read_timeout_ms: Annotated[int, _within(50, _MINUTE_MS, "A query that reads for longer is given up")] = 2000
+    read_timeout_ms: Annotated[int, _ranged(50, _MINUTE_MS, "A query that reads for longer is given up")] = 2000
 
 
 class WriterConfig(Struct, frozen=True, rename="camel"):
     """The only process that writes. Source: docs/reliability.md "The writer's loop"; docs/decisions.md 3."""
 
     queue_limit: Annotated[
-        int, _within(1, 65_536, "Writes that wait for the writer; more are answered 503 at once")
+        int, _ranged(1, 65_536, "Writes that wait for the writer; more are answered 503 at once")
     ] = 256
-    queue_bytes: Annotated[int, _within(64 * _KIB, _KIB * _MIB, "Bytes that wait for the writer")] = 8 * _MIB
-    batch_limit: Annotated[int, _within(1, 4096, "Writes in one transaction")] = 256
-    busy_timeout_ms: Annotated[int, _within(0, _MINUTE_MS, "Longest wait for a lock that another program holds")] = 2000
-    request_timeout_ms: Annotated[int, _within(100, 10 * _MINUTE_MS, "A write that waited longer is dropped")] = (
+    queue_bytes: Annotated[int, _ranged(64 * _KIB, _KIB * _MIB, "Bytes that wait for the writer")] = 8 * _MIB
+    batch_limit: Annotated[int, _ranged(1, 4096, "Writes in one transaction")] = 256
+    busy_timeout_ms: Annotated[int, _ranged(0, _MINUTE_MS, "Longest wait for a lock that another program holds")] = 2000
+    request_timeout_ms: Annotated[int, _ranged(100, 10 * _MINUTE_MS, "A write that waited longer is dropped")] = (
         5 * _SECOND_MS
     )
     reply_retention_ms: Annotated[
-        int, _within(_MINUTE_MS, 7 * _DAY_MS, "A retry within this time is given the first answer")
+        int, _ranged(_MINUTE_MS, 7 * _DAY_MS, "A retry within this time is given the first answer")
     ] = 10 * _MINUTE_MS
-    touch_flush_ms: Annotated[int, _within(10, 10 * _MINUTE_MS, "Recorded accesses are written after this time")] = 1000
+    touch_flush_ms: Annotated[int, _ranged(10, 10 * _MINUTE_MS, "Recorded accesses are written after this time")] = 1000
     ballast_bytes: Annotated[
-        int, _within(0, _KIB * _MIB, "File that is given up when the disk is full, so that deleting still works")
+        int, _ranged(0, _KIB * _MIB, "File that is given up when the disk is full, so that deleting still works")
     ] = 16 * _MIB
 
 
 class RestartBudget(Struct, frozen=True, rename="camel"):
     """At most ``restarts`` counted restarts within ``window_ms``."""
 
-    restarts: Annotated[int, _within(0, 1000, "Restarts in a window; one more gives the process up")] = 10
-    window_ms: Annotated[int, _within(_SECOND_MS, _DAY_MS, "Length of the window")] = _MINUTE_MS
+    restarts: Annotated[int, _ranged(0, 1000, "Restarts in a window; one more gives the process up")] = 10
+    window_ms: Annotated[int, _ranged(_SECOND_MS, _DAY_MS, "Length of the window")] = _MINUTE_MS
 
 
 class BudgetsConfig(Struct, frozen=True, rename="camel"):
@@ -612,28 +616,28 @@ class BudgetsConfig(Struct, frozen=True, rename="camel"):
 class SupervisionConfig(Struct, frozen=True, rename="camel"):
     """How processes are watched and restarted. Source: docs/reliability.md "Supervision policy", R9, R19, R21."""
 
-    heartbeat_ms: Annotated[int, _within(50, _MINUTE_MS, "Time between two heartbeats of a process")] = 500
-    liveness: Annotated[int, _within(2, 100, "Missing heartbeats after which a process counts as hung")] = 3
-    start_timeout_ms: Annotated[int, _within(_SECOND_MS, _HOUR_MS, "A process that is not ready by then is killed")] = (
+    heartbeat_ms: Annotated[int, _ranged(50, _MINUTE_MS, "Time between two heartbeats of a process")] = 500
+    liveness: Annotated[int, _ranged(2, 100, "Missing heartbeats after which a process counts as hung")] = 3
+    start_timeout_ms: Annotated[int, _ranged(_SECOND_MS, _HOUR_MS, "A process that is not ready by then is killed")] = (
         2 * _MINUTE_MS
     )
-    drain_ms: Annotated[int, _within(0, 10 * _MINUTE_MS, "Time to finish when asked to stop")] = 5 * _SECOND_MS
+    drain_ms: Annotated[int, _ranged(0, 10 * _MINUTE_MS, "Time to finish when asked to stop")] = 5 * _SECOND_MS
     budgets: BudgetsConfig = BudgetsConfig()
-    backoff_min_ms: Annotated[int, _within(1, 10 * _MINUTE_MS, "Wait before the first counted restart")] = 100
-    backoff_max_ms: Annotated[int, _within(1, _HOUR_MS, "Longest wait before a restart")] = 30 * _SECOND_MS
+    backoff_min_ms: Annotated[int, _ranged(1, 10 * _MINUTE_MS, "Wait before the first counted restart")] = 100
+    backoff_max_ms: Annotated[int, _ranged(1, _HOUR_MS, "Longest wait before a restart")] = 30 * _SECOND_MS
     settled_ms: Annotated[
-        int, _within(0, _HOUR_MS, "A death later than this after ready is not counted against the budget")
+        int, _ranged(0, _HOUR_MS, "A death later than this after ready is not counted against the budget")
     ] = 2 * _SECOND_MS
 
 
 class LoggingConfig(Struct, frozen=True, rename="camel"):
     """The daemon's own log. Source: architecture.txt "User Data Layout"."""
 
-    level: Annotated[LogLevel, _says("The least level that is written")] = "info"
-    max_file_bytes: Annotated[int, _within(64 * _KIB, _KIB * _MIB, "A log file is closed at this size")] = 32 * _MIB
-    retention_days: Annotated[int, _within(1, 3650, "Older log files are removed")] = 14
+    level: Annotated[LogLevel, _described("The least level that is written")] = "info"
+    max_file_bytes: Annotated[int, _ranged(64 * _KIB, _KIB * _MIB, "A log file is closed at this size")] = 32 * _MIB
+    retention_days: Annotated[int, _ranged(1, 3650, "Older log files are removed")] = 14
     max_total_bytes: Annotated[
-        int, _within(_MIB, 1024 * _KIB * _MIB, "Oldest log files are removed beyond this size")
+        int, _ranged(_MIB, 1024 * _KIB * _MIB, "Oldest log files are removed beyond this size")
     ] = 256 * _MIB
 
 

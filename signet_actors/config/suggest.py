@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-_LEAST_LIKENESS = 0.6
+_MIN_SIMILARITY = 0.6
 
 
 def closest(written: str, known: Iterable[str]) -> str | None:
     """The known name most like ``written``, letter case and underscores aside; None when none is like it."""
     plain = {_plain(name): name for name in known}
-    found = difflib.get_close_matches(_plain(written), plain, n=1, cutoff=_LEAST_LIKENESS)
+    found = difflib.get_close_matches(_plain(written), plain, n=1, cutoff=_MIN_SIMILARITY)
     return plain[found[0]] if found else None
 
 

@@ -157,12 +157,12 @@ class Workspace:
         return self.daemon_dir / "owner-token"
 
     @property
-    def database_note(self) -> Path:
+    def database_marker_file(self) -> Path:
         """There as soon as the workspace has had a database: a missing one is not taken for a first start."""
         return self.daemon_dir / "database"
 
     @property
-    def ballast_file(self) -> Path:
+    def disk_reserve_file(self) -> Path:
         """Space that is given up when the disk is full."""
         return self.daemon_dir / "ballast"
 
@@ -172,7 +172,7 @@ class Workspace:
         return self.daemon_dir / "restore"
 
     @property
-    def suspect_file(self) -> Path:
+    def integrity_check_file(self) -> Path:
         """There when the database was found damaged while it was in use: the next start checks it whole."""
         return self.daemon_dir / "suspect"
 
@@ -198,7 +198,7 @@ class Workspace:
         daemon write elsewhere, and SQLite opens no database by a link. Raises ``ConfigError``.
         """
         try:
-            if _is_of_the_system(self.root.resolve()):
+            if _is_system_directory(self.root.resolve()):
                 raise ConfigError(
                     f"the workspace {self.root} is a directory of the system; "
                     f"set {WORKSPACE_VARIABLE} to a folder of its own"
@@ -207,7 +207,7 @@ class Workspace:
             real = self.root.resolve(strict=True)
         except (OSError, RuntimeError) as error:
             raise ConfigError(f"the workspace {self.root} cannot be made: {_reason(error)}") from None
-        _close_to_others(real, follow=True)
+        _make_private(real, follow=True)
         for directory in (self.memory_dir, self.daemon_dir, self.log_dir, self.index_dir, self.run_dir):
             try:
                 directory.mkdir(mode=_PRIVATE, exist_ok=True)
@@ -215,16 +215,16 @@ class Workspace:
                 raise ConfigError(f"{directory} is in the way: a directory is needed there") from None
             except OSError as error:
                 raise ConfigError(f"{directory} cannot be made: {_reason(error)}") from None
-            _close_to_others(directory, follow=False)
+            _make_private(directory, follow=False)
 
 
-def _is_of_the_system(directory: Path) -> bool:
+def _is_system_directory(directory: Path) -> bool:
     if str(directory) in _SYSTEM_DIRECTORIES:
         return True
     return any(directory.is_relative_to(tree) for tree in _SYSTEM_TREES)
 
 
-def _close_to_others(directory: Path, *, follow: bool) -> None:
+def _make_private(directory: Path, *, follow: bool) -> None:
     """The directory is 0700 and ours. It is held open meanwhile, so that what was checked is what is changed."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     if not follow and directory.is_symlink():

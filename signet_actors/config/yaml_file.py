@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 else:
     _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is, about ten times as fast
 
-_MOST_SHOWN_CHARS: Final = 60
-_MOST_PROBLEMS: Final = 50
+_MAX_SHOWN_CHARS: Final = 60
+_MAX_PROBLEMS: Final = 50
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
@@ -59,7 +59,7 @@ def parse_yaml(data: bytes) -> Any:
         raise UnreadableYaml([f"line {line}: the character U+{ord(unreadable[0]):04X} is not allowed"])
     loader: _BoundedLoader | None = None
     try:
-        _refuse_deep(text)
+        _check_depth(text)
         loader = _BoundedLoader(text)
         document = loader.get_single_data()
     except yaml.reader.ReaderError as error:
@@ -70,9 +70,9 @@ def parse_yaml(data: bytes) -> Any:
         if loader is not None:
             loader.dispose()
     if loader.repeated:
-        beyond = len(loader.repeated) - _MOST_PROBLEMS
+        beyond = len(loader.repeated) - _MAX_PROBLEMS
         more = [f"{beyond} more keys are given again"] if beyond > 0 else []
-        raise UnreadableYaml(loader.repeated[:_MOST_PROBLEMS] + more)
+        raise UnreadableYaml(loader.repeated[:_MAX_PROBLEMS] + more)
     return document
 
 
@@ -106,7 +106,7 @@ def _located(error: yaml.MarkedYAMLError) -> str:
     return sentence if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: {sentence}"
 
 
-def _refuse_deep(text: str) -> None:
+def _check_depth(text: str) -> None:
     """The nesting is bounded: counted over the events, before anything recurses over the document."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
@@ -154,15 +154,15 @@ class _BoundedLoader(_Loader):
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         """Return the number; base 60 is refused with an explicit tag, too."""
-        self._refuse_base_60(node)
+        self._check_not_base_60(node)
         return int(super().construct_yaml_int(node))
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         """The same for a fraction."""
-        self._refuse_base_60(node)
+        self._check_not_base_60(node)
         return float(super().construct_yaml_float(node))
 
-    def _refuse_base_60(self, node: yaml.ScalarNode) -> None:
+    def _check_not_base_60(self, node: yaml.ScalarNode) -> None:
         if ":" in self.construct_scalar(node):
             raise ValueError
 
@@ -179,7 +179,7 @@ class _BoundedLoader(_Loader):
             line = key_node.start_mark.line + 1
             if key in seen:
                 column = key_node.start_mark.column + 1
-                shown = ascii(key)[:_MOST_SHOWN_CHARS]
+                shown = ascii(key)[:_MAX_SHOWN_CHARS]
                 first = seen[key]
                 self.repeated.append(f"line {line}, column {column}: {shown} is given again (first on line {first})")
             else:

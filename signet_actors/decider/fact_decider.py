@@ -15,15 +15,15 @@ from signet_actors.config.schema import ExtractionConfig
 from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
 from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
 from signet_actors.domain.extraction.contradiction import parse_semantic
-from signet_actors.domain.extraction.junk_filter import echo_of
+from signet_actors.domain.extraction.junk_filter import echo_of_recalled
 from signet_actors.domain.extraction.proposals import (
     MAX_CANDIDATES,
     Candidate,
     Proposal,
     parse_decision,
+    proposal_needs_semantic_check,
+    proposal_target,
     propose_add,
-    target_in,
-    wants_semantic_check,
     with_semantic,
 )
 from signet_actors.errors import ProviderError
@@ -48,7 +48,7 @@ class FactDecider:
     async def decide(self, asked: Decide, frames: Sequence[bytes], header: Header) -> Decided:
         """What is to be done with the fact. Raises ProviderError while no model answers anybody."""
         candidates = await self._candidates(asked, frames, header.trace_id)
-        echo = echo_of(asked.fact.content, asked.origin.created_at, candidates)
+        echo = echo_of_recalled(asked.fact.content, asked.origin.created_at, candidates)
         if echo is not None:
             return Decided(None, echo=echo)
         shown = tuple(candidate.id for candidate in candidates)
@@ -105,9 +105,9 @@ class FactDecider:
     async def _checked(self, proposal: Proposal, candidates: Sequence[Candidate]) -> Proposal:
         """The proposal with a model's word on contradiction, where that is wanted; advisory, so no failure counts."""
         pipeline = self._actor.config.memory.pipeline_v2
-        if not wants_semantic_check(proposal, candidates, enabled=pipeline.semantic_contradiction_enabled):
+        if not proposal_needs_semantic_check(proposal, candidates, enabled=pipeline.semantic_contradiction_enabled):
             return proposal
-        target = target_in(proposal, candidates)
+        target = proposal_target(proposal, candidates)
         assert target is not None
         prompt = contradiction_prompt(proposal.fact.content, target.content, self._actor.rng)
         try:

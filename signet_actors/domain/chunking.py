@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from signet_actors.domain.text_windows import windowed_matches
+from signet_actors.domain.windowed_search import windowed_matches
 
 MAX_CHUNKS = 2001
 """Chunks of one text at most; see ``chunk_target``."""

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
 
-class JobKind(NamedTuple):
+class JobKindSpec(NamedTuple):
     """``needs`` is the provider without which a job of the kind waits; ``of_memory`` says that its subject is a memory,
     without which there is nothing to do."""
 
@@ -23,9 +23,9 @@ PROSPECTIVE_INDEX: Final = "prospective_index"
 EMBED: Final = "embed"
 
 JOB_KINDS: Final = (
-    JobKind(EXTRACT, needs="llm"),
-    JobKind(PROSPECTIVE_INDEX, needs="llm"),
-    JobKind(EMBED, needs="embedding"),
+    JobKindSpec(EXTRACT, needs="llm"),
+    JobKindSpec(PROSPECTIVE_INDEX, needs="llm"),
+    JobKindSpec(EMBED, needs="embedding"),
 )
 """Every kind that is ever enqueued. A new kind is a line here and a file in ``extractor/jobs/``."""
 
@@ -42,7 +42,7 @@ class JobState(StrEnum):
     DEAD = "dead"
 
 
-class Suspects(StrEnum):
+class PoisonCandidates(StrEnum):
     """Whether jobs whose worker went away are among those that are asked for: they may be what ended it."""
 
     INCLUDED = "included"
@@ -79,7 +79,7 @@ TRANSITIONS: Final[dict[tuple[JobState, JobEvent], JobState]] = {
 RETRY_BASE_MS: Final = 1_000
 RETRY_CAP_MS: Final = 30_000
 RETRY_JITTER_MS: Final = 500
-LONGEST_DELAY_MS: Final = 60_000
+MAX_DELAY_MS: Final = 60_000
 """No job is ever made to wait for longer: one that seems to must be judged by a wall clock that went back since."""
 
 
@@ -91,7 +91,7 @@ def advance(state: JobState, event: JobEvent) -> JobState:
         raise ValueError(f"a {state} job cannot {event}") from None
 
 
-def lost_attempt(attempts: int, max_attempts: int) -> JobEvent:
+def event_after_failure(attempts: int, max_attempts: int) -> JobEvent:
     """What the end of attempt number ``attempts`` without a result means for the job."""
     return JobEvent.GIVE_UP if attempts >= max_attempts else JobEvent.RETRY
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 PINNED_IMPORTANCE = 1.0
 """Importance of a pinned memory whose caller named none."""
-CRITICAL_AT_LEAST = 0.9
+CRITICAL_MIN_IMPORTANCE = 0.9
 """Importance from which a memory counts as critical in ``stats.critical``.
 
 Source: docs/compatibility.md "Reading memories".
@@ -161,7 +161,7 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, map(collapsed, parts))))
 
 
-def chosen_importance(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:
+def importance_to_store(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:
     """Return the importance to store: the one that the request names, else 1.0 if it pins, else ``otherwise``.
 
     ``otherwise`` is the default for a new memory, and None (unchanged) for a patch: unpinning changes no importance.

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import re
 
-from signet_actors.domain.text_windows import WINDOW, word_windows
+from signet_actors.domain.windowed_search import WINDOW, word_windows
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TRAILING = ".,!?;:"
 BYTE_ORDER_MARK = "\ufeff"
 
 
-def safe_text(text: str) -> str:
+def sanitize_text(text: str) -> str:
     """``text`` encodes to UTF-8 and holds no NUL; white space is untouched.
 
     NUL is dropped because SQLite and FTS5 read text as ending there; a lone surrogate, which JSON can spell but
@@ -40,7 +40,7 @@ def storage_content(text: str) -> str:
 
     Departs: the specification collapses each run of white space to a space, which destroys code, YAML and Markdown.
     """
-    text = safe_text(text)
+    text = sanitize_text(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if BYTE_ORDER_MARK in text and not collapsed(text):
@@ -60,7 +60,7 @@ def collapsed(text: str) -> str:
     This is the form that is hashed, embedded and shown where there is one line for it. No-break spaces and the
     byte-order mark count as white space.
     """
-    text = safe_text(text).replace(BYTE_ORDER_MARK, " ")
+    text = sanitize_text(text).replace(BYTE_ORDER_MARK, " ")
     if len(text) <= WINDOW:
         return " ".join(text.split())
     return " ".join(filter(None, (" ".join(piece.split()) for piece in word_windows(text))))

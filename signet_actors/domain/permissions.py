@@ -56,6 +56,6 @@ PERSON_ACTOR_TYPE = "operator"
 """The one kind of actor whose word stands for a person's judgement."""
 
 
-def may(role: Role, permission: Permission) -> bool:
+def has_permission(role: Role, permission: Permission) -> bool:
     """Whether ``role`` holds ``permission``."""
     return permission in ROLE_PERMISSIONS[role]

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from signet_actors.domain.normalization import safe_text
+from signet_actors.domain.normalization import sanitize_text
 
 MAX_QUERY_CHARS = 20_000
 """What follows in a longer query is not searched for."""
@@ -65,7 +65,7 @@ _QUANTITY = re.compile(
 _TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+")
 # camelCase and three humps; two humps may be a brand (YouTube), which is a word like any other.
 _CAMEL = re.compile(r"[a-z]{2,}[A-Z][^\W_]*|(?:[A-Z]+[a-z]+){3,}[A-Z]*")
-_AGED = re.compile(r"\d+(?:-[a-z]+)+")
+_HYPHENATED_QUANTITY = re.compile(r"\d+(?:-[a-z]+)+")
 
 
 def query_terms(text: str) -> QueryTerms:
@@ -73,7 +73,7 @@ def query_terms(text: str) -> QueryTerms:
 
     Source: docs/decisions.md 8.
     """
-    text = _cut(text)
+    text = _truncated(text)
     cjk: tuple[str, ...] = ()
     if _MAYBE_CJK.search(text):
         text = unicodedata.normalize("NFKC", text)
@@ -84,7 +84,7 @@ def query_terms(text: str) -> QueryTerms:
     for piece in _pieces(_CONTRACTION.sub(_expand, text)):
         if _is_identifier(piece):
             identifiers.setdefault(piece.lower(), piece)
-            words.extend(_spoken_parts(piece))
+            words.extend(_words_of_hyphenated(piece))
         else:
             words.extend(words_of(piece))
     telling = tuple(dict.fromkeys(word for word in words if word not in STOP_WORDS))
@@ -110,7 +110,7 @@ def cjk_bigrams(text: str) -> str | None:
     touches a run ("使用PostgreSQL数据库") stands between them by itself, because unicode61 would read all of it as one
     word. Compatibility forms (half-width katakana, decomposed Hangul) are unified by NFKC.
     """
-    text = safe_text(text)
+    text = sanitize_text(text)
     if not _MAYBE_CJK.search(text):
         return None
     text = unicodedata.normalize("NFKC", text)
@@ -206,8 +206,8 @@ def dense_query(text: str, common_words: Collection[str]) -> str:
     return " ".join(kept) if telling else text
 
 
-def _cut(text: str) -> str:
-    return safe_text(text[:MAX_QUERY_CHARS])
+def _truncated(text: str) -> str:
+    return sanitize_text(text[:MAX_QUERY_CHARS])
 
 
 def _quoted(term: str) -> str:
@@ -253,11 +253,11 @@ def _is_identifier(piece: str) -> bool:
     if ":" in piece:
         return has_digit or piece.count(":") > 1
     if "-" in piece or "#" in piece:
-        return has_digit and _AGED.fullmatch(piece) is None  # a 20-year-old is prose
+        return has_digit and _HYPHENATED_QUANTITY.fullmatch(piece) is None  # a 20-year-old is prose
     return False
 
 
-def _spoken_parts(piece: str) -> list[str]:
+def _words_of_hyphenated(piece: str) -> list[str]:
     """The words of a hyphenated name that is prose as much as identifier ("covid-19-related"), none of a ticket id."""
     if "-" not in piece or _TICKET.fullmatch(piece) or re.search(r"[_./\\:@#]", piece) or piece.startswith("-"):
         return []

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 HOUR_MS = 3_600_000
-LEAP_MS = 48 * HOUR_MS
+MAX_FORWARD_JUMP_MS = 48 * HOUR_MS
 """Wall time that runs ahead of the high-water mark by more than this, elapsed time allowed for, is a leap."""
-BACK_MS = 5 * 60_000
+MAX_BACKWARD_JUMP_MS = 5 * 60_000
 """A clock that falls behind the mark by no more than this was merely corrected."""
 CONFIRM_AFTER_MS = HOUR_MS
 """The sweep that confirms a leap comes at least this much later, so that two in a row prove nothing."""
@@ -51,13 +51,13 @@ def cutoff_ms(now_ms: int, window_ms: int) -> int:
 class ClockVerdict(StrEnum):
     """Whether a sweep may purge by this clock.
 
-    STEADY and CONFIRMED may; LEAPT_FORWARD and WENT_BACK are fresh suspicions, UNCONFIRMED an older one that waits.
+    STEADY and CONFIRMED may; JUMPED_FORWARD and JUMPED_BACK are fresh suspicions, UNCONFIRMED an older one that waits.
     """
 
     STEADY = "steady"
     CONFIRMED = "confirmed"
-    LEAPT_FORWARD = "leapt_forward"
-    WENT_BACK = "went_back"
+    JUMPED_FORWARD = "leapt_forward"
+    JUMPED_BACK = "went_back"
     UNCONFIRMED = "unconfirmed"
 
 
@@ -85,7 +85,7 @@ def check_clock(
     *,
     suspected_since_ms: int | None = None,
     elapsed_ms: int = 0,
-    vouched: bool = False,
+    operator_confirmed: bool = False,
 ) -> ClockDecision:
     """Whether rows may be judged old by a wall clock that shows ``now_ms``.
 
@@ -94,28 +94,28 @@ def check_clock(
     further leap; one that returns to the mark by itself is believed at once. ``mark_ms`` is the time of the last
     sweep that was believed, None before the first. ``elapsed_ms`` is how much monotonic time this process has seen
     since the mark (or since the suspicion) was stored; 0 when it does not know, for example after a restart.
-    ``vouched`` is an operator's word and settles it.
+    ``operator_confirmed`` is an operator's word and settles it.
 
     Source: docs/reliability.md R16.
     """
-    if vouched:
+    if operator_confirmed:
         return ClockDecision(ClockVerdict.CONFIRMED)
     if mark_ms is None:
         return ClockDecision(ClockVerdict.STEADY)
     ahead = now_ms - mark_ms
-    if -BACK_MS <= ahead <= LEAP_MS + elapsed_ms:
+    if -MAX_BACKWARD_JUMP_MS <= ahead <= MAX_FORWARD_JUMP_MS + elapsed_ms:
         return ClockDecision(ClockVerdict.STEADY)
     what = f"is {_span(ahead)} ahead of" if ahead > 0 else f"went back to {_span(-ahead)} before"
     story = f"the clock {what} the last sweep"
     if suspected_since_ms is not None:
         since = now_ms - suspected_since_ms
-        if -BACK_MS <= since <= LEAP_MS + elapsed_ms:
+        if -MAX_BACKWARD_JUMP_MS <= since <= MAX_FORWARD_JUMP_MS + elapsed_ms:
             if since >= CONFIRM_AFTER_MS:
                 return ClockDecision(ClockVerdict.CONFIRMED)
             wait = CONFIRM_AFTER_MS - max(0, since)
             reason = f"{story}; nothing is purged until a sweep in {_span(wait)} confirms it"
             return ClockDecision(ClockVerdict.UNCONFIRMED, reason, suspected_since_ms, wait)
-    verdict = ClockVerdict.LEAPT_FORWARD if ahead > 0 else ClockVerdict.WENT_BACK
+    verdict = ClockVerdict.JUMPED_FORWARD if ahead > 0 else ClockVerdict.JUMPED_BACK
     reason = f"{story}; nothing is purged until a sweep in {_span(CONFIRM_AFTER_MS)} confirms it"
     return ClockDecision(verdict, reason, now_ms, CONFIRM_AFTER_MS)
 

@@ -15,7 +15,7 @@ from typing import assert_never
 import msgspec
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.jobs import Suspects
+from signet_actors.domain.jobs import PoisonCandidates
 from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
@@ -99,12 +99,12 @@ class Extractor:
         await asyncio.gather(*(lane.drain(within_s) for lane in self._lanes))
         await self._shop.close()
 
-    def _suspects(self) -> Suspects:
+    def _suspects(self) -> PoisonCandidates:
         """Return whether jobs whose worker went away are ours: they are the quarantine's while there is one."""
         if self._actor.boot.role == QUARANTINE:
-            return Suspects.ONLY
+            return PoisonCandidates.ONLY
         quarantined = any(child.role == QUARANTINE for child in self._actor.tree.children)
-        return Suspects.EXCLUDED if quarantined else Suspects.INCLUDED
+        return PoisonCandidates.EXCLUDED if quarantined else PoisonCandidates.INCLUDED
 
     def _wake(self) -> None:
         for lane in self._lanes:

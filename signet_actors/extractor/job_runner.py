@@ -31,7 +31,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.jobs import Suspects
+from signet_actors.domain.jobs import PoisonCandidates
 from signet_actors.errors import ErrorCode, ProviderError, SignetError
 from signet_actors.protocol.extractor import LaneState
 from signet_actors.protocol.message import Request
@@ -90,9 +90,9 @@ class JobKind(Protocol):
         ...
 
 
-def all_jobs() -> Suspects:
+def all_jobs() -> PoisonCandidates:
     """Take jobs whose worker went away like all others."""
-    return Suspects.INCLUDED
+    return PoisonCandidates.INCLUDED
 
 
 class LeaseLost(SignetError):
@@ -150,7 +150,7 @@ class JobRunner:
         kind: JobKind,
         actor: AsyncActor,
         writer: AsyncRef,
-        suspects: Callable[[], Suspects] = all_jobs,
+        suspects: Callable[[], PoisonCandidates] = all_jobs,
     ) -> None:
         self._suspects = suspects
         self._kind = kind

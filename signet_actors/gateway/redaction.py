@@ -10,9 +10,9 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.normalization import collapsed, safe_text, storage_content
-from signet_actors.domain.redaction.scan import cut_out, kinds_of, redact, secrets_in
-from signet_actors.domain.redaction.values import Found
+from signet_actors.domain.normalization import collapsed, sanitize_text, storage_content
+from signet_actors.domain.redaction.scan import kinds_of, redact, replace_secrets, secrets_in
+from signet_actors.domain.redaction.values import SecretSpan
 
 KNOWN_CHARS: Final = 64
 KNOWN_TEXTS: Final = 4096
@@ -54,8 +54,8 @@ class Redactor:
         hidden = secrets_in(line, joined=True)
         if not hidden:
             return clean, kinds
-        clean = safe_text(clean)  # as the collapsed form is
-        return cut_out(clean, _in_layout(clean, hidden)), tuple(dict.fromkeys(kinds + kinds_of(hidden)))
+        clean = sanitize_text(clean)  # as the collapsed form is
+        return replace_secrets(clean, _in_layout(clean, hidden)), tuple(dict.fromkeys(kinds + kinds_of(hidden)))
 
     def stored(self, text: str) -> tuple[str, Kinds]:
         """What ``cleaned`` returns, in storage form."""
@@ -63,7 +63,7 @@ class Redactor:
         return storage_content(clean), kinds
 
 
-def _in_layout(text: str, found: Iterable[Found]) -> Iterator[Found]:
+def _in_layout(text: str, found: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
     """Yield the secrets in ``collapsed(text)`` by their places in ``text``; a space there is a whole gap here."""
     words = [match.span() for match in _WORD.finditer(text)]
     starts = list(accumulate((end - start + 1 for start, end in words), initial=0))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.jobs import Suspects
+from signet_actors.domain.jobs import PoisonCandidates
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Failure, Idempotency, Message, Principal, Request
@@ -359,7 +359,7 @@ class LeaseJobs(Request[JobsLeased], frozen=True, tag="writer.lease_jobs"):
     limit: int
     lease_ms: int
     holding: tuple[str, ...] | None = None
-    suspects: Suspects = Suspects.INCLUDED
+    suspects: PoisonCandidates = PoisonCandidates.INCLUDED
 
 
 class LeaseRenewed(Message, frozen=True, tag="writer.lease_renewed"):

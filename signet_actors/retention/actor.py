@@ -126,10 +126,12 @@ class Retention:
         self._asked = []
         if not self._waiting:
             return
-        vouched = any(isinstance(asked.body, SweepNow) and asked.body.confirm_clock for asked in self._waiting)
+        operator_confirmed = any(
+            isinstance(asked.body, SweepNow) and asked.body.confirm_clock for asked in self._waiting
+        )
         reaped = self._reaper.step()
         self._reaped = (0, 0) if isinstance(reaped, Failure) else (reaped.requeued, reaped.dead)
-        self._purge.begin(vouched=vouched)
+        self._purge.begin(operator_confirmed=operator_confirmed)
 
     def _reply_before_deadline(self) -> None:
         soon_ns = self._clock.monotonic_ns() + _ANSWER_BEFORE_DEADLINE_NS

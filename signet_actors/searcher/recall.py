@@ -90,7 +90,7 @@ def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes])
         watch.lap("fusion")
 
     view.make_way()
-    scores = rerank.by_cosine(scores, cosine, top=command.rerank_top)
+    scores = rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top)
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _exact_first(view, command, keyword_hits, seqs, scores)

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 
 import apsw
 
-from signet_actors.domain.jobs import LONGEST_DELAY_MS
+from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash
 from signet_actors.store.schema import differences
 
@@ -182,7 +182,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         "a job that waits for longer than any may",
         (
             "SELECT id FROM memory_jobs WHERE available_at IS NOT NULL AND (status <> 'pending'"
-            f" OR available_at > strftime('%Y-%m-%dT%H:%M:%fZ', updated_at, '+{LONGEST_DELAY_MS // 1000} seconds'))"
+            f" OR available_at > strftime('%Y-%m-%dT%H:%M:%fZ', updated_at, '+{MAX_DELAY_MS // 1000} seconds'))"
         ),
         since=2,
     ),

@@ -162,7 +162,7 @@ class Writer:
         try:
             self._check_schema(connection)
             self._quick_check(connection, path)
-            ballast = DiskReserve(self.workspace.ballast_file, self.config.writer.ballast_bytes)
+            ballast = DiskReserve(self.workspace.disk_reserve_file, self.config.writer.ballast_bytes)
             applied = migrate(
                 connection,
                 path,
@@ -204,7 +204,7 @@ class Writer:
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
         self.loop.tell_supervisor(self.files.note(connection))
-        self.workspace.suspect_file.unlink(missing_ok=True)
+        self.workspace.integrity_check_file.unlink(missing_ok=True)
         self.waiting.starting = False
         self.waiting.limit_ms = self.config.writer.busy_timeout_ms
         connection.set_progress_handler(self._on_progress, _PROGRESS_STEPS)
@@ -438,7 +438,7 @@ class Writer:
             raise Damaged("; ".join(found[:_MOST_NAMED]) + more)
 
     def _quick_check(self, connection: Connection, path: Path) -> None:
-        suspect = self.workspace.suspect_file.exists()
+        suspect = self.workspace.integrity_check_file.exists()
         if path.stat().st_size > _QUICK_CHECK_BYTES and not suspect:
             return
         self.loop.starting("checking the database")
@@ -478,7 +478,7 @@ class Writer:
             self.log.critical("database_damaged", found=found, remedy=REMEDY)
         self._close_untouched()
         with contextlib.suppress(OSError):
-            self.workspace.suspect_file.touch(mode=0o600)
+            self.workspace.integrity_check_file.touch(mode=0o600)
 
     def _look_at_queue(self) -> float | None:
         """Whoever waits for a job that may be leased now has been told; seconds until there may be more to tell."""
@@ -541,7 +541,7 @@ class Writer:
         """When pages were found damaged, the next start checks the whole file before it writes another one."""
         if isinstance(cause, DAMAGED):
             with contextlib.suppress(OSError):
-                self.workspace.suspect_file.touch(mode=0o600)
+                self.workspace.integrity_check_file.touch(mode=0o600)
 
     def _first_commit(self) -> None:
         group = self._group

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from signet_actors.domain.jobs import Suspects
+from signet_actors.domain.jobs import PoisonCandidates
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.protocol.pipeline import JobsReady, WatchJobs
 from signet_actors.protocol.writer import WriterCommand
@@ -34,7 +34,7 @@ _MS: Final = 1_000_000
 class _Parked:
     incoming: Incoming[WriterCommand]
     kinds: tuple[str, ...]
-    suspects: Suspects
+    suspects: PoisonCandidates
     until_ns: int
     due_ns: int = 0
     """When the queue is to be looked at for it; 0 = at once."""

@@ -62,8 +62,8 @@ class OpenFiles:
 
     def _traces(self) -> Iterator[Path]:
         """Yield what tells that this workspace has had a database: a note, a log with content, backups, copies."""
-        if self._workspace.database_note.exists():
-            yield self._workspace.database_note
+        if self._workspace.database_marker_file.exists():
+            yield self._workspace.database_marker_file
         yield from filled_logs(self._workspace.database)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if newest_first(os.listdir(self._workspace.backup_dir)):
@@ -86,7 +86,7 @@ class OpenFiles:
             logs = (identify(database.with_name(database.name + suffix)) for suffix in ("-wal", "-shm"))
             self._temporary = [file for file in logs if file is not None]
         with contextlib.suppress(OSError):
-            self._workspace.database_note.touch(mode=0o600)
+            self._workspace.database_marker_file.touch(mode=0o600)
         return self._opened()
 
     def closed(self) -> FilesOpened:

@@ -174,7 +174,7 @@ def finish_restore(workspace: Workspace) -> None:
     for cache in workspace.index_dir.glob("*") if workspace.index_dir.is_dir() else ():
         if cache.is_file():
             cache.unlink(missing_ok=True)
-    workspace.suspect_file.unlink(missing_ok=True)
+    workspace.integrity_check_file.unlink(missing_ok=True)
     sync_point("restore.before_end")
     decision.unlink(missing_ok=True)
     fsync_path(workspace.daemon_dir)

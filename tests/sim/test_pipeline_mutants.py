@@ -32,7 +32,7 @@ def no_fencing(patch: Patch) -> str:
 
 def reaper_without_end(patch: Patch) -> str:
     """A lost attempt always leads to another, also the last."""
-    patch.setattr(jobs, "lost_attempt", lambda *_: JobEvent.RETRY)
+    patch.setattr(jobs, "event_after_failure", lambda *_: JobEvent.RETRY)
     return "limbo"
 
 

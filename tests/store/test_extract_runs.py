@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from signet_actors.config.schema import Config
-from signet_actors.domain.extraction.junk_filter import RECALLED_LATELY_MS
+from signet_actors.domain.extraction.junk_filter import RECALL_ECHO_WINDOW_MS
 from signet_actors.runtime.clock import iso
 from signet_actors.writer.commands.jobs import DERIVED
 from tests.support.pipeline_room import configured
@@ -88,7 +88,7 @@ def test_a_fact_that_only_repeats_what_a_recall_returned_is_turned_away_without_
 def test_a_memory_that_was_recalled_long_before_the_note_makes_no_echo(room: PoisonRoom) -> None:
     told = room.remember(TOLD, source_type=DERIVED)
     recall(room, told.id)
-    room.clock.advance(RECALLED_LATELY_MS + 60_000)
+    room.clock.advance(RECALL_ECHO_WINDOW_MS + 60_000)
     room.remember(f"You told me: {TOLD} {NEWS}")
     room.model.facts = [TOLD, NEWS]
     room.work()

@@ -10,7 +10,7 @@ import apsw
 import msgspec
 import pytest
 
-from signet_actors.domain.jobs import Suspects
+from signet_actors.domain.jobs import PoisonCandidates
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.writer import (
@@ -200,31 +200,31 @@ def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_o
 def test_the_quarantine_takes_nothing_but_jobs_whose_worker_went_away_and_the_extractor_leaves_them_to_it(
     room: StoreRoom,
 ) -> None:
-    def taken(name: str, life: int, suspects: Suspects) -> list[str | None]:
+    def taken(name: str, life: int, suspects: PoisonCandidates) -> list[str | None]:
         command = LeaseJobs(("extract",), 8, LEASE_MS, suspects=suspects)
         return [job.memory_id for job in asked_by(room, command, name, life).jobs]
 
-    def ready(suspects: Suspects) -> bool:
+    def ready(suspects: PoisonCandidates) -> bool:
         return bool(leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms(), suspects))
 
-    def due(suspects: Suspects) -> bool:
+    def due(suspects: PoisonCandidates) -> bool:
         return leases.next_due(room.connection, ("extract",), room.clock.wall_ms(), suspects) is not None
 
     lost = [room.remember(f"Memory number {number}").id for number in range(2)]
-    assert taken("quarantine", 1, Suspects.ONLY) == []
-    assert not ready(Suspects.ONLY)
-    assert taken("extractor", 1, Suspects.INCLUDED) == lost
-    assert taken("extractor", 2, Suspects.EXCLUDED) == []
-    assert (due(Suspects.ONLY), due(Suspects.EXCLUDED)) == (True, False)
+    assert taken("quarantine", 1, PoisonCandidates.ONLY) == []
+    assert not ready(PoisonCandidates.ONLY)
+    assert taken("extractor", 1, PoisonCandidates.INCLUDED) == lost
+    assert taken("extractor", 2, PoisonCandidates.EXCLUDED) == []
+    assert (due(PoisonCandidates.ONLY), due(PoisonCandidates.EXCLUDED)) == (True, False)
     room.clock.advance(UNTIL_SETTLED_MS)
     fresh = room.remember("A memory that nobody has tried yet").id
-    assert taken("quarantine", 1, Suspects.ONLY) == [lost[0]]
-    assert not ready(Suspects.ONLY), "one at a time"
+    assert taken("quarantine", 1, PoisonCandidates.ONLY) == [lost[0]]
+    assert not ready(PoisonCandidates.ONLY), "one at a time"
     room.clock.advance(leases.SUSPECTS_YIELD_MS)
-    assert ready(Suspects.EXCLUDED)
-    assert taken("extractor", 2, Suspects.EXCLUDED) == [fresh]
-    assert not ready(Suspects.EXCLUDED)
-    assert taken("quarantine", 2, Suspects.ONLY) == [lost[1]], "its own death ends the lease on the first"
+    assert ready(PoisonCandidates.EXCLUDED)
+    assert taken("extractor", 2, PoisonCandidates.EXCLUDED) == [fresh]
+    assert not ready(PoisonCandidates.EXCLUDED)
+    assert taken("quarantine", 2, PoisonCandidates.ONLY) == [lost[1]], "its own death ends the lease on the first"
 
 
 def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_longer(room: StoreRoom) -> None:

@@ -89,7 +89,7 @@ def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_t
     kept = sent(note("kept"))
     handle(earlier, kept)
     earlier.abandon()
-    assert earlier.workspace.ballast_file.exists()
+    assert earlier.workspace.disk_reserve_file.exists()
 
     def open_full(path: Path, **options: Any) -> apsw.Connection:
         connection = open_writer(path, **options)
@@ -104,7 +104,7 @@ def test_a_writer_that_starts_on_a_full_disk_forgets_at_once_and_is_whole_when_t
         refused = sent(note("another"), "2")
         handle(life, refused)
         assert refused.answer.code is ErrorCode.STORAGE_FULL
-        assert not life.workspace.ballast_file.exists(), "the reserve is for what frees space"
+        assert not life.workspace.disk_reserve_file.exists(), "the reserve is for what frees space"
 
         life.connection.pragma("max_page_count", 1 << 20)
         forgotten = sent(ForgetMemory(id=kept.answer.id, reason="room", principal=Principal()), "3")
@@ -207,4 +207,4 @@ def test_damage_that_housekeeping_meets_is_looked_for_in_the_whole_file_at_the_n
     life.clock.advance(61_000)
     with pytest.raises(ActorExit):
         life.writer.tick()
-    assert life.workspace.suspect_file.exists()
+    assert life.workspace.integrity_check_file.exists()

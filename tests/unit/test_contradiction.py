@@ -12,8 +12,8 @@ from signet_actors.domain.extraction.contradiction import (
     ANTONYMS,
     NEGATIONS,
     SemanticAnswer,
-    asks_semantic,
     contradiction_tokens,
+    needs_semantic_check,
     parse_semantic,
     syntactic_contradiction,
 )
@@ -108,7 +108,7 @@ def test_the_judgement_is_symmetric_and_never_raises(one: str, other: str) -> No
 def test_a_model_is_asked_only_where_words_do_not_tell(
     action: str, one: str, other: str, enabled: bool, asked: bool
 ) -> None:
-    assert asks_semantic(action, one, other, enabled=enabled) is asked
+    assert needs_semantic_check(action, one, other, enabled=enabled) is asked
 
 
 @pytest.mark.parametrize(

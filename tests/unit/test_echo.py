@@ -16,10 +16,10 @@ from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.junk_filter import (
     PROMPT_EXAMPLES,
-    Injected,
+    InjectedMemories,
     JunkReason,
+    filter_junk,
     junk_reason,
-    without_junk,
 )
 from tests.support.model_answers import notes
 
@@ -41,7 +41,7 @@ def test_at_most_one_clean_note_in_a_hundred_is_turned_away() -> None:
 def test_no_clean_note_is_an_echo_of_another() -> None:
     halves = (CLEAN[::2], CLEAN[1::2])
     for half, others in (halves, halves[::-1]):
-        injected = Injected(others)
+        injected = InjectedMemories(others)
         assert [note for note in half if injected.echo_reason(note)] == []
 
 
@@ -84,7 +84,7 @@ def test_every_reason_of_the_quality_gate_has_examples() -> None:
 def test_no_text_raises(text: str) -> None:
     reason = junk_reason(text)
     assert reason is None or reason in JunkReason
-    Injected([text]).echo_reason(text)
+    InjectedMemories([text]).echo_reason(text)
 
 
 @pytest.mark.parametrize("text", ["a " * 50_000, "<" * 100_000, "(" * 100_000, "at " + "a" * 100_000, "- \n" * 30_000])
@@ -121,25 +121,25 @@ KNOWN = (
     ],
 )
 def test_a_repetition_is_an_echo_and_news_is_not(text: str, reason: JunkReason | None) -> None:
-    assert Injected(KNOWN).echo_reason(text) is reason
+    assert InjectedMemories(KNOWN).echo_reason(text) is reason
 
 
 def test_a_memory_that_was_recalled_is_no_echo_of_itself() -> None:
-    assert Injected(KNOWN, source=KNOWN[0]).echo_reason(KNOWN[0]) is None
+    assert InjectedMemories(KNOWN, source=KNOWN[0]).echo_reason(KNOWN[0]) is None
 
 
 def test_the_latest_five_hundred_injected_texts_count() -> None:
     texts = [f"Service number {i} listens on port {8000 + i}" for i in range(600)]
-    injected = Injected(texts)
+    injected = InjectedMemories(texts)
     assert injected.echo_reason(texts[0]) is None
     assert injected.echo_reason(texts[599]) is JunkReason.ECHO_EXACT
 
 
 def test_an_example_of_the_prompt_is_turned_away_unless_the_memory_says_it() -> None:
     copied = fact(PROMPT_EXAMPLES[0])
-    turned_away = without_junk([copied], "Anna likes tea with milk and reads in the evening")
-    assert [junk.reason for junk in turned_away.junk] == [JunkReason.PROMPT_EXAMPLE]
-    said = without_junk([copied], "We use Traefik, not Caddy, in the homelab: Caddy was losing its certificates.")
+    turned_away = filter_junk([copied], "Anna likes tea with milk and reads in the evening")
+    assert [junk.reason for junk in turned_away.rejected] == [JunkReason.PROMPT_EXAMPLE]
+    said = filter_junk([copied], "We use Traefik, not Caddy, in the homelab: Caddy was losing its certificates.")
     assert said.kept == (copied,)
 
 
@@ -150,9 +150,9 @@ def test_the_examples_are_those_of_the_prompt() -> None:
 
 def test_facts_are_sorted_with_each_reason() -> None:
     facts = [fact(KNOWN[0]), fact("What is the port of the gateway?"), fact("The gateway listens on port 3850")]
-    result = without_junk(facts, "a note", Injected(KNOWN))
+    result = filter_junk(facts, "a note", InjectedMemories(KNOWN))
     assert result.kept == (facts[2],)
-    assert [(junk.fact, junk.reason) for junk in result.junk] == [
+    assert [(junk.fact, junk.reason) for junk in result.rejected] == [
         (facts[0], JunkReason.ECHO_EXACT),
         (facts[1], JunkReason.QUESTION),
     ]
@@ -167,6 +167,6 @@ def test_a_run_says_nothing_twice_and_loses_nothing_that_is_news() -> None:
         "The staging database runs on port 5433 behind a tunnel.",
         "The staging database runs on port 5434.",
     ]
-    sorted_ = without_junk([fact(text) for text in said], "")
-    assert [(junk.fact.content, junk.reason) for junk in sorted_.junk] == [(said[1], JunkReason.REPEATED)]
+    sorted_ = filter_junk([fact(text) for text in said], "")
+    assert [(junk.fact.content, junk.reason) for junk in sorted_.rejected] == [(said[1], JunkReason.REPEATED)]
     assert [kept.content for kept in sorted_.kept] == [said[0], *said[2:]]

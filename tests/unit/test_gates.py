@@ -13,22 +13,22 @@ from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.gates import (
     OUTCOME_OF,
     GateOutcome,
-    Outcome,
     PipelineFlags,
     PipelineMode,
+    ProposalOutcome,
     Reason,
     Target,
     changed_by,
     extracts,
     gate,
     gate_approved,
-    held_to,
     history_event,
     history_metadata,
     maintenance_runs,
     pipeline_mode,
+    restrict,
 )
-from signet_actors.domain.extraction.injection_detector import Mark
+from signet_actors.domain.extraction.injection_detector import InjectionKind
 from signet_actors.domain.extraction.proposals import ACTIONS, Action, Proposal
 
 FACT = Fact("The cache holds two thousand rows", "fact", 0.9)
@@ -47,7 +47,7 @@ def proposal(
     confidence: float = 0.9,
     contradicts: bool = False,
     version: int = 3,
-    suspicion: Mark | None = None,
+    suspicion: InjectionKind | None = None,
 ) -> Proposal:
     names_target = action in ("update", "delete")
     return Proposal(
@@ -81,7 +81,7 @@ SITUATIONS: dict[Reason, GateOutcome] = {
     Reason.VERSION_CONFLICT: gate(proposal(version=2), FULL, target=TARGET),
     Reason.UNCHANGED: gate(proposal(), FULL, target=TARGET, duplicate_of="m1"),
     Reason.CONTRADICTION: gate(proposal(contradicts=True), FULL, target=TARGET),
-    Reason.INSTRUCTION: gate(proposal("add", suspicion=Mark.IMPERATIVE), CONTROLLED),
+    Reason.INSTRUCTION: gate(proposal("add", suspicion=InjectionKind.IMPERATIVE), CONTROLLED),
 }
 
 # The words of the documents, and those that they ask for without giving one.
@@ -117,7 +117,7 @@ def test_each_reason_is_given_in_its_situation(reason: Reason) -> None:
 
 def test_the_outcomes_are_the_agreed_words() -> None:
     words = "created deduped skipped recorded blocked review updated deleted approved rejected undone"
-    assert {outcome.value for outcome in Outcome} == set(words.split())
+    assert {outcome.value for outcome in ProposalOutcome} == set(words.split())
 
 
 @pytest.mark.parametrize(
@@ -154,24 +154,24 @@ def test_the_maintenance_worker_runs_unless_it_is_off_or_frozen(flags: PipelineF
 
 @pytest.mark.parametrize("flags", [CONTROLLED, FULL])
 def test_a_new_fact_is_created(flags: PipelineFlags) -> None:
-    assert gate(proposal("add"), flags) == GateOutcome(Outcome.CREATED)
+    assert gate(proposal("add"), flags) == GateOutcome(ProposalOutcome.CREATED)
 
 
 def test_an_allowed_update_and_deletion_are_made() -> None:
-    assert gate(proposal("update"), FULL, target=TARGET) == GateOutcome(Outcome.UPDATED)
-    assert gate(proposal("delete"), FULL, target=TARGET) == GateOutcome(Outcome.DELETED)
+    assert gate(proposal("update"), FULL, target=TARGET) == GateOutcome(ProposalOutcome.UPDATED)
+    assert gate(proposal("delete"), FULL, target=TARGET) == GateOutcome(ProposalOutcome.DELETED)
 
 
 def test_a_duplicate_names_the_memory_that_says_it() -> None:
     assert gate(proposal("add"), FULL, duplicate_of="m7").existing_id == "m7"
-    assert gate(proposal("update"), FULL, target=TARGET, duplicate_of="m7").outcome is Outcome.DEDUPED
+    assert gate(proposal("update"), FULL, target=TARGET, duplicate_of="m7").outcome is ProposalOutcome.DEDUPED
 
 
 @pytest.mark.parametrize("semantic", [True, False, None])
 def test_what_a_model_calls_a_contradiction_waits_for_a_person(semantic: bool | None) -> None:
     asked = msgspec.structs.replace(proposal(), semantic_contradiction=semantic)
     outcome = gate(asked, FULL, target=TARGET)
-    assert outcome.outcome is (Outcome.REVIEW if semantic else Outcome.UPDATED)
+    assert outcome.outcome is (ProposalOutcome.REVIEW if semantic else ProposalOutcome.UPDATED)
     assert outcome.review_needed is bool(semantic)
 
 
@@ -182,31 +182,35 @@ def test_a_blocked_contradiction_is_flagged_for_review() -> None:
 
 
 @pytest.mark.parametrize("action", ["add", "update", "delete"])
-@pytest.mark.parametrize("mark", list(Mark))
-def test_nothing_is_done_on_the_word_of_an_instruction_before_a_person_has_looked(action: Action, mark: Mark) -> None:
+@pytest.mark.parametrize("mark", list(InjectionKind))
+def test_nothing_is_done_on_the_word_of_an_instruction_before_a_person_has_looked(
+    action: Action, mark: InjectionKind
+) -> None:
     suspicious = proposal(action, suspicion=mark)
-    assert gate(suspicious, FULL, target=TARGET) == GateOutcome(Outcome.REVIEW, Reason.INSTRUCTION, review_needed=True)
+    assert gate(suspicious, FULL, target=TARGET) == GateOutcome(
+        ProposalOutcome.REVIEW, Reason.INSTRUCTION, review_needed=True
+    )
     assert gate_approved(suspicious, CONTROLLED, target=TARGET).changes
 
 
 def test_an_instruction_that_another_gate_stops_asks_nobody() -> None:
-    twin = gate(proposal("add", suspicion=Mark.OVERRIDE), CONTROLLED, duplicate_of="m7")
+    twin = gate(proposal("add", suspicion=InjectionKind.OVERRIDE), CONTROLLED, duplicate_of="m7")
     assert (twin.reason, twin.review_needed) == (Reason.DUPLICATE_CONTENT, False)
-    held = gate(proposal("delete", suspicion=Mark.OVERRIDE), CONTROLLED, target=TARGET)
+    held = gate(proposal("delete", suspicion=InjectionKind.OVERRIDE), CONTROLLED, target=TARGET)
     assert (held.reason, held.review_needed) == (Reason.DESTRUCTIVE_MUTATIONS_DISABLED, False)
 
 
 @pytest.mark.parametrize("action", ["add", "update", "delete"])
 def test_nothing_is_changed_on_the_word_of_a_fact_below_the_confidence_for_writes(action: Action) -> None:
     unsure = proposal(action, fact=Fact(FACT.content, "fact", 0.69), confidence=0.99)
-    assert gate(unsure, FULL, target=TARGET) == GateOutcome(Outcome.SKIPPED, Reason.LOW_FACT_CONFIDENCE)
+    assert gate(unsure, FULL, target=TARGET) == GateOutcome(ProposalOutcome.SKIPPED, Reason.LOW_FACT_CONFIDENCE)
     empty = proposal(action, fact=Fact("..........!!", "fact", 0.9))
-    assert gate(empty, FULL, target=TARGET) == GateOutcome(Outcome.SKIPPED, Reason.EMPTY_FACT_CONTENT)
+    assert gate(empty, FULL, target=TARGET) == GateOutcome(ProposalOutcome.SKIPPED, Reason.EMPTY_FACT_CONTENT)
 
 
 @pytest.mark.parametrize("began_frozen", [True, False])
 def test_a_run_that_began_while_autonomous_changes_were_frozen_says_so(began_frozen: bool) -> None:
-    held = held_to(FULL, PipelineMode.CONTROLLED_WRITE, autonomous_frozen=began_frozen)
+    held = restrict(FULL, PipelineMode.CONTROLLED_WRITE, autonomous_frozen=began_frozen)
     outcome = gate(proposal(), held, target=TARGET)
     assert outcome.reason is (Reason.AUTONOMOUS_FROZEN if began_frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED)
     assert gate(proposal("add"), held).changes
@@ -266,7 +270,7 @@ def test_an_approval_stops_where_the_memory_or_the_store_says_no(outcome: GateOu
 
 
 def test_an_approved_addition_is_created() -> None:
-    assert gate_approved(proposal("add"), CONTROLLED, target=None) == GateOutcome(Outcome.CREATED)
+    assert gate_approved(proposal("add"), CONTROLLED, target=None) == GateOutcome(ProposalOutcome.CREATED)
 
 
 booleans = st.booleans()
@@ -283,7 +287,7 @@ confidences = st.floats(0, 1) | st.just(float("nan"))
     confidences,
     booleans,
     st.sampled_from([None, "m1", "m7"]),
-    st.none() | st.sampled_from(Mark),
+    st.none() | st.sampled_from(InjectionKind),
 )
 def test_nothing_is_destroyed_against_a_gate(
     action: Action,
@@ -293,7 +297,7 @@ def test_nothing_is_destroyed_against_a_gate(
     confidence: float,
     contradicts: bool,
     duplicate_of: str | None,
-    suspicion: Mark | None,
+    suspicion: InjectionKind | None,
 ) -> None:
     proposed = proposal(
         action,
@@ -303,7 +307,9 @@ def test_nothing_is_destroyed_against_a_gate(
         suspicion=suspicion,
     )
     outcome = gate(proposed, flags, target=target, duplicate_of=duplicate_of)
-    assert (outcome.reason is None) is (outcome.outcome in (Outcome.CREATED, Outcome.UPDATED, Outcome.DELETED))
+    assert (outcome.reason is None) is (
+        outcome.outcome in (ProposalOutcome.CREATED, ProposalOutcome.UPDATED, ProposalOutcome.DELETED)
+    )
     if outcome.reason is not None:
         assert outcome.outcome is OUTCOME_OF[outcome.reason]
     if outcome.changes:
@@ -312,7 +318,7 @@ def test_nothing_is_destroyed_against_a_gate(
         assert not flags.shadow_mode
         assert not flags.mutations_frozen
         assert fact_confidence >= 0.7
-    if outcome.outcome in (Outcome.UPDATED, Outcome.DELETED):
+    if outcome.outcome in (ProposalOutcome.UPDATED, ProposalOutcome.DELETED):
         assert flags.allow_update_delete
         assert not flags.autonomous_frozen
         assert target is not None
@@ -371,7 +377,7 @@ def test_history_metadata_reconstructs_the_decision() -> None:
 def test_history_metadata_says_why_in_the_documented_keys() -> None:
     said = {reason: metadata(proposal(), outcome) for reason, outcome in SITUATIONS.items()}
     for reason, entry in said.items():
-        key = {Outcome.SKIPPED: "skippedReason", Outcome.BLOCKED: "blockedReason"}.get(
+        key = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
             OUTCOME_OF[reason], "recordedReason"
         )
         assert entry[key] == reason.value

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signet_actors.domain.jobs import (
     JOB_KINDS,
-    LONGEST_DELAY_MS,
+    MAX_DELAY_MS,
     RETRY_BASE_MS,
     RETRY_CAP_MS,
     RETRY_JITTER_MS,
@@ -18,7 +18,7 @@ from signet_actors.domain.jobs import (
     JobEvent,
     JobState,
     advance,
-    lost_attempt,
+    event_after_failure,
     release_delay_ms,
     retry_delay_ms,
 )
@@ -50,13 +50,13 @@ def test_no_kind_of_job_is_registered_twice_and_each_says_what_it_needs() -> Non
 
 @given(st.integers(1, 1_000), st.floats(0, 1, exclude_max=True))
 def test_no_wait_is_so_long_that_it_is_taken_for_a_clock_that_went_back(count: int, share: float) -> None:
-    assert max(retry_delay_ms(count, share), release_delay_ms(count, share)) < LONGEST_DELAY_MS
+    assert max(retry_delay_ms(count, share), release_delay_ms(count, share)) < MAX_DELAY_MS
 
 
 def test_the_last_attempt_that_is_lost_is_the_end() -> None:
-    assert lost_attempt(1, 3) is JobEvent.RETRY
-    assert lost_attempt(3, 3) is JobEvent.GIVE_UP
-    assert lost_attempt(4, 3) is JobEvent.GIVE_UP
+    assert event_after_failure(1, 3) is JobEvent.RETRY
+    assert event_after_failure(3, 3) is JobEvent.GIVE_UP
+    assert event_after_failure(4, 3) is JobEvent.GIVE_UP
 
 
 @given(st.integers(-5, 1_000), st.floats(0, 1, exclude_max=True))

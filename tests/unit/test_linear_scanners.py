@@ -43,7 +43,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.extraction.contradiction": {"_APOSTROPHE": SEARCHED, "_TOKEN": SEARCHED},
     "domain.extraction.junk_filter": {
         **dict.fromkeys(("_MARK", "_CHAT_MARK", "_SENTENCE_END", "_ANSI", "_UNBROKEN"), SEARCHED),
-        **dict.fromkeys(("_ASKS", "_PROMPT", "_COURTESY", "_TOOL"), MATCHED),
+        **dict.fromkeys(("_QUESTION", "_PROMPT", "_COURTESY", "_TOOL"), MATCHED),
     },
     "domain.extraction.injected_text": {
         **dict.fromkeys(("_MARK", "_RESULTS", "_ITEM_END", "_SENTENCE_END", "_NEXT_ITEM"), SEARCHED),
@@ -52,9 +52,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.extraction.injection_detector": {"_URL_HOST": SEARCHED, "_patterns": SEARCHED},
     "domain.extraction.llm_output": {"_TAG": SEARCHED, "_START": SEARCHED},
     "domain.extraction.prompts": {"_NONCE": WHOLE, "_SLOT": FIXED, "_TURN": SEARCHED, "fenced:sub": FIXED},
-    "domain.extraction.telling_words": {"_WORDS": SEARCHED},
+    "domain.extraction.content_words": {"_WORDS": SEARCHED},
     "domain.extraction.tolerant_json": {
-        **dict.fromkeys(("GOES_ON", "_AFTER_ITEM", "_AFTER_KEY", "_AFTER_MEMBER", "_BARE", "_HEX4"), MATCHED),
+        **dict.fromkeys(("MORE_MEMBERS", "_AFTER_ITEM", "_AFTER_KEY", "_AFTER_MEMBER", "_BARE", "_HEX4"), MATCHED),
         **dict.fromkeys(("_KEY_WORD", "_SPACE"), MATCHED),
         **dict.fromkeys(("_STOP", "_TRAILING_COMMENT"), SEARCHED),
         "_NUMBER": WHOLE,
@@ -64,14 +64,14 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "domain.normalization": {"_SURROGATE": SEARCHED},
     "domain.query_words": {
         **dict.fromkeys(("_ASCII_WORD", "_CJK_OR_NOT", "_CJK_RUN", "_CONTRACTION", "_MAYBE_CJK", "_PIECE"), SEARCHED),
-        **dict.fromkeys(("_AGED", "_CAMEL", "_QUANTITY", "_TICKET"), WHOLE),
-        **dict.fromkeys(("_spoken_parts:search", "match_terms:split"), FIXED),  # one character
+        **dict.fromkeys(("_HYPHENATED_QUANTITY", "_CAMEL", "_QUANTITY", "_TICKET"), WHOLE),
+        **dict.fromkeys(("_words_of_hyphenated:search", "match_terms:split"), FIXED),  # one character
     },
     "domain.redaction.commands": {
         **dict.fromkeys(("_ADDRESS", "_BEARER", "_COOKIES", "_COOKIE_NAME", "_EVENT", "_KEY_LINE", "_PUTTY"), SEARCHED),
         **dict.fromkeys(("_KNOWN_COOKIE", "_NETRC", "_OPENSSL", "_PGPASS"), SEARCHED),
         **dict.fromkeys(("_BEARER_END", "_COOKIE", "_KEY_END", "_KEY_HEAD", "_KEY_LINES", "_OPTION_END"), MATCHED),
-        **dict.fromkeys(("_GOES_ON", "_USER_AND_PASSWORD"), MATCHED),
+        **dict.fromkeys(("_MORE_ARGUMENTS", "_USER_AND_PASSWORD"), MATCHED),
         **dict.fromkeys(("_BEFORE_COMMAND", "_PORTS", "_WORD"), WHOLE),
         "_OPTION_BEFORE": SEARCHED,
     },
@@ -93,7 +93,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("_AFTER_SYMBOL", "_PHRASE", "_WORD_WITH_DIGITS"), WHOLE),
         "_PORT": MATCHED,
     },
-    "domain.text_windows": {"_BLANK": SEARCHED},
+    "domain.windowed_search": {"_BLANK": SEARCHED},
     "domain.timestamps": {"_ISO": WHOLE, "_STORED": WHOLE},
     "gateway.http.request_reader": {"_LEADING_INTEGER": MATCHED, "_NUMBER": WHOLE, "_WHOLE_INTEGER": WHOLE},
     "gateway.http.request_warnings": {"_AFTER_UNDERSCORE": SEARCHED, "_CAPITAL": SEARCHED},
@@ -387,7 +387,7 @@ SCANNERS: Final[dict[str, Callable[[str], object]]] = {
     "junk": junk_filter.junk_reason,
     "injected blocks": injected_text.without_injected,
     "injected feedback": lambda text: injected_text.without_injected("<memory-feedback>" + text),
-    "instructions": lambda text: injection_detector.suspicion(text, text),
+    "instructions": lambda text: injection_detector.detect_injection(text, text),
     "contradiction": lambda text: contradiction.syntactic_contradiction(text, text),
     "prompt": lambda text: prompts.fenced(text, "0" * 32),
     "chunks": lambda text: chunking.chunk_by_sentence(text, 300),
@@ -444,7 +444,7 @@ def test_of_an_unbroken_run_with_many_names_no_part_is_judged_often(
     monkeypatch.setattr(values, "has_placeholder", counted)
     redacted((unit * (length // len(unit) + 1))[: length - 1] + "1")
     assert sum(judged) <= 2 * length
-    assert len(judged) <= length // values.MAX_JUDGED_CHARS + 2
+    assert len(judged) <= length // values.MAX_CHECKED_CHARS + 2
 
 
 @pytest.mark.parametrize(

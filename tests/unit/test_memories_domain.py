@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from signet_actors.domain.memories import (
     INFERENCE_CHARS,
     MEMORY_TYPES,
-    chosen_importance,
     decayed_importance,
+    importance_to_store,
     infer_type,
     memory_type,
     parse_prefixes,
@@ -64,7 +64,7 @@ def test_prefixes_are_cut_off_and_heeded(text: str, expected: tuple[str, bool, t
 def test_pinning_means_full_importance_unless_one_is_named(
     named: float | None, pinned: bool | None, otherwise: float | None, expected: float | None
 ) -> None:
-    assert chosen_importance(named, pinned=pinned, otherwise=otherwise) == expected
+    assert importance_to_store(named, pinned=pinned, otherwise=otherwise) == expected
 
 
 @given(st.text())

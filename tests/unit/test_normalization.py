@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.normalization import collapsed, content_hash, normalized_content, safe_text, storage_content
+from signet_actors.domain.normalization import (
+    collapsed,
+    content_hash,
+    normalized_content,
+    sanitize_text,
+    storage_content,
+)
 
 HELLO = "b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9"
 anything = st.text(st.characters(exclude_categories=()))
@@ -57,11 +63,11 @@ def test_the_worked_examples_of_hashes() -> None:
 
 def test_nul_goes_and_a_lone_surrogate_becomes_the_replacement_character() -> None:
     assert storage_content("a\x00b \ud800c") == "ab \ufffdc"
-    assert safe_text("a\x00b\n\udfff") == "ab\n\ufffd"
+    assert sanitize_text("a\x00b\n\udfff") == "ab\n\ufffd"
 
 
 def test_safe_text_leaves_white_space_alone() -> None:
-    assert safe_text("  a\t\nü ") == "  a\t\nü "
+    assert sanitize_text("  a\t\nü ") == "  a\t\nü "
 
 
 @pytest.mark.parametrize(
@@ -107,7 +113,7 @@ def test_a_collapsed_text_is_one_line_with_every_word(text: str) -> None:
     line = collapsed(text)
     assert line == " ".join(line.split())
     assert collapsed(line) == line
-    assert line.split() == safe_text(text).replace("\ufeff", " ").split()
+    assert line.split() == sanitize_text(text).replace("\ufeff", " ").split()
 
 
 @given(anything)

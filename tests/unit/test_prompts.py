@@ -17,7 +17,7 @@ from signet_actors.domain.extraction.hints import parse_hints
 from signet_actors.domain.extraction.junk_filter import junk_reason
 from signet_actors.domain.extraction.prompts import (
     MAX_CANDIDATE_CHARS,
-    UnfitTemplate,
+    TemplateMismatch,
     decision_prompt,
     extraction_prompt,
     fenced,
@@ -129,13 +129,13 @@ def test_the_mark_inside_of_a_text_is_taken_out() -> None:
     "nonce", ["", "short", "x" * 15, "x" * 65, "UPPER" * 4, "with space " * 2, "a.b.c.d.e.f.g.h.i"]
 )
 def test_a_mark_that_can_be_guessed_or_matched_is_refused(nonce: str) -> None:
-    with pytest.raises(UnfitTemplate):
+    with pytest.raises(TemplateMismatch):
         fenced("text", nonce)
 
 
 @pytest.mark.parametrize("text", ["no slot", "{{nonce}} {{content}} {{other}}", "{{nonce}}"])
 def test_slots_and_values_must_fit(text: str) -> None:
-    with pytest.raises(UnfitTemplate):
+    with pytest.raises(TemplateMismatch):
         render(text, NONCE, {"content": "x"})
 
 

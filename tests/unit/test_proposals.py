@@ -18,9 +18,9 @@ from signet_actors.domain.extraction.proposals import (
     Decision,
     Proposal,
     parse_decision,
+    proposal_needs_semantic_check,
+    proposal_target,
     propose_add,
-    target_in,
-    wants_semantic_check,
     with_semantic,
 )
 from tests.support.model_answers import LOSSLESS
@@ -184,7 +184,7 @@ def test_a_model_is_asked_about_updates_that_share_three_words_and_show_no_confl
         value = {"action": "update", "targetId": 1, "confidence": 0.9, "reason": "Moved.", **members}
         proposal = parse_decision(json.dumps(value), fact, shown).proposal
         assert proposal is not None
-        return wants_semantic_check(proposal, shown, enabled=enabled)
+        return proposal_needs_semantic_check(proposal, shown, enabled=enabled)
 
     assert asked()
     assert not asked(enabled=False)
@@ -196,8 +196,8 @@ def test_a_model_is_asked_about_updates_that_share_three_words_and_show_no_confl
 def test_the_target_of_a_proposal_is_found_again() -> None:
     proposal = decided(targetId=3).proposal
     assert proposal is not None
-    assert target_in(proposal, CANDIDATES) is CANDIDATES[2]
-    assert target_in(propose_add(FACT), CANDIDATES) is None
+    assert proposal_target(proposal, CANDIDATES) is CANDIDATES[2]
+    assert proposal_target(propose_add(FACT), CANDIDATES) is None
 
 
 UPDATE = json.dumps({"action": "update", "targetId": 2, "confidence": 0.75, "reason": "It grew to a thousand rows."})

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signet_actors.domain import text_windows
+from signet_actors.domain import windowed_search
 from signet_actors.domain.normalization import collapsed, storage_content
-from signet_actors.domain.redaction.scan import MAX_FINDS, redact
+from signet_actors.domain.redaction.scan import MAX_SECRETS, redact
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.gateway.redaction import KNOWN_TEXTS, Redactor
 
@@ -315,11 +315,11 @@ def test_four_times_the_text_takes_about_four_times_as_long(redactor: Redactor, 
 
 def test_a_text_with_more_secrets_than_a_memory_has_is_refused(redactor: Redactor) -> None:
     unit = "pass" + "word=aaaaaa1 "
-    redacted, count, _ = redact(unit * MAX_FINDS)
-    assert count == MAX_FINDS
+    redacted, count, _ = redact(unit * MAX_SECRETS)
+    assert count == MAX_SECRETS
     assert "aaaaaa1" not in redacted
     with pytest.raises(InvalidRequest) as refused:
-        redact(unit * (MAX_FINDS + 1))
+        redact(unit * (MAX_SECRETS + 1))
     assert refused.value.code is ErrorCode.PAYLOAD_TOO_LARGE
 
 
@@ -327,9 +327,9 @@ def test_a_text_with_more_secrets_than_a_memory_has_is_refused(redactor: Redacto
 def test_a_secret_is_found_at_every_edge_of_a_window_of_a_long_text(
     redactor: Redactor, sentence: str, secret: str
 ) -> None:
-    filler = "The harbour keeps its own calendar of tides. " * (2 * text_windows.WINDOW // 45)
+    filler = "The harbour keeps its own calendar of tides. " * (2 * windowed_search.WINDOW // 45)
     for shift in (0, 1, len(sentence) // 2, len(sentence) - 1, len(sentence)):
-        cut = text_windows.WINDOW - shift
+        cut = windowed_search.WINDOW - shift
         clean, count, _ = redact(f"{filler[:cut]}\n{sentence % secret}\n{filler}")
         assert count >= 1
         assert secret not in clean

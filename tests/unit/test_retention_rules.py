@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.retention import (
-    BACK_MS,
     CONFIRM_AFTER_MS,
     HOUR_MS,
-    LEAP_MS,
+    MAX_BACKWARD_JUMP_MS,
+    MAX_FORWARD_JUMP_MS,
     STEPS,
     ClockVerdict,
     check_clock,
@@ -53,13 +53,13 @@ def test_a_cutoff_is_the_window_before_now_and_never_before_the_epoch() -> None:
 def test_the_first_sweep_of_a_store_and_an_ordinary_one_go_ahead() -> None:
     assert check_clock(NOW, None).may_purge
     assert check_clock(NOW + 6 * HOUR_MS, NOW).verdict is ClockVerdict.STEADY
-    assert check_clock(NOW + LEAP_MS, NOW).verdict is ClockVerdict.STEADY
-    assert check_clock(NOW - BACK_MS, NOW).verdict is ClockVerdict.STEADY
+    assert check_clock(NOW + MAX_FORWARD_JUMP_MS, NOW).verdict is ClockVerdict.STEADY
+    assert check_clock(NOW - MAX_BACKWARD_JUMP_MS, NOW).verdict is ClockVerdict.STEADY
 
 
 def test_a_leap_of_more_than_48_hours_is_suspected() -> None:
     decision = check_clock(NOW + 3653 * DAY, NOW)
-    assert decision.verdict is ClockVerdict.LEAPT_FORWARD
+    assert decision.verdict is ClockVerdict.JUMPED_FORWARD
     assert not decision.may_purge
     assert decision.suspected_since_ms == NOW + 3653 * DAY
     assert decision.recheck_in_ms == CONFIRM_AFTER_MS
@@ -85,7 +85,7 @@ def test_a_leap_is_confirmed_by_a_second_sweep_an_hour_later() -> None:
 
 def test_a_second_leap_begins_the_suspicion_anew() -> None:
     decision = check_clock(NOW + 900 * DAY, NOW, suspected_since_ms=NOW + 30 * DAY)
-    assert decision.verdict is ClockVerdict.LEAPT_FORWARD
+    assert decision.verdict is ClockVerdict.JUMPED_FORWARD
     assert decision.suspected_since_ms == NOW + 900 * DAY
 
 
@@ -98,14 +98,14 @@ def test_a_clock_that_returns_to_the_mark_is_believed_at_once() -> None:
 def test_a_clock_that_went_back_is_suspected_until_it_has_run_on_for_an_hour() -> None:
     back = NOW - 3653 * DAY
     decision = check_clock(back, NOW)
-    assert decision.verdict is ClockVerdict.WENT_BACK
+    assert decision.verdict is ClockVerdict.JUMPED_BACK
     assert "went back to 3653 days before" in decision.reason
     assert not check_clock(back + 1, NOW, suspected_since_ms=back).may_purge
     assert check_clock(back + CONFIRM_AFTER_MS, NOW, suspected_since_ms=back).may_purge
 
 
 def test_an_operators_word_settles_it() -> None:
-    assert check_clock(NOW + 3653 * DAY, NOW, vouched=True).verdict is ClockVerdict.CONFIRMED
+    assert check_clock(NOW + 3653 * DAY, NOW, operator_confirmed=True).verdict is ClockVerdict.CONFIRMED
 
 
 @given(times, times, st.none() | times, st.integers(0, 30 * DAY))
@@ -114,10 +114,10 @@ def test_nothing_is_purged_on_one_sweeps_word_when_the_clock_is_off(
 ) -> None:
     decision = check_clock(now, mark, suspected_since_ms=since, elapsed_ms=elapsed)
     assert decision.may_purge == (decision.reason == "") == (decision.suspected_since_ms is None)
-    off = now - mark > LEAP_MS + elapsed or mark - now > BACK_MS
+    off = now - mark > MAX_FORWARD_JUMP_MS + elapsed or mark - now > MAX_BACKWARD_JUMP_MS
     if decision.may_purge and off:
         assert since is not None
-        assert CONFIRM_AFTER_MS <= now - since <= LEAP_MS + elapsed
+        assert CONFIRM_AFTER_MS <= now - since <= MAX_FORWARD_JUMP_MS + elapsed
     if not decision.may_purge:
         assert off
         assert 0 < decision.recheck_in_ms <= CONFIRM_AFTER_MS

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain import text_windows
-from signet_actors.domain.text_windows import windowed_matches, word_windows
+from signet_actors.domain import windowed_search
+from signet_actors.domain.windowed_search import windowed_matches, word_windows
 
 PATTERNS = (
     r"ab{1,4}c",
@@ -28,13 +28,13 @@ def test_every_match_is_found_wherever_the_windows_end(source: str, text: str, w
     pattern = re.compile(source)
     whole = [match.span() for match in pattern.finditer(text)]
     reach = max([8, *(end - begin for begin, end in whole)])
-    with patch.object(text_windows, "WINDOW", window):
+    with patch.object(windowed_search, "WINDOW", window):
         assert [match.span() for match in windowed_matches(pattern, text, reach)] == whole
 
 
 def test_a_run_that_outgrows_the_reach_is_yielded_whole() -> None:
     text = "x" * 50 + "k-" + "a" * 200 + " " + "k-" + "b" * 90
-    with patch.object(text_windows, "WINDOW", 16):
+    with patch.object(windowed_search, "WINDOW", 16):
         found = [match[0] for match in windowed_matches(re.compile(r"k-\w{4,}"), text, 10)]
     assert found == ["k-" + "a" * 200, "k-" + "b" * 90]
 
@@ -47,7 +47,7 @@ def test_a_stretch_that_holds_nothing_is_not_searched() -> None:
         asked.append((begin, end))
         return "token" in text[begin:end]
 
-    with patch.object(text_windows, "WINDOW", 10):
+    with patch.object(windowed_search, "WINDOW", 10):
         found = [match.start() for match in windowed_matches(re.compile("t[a-z]+"), text, 8, maybe)]
     assert found == [40]
     assert all(end - begin <= 18 for begin, end in asked)
@@ -55,7 +55,7 @@ def test_a_stretch_that_holds_nothing_is_not_searched() -> None:
 
 @given(st.text(st.sampled_from("ab \n\u00a0"), max_size=80), st.integers(1, 9))
 def test_no_word_is_cut_or_lost(text: str, window: int) -> None:
-    with patch.object(text_windows, "WINDOW", window):
+    with patch.object(windowed_search, "WINDOW", window):
         pieces = list(word_windows(text))
     assert [word for piece in pieces for word in piece.split()] == text.split()
 

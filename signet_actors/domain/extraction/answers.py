@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from signet_actors.domain.extraction.facts import MAX_ENTITIES, MAX_FACTS
 
 _MAX_HINTS: Final = 20
-_LEFT_OUT: Final = frozenset({"title", "description"})
+_OMITTED_KEYS: Final = frozenset({"title", "description"})
 
 Confidence = Annotated[float, Meta(ge=0, le=1)]
 
@@ -81,7 +81,7 @@ def _resolved(value: Any, definitions: dict[str, Any]) -> Any:
         return value
     if "$ref" in value:
         return _resolved(definitions[value["$ref"].rpartition("/")[2]], definitions)
-    return {key: _resolved(item, definitions) for key, item in value.items() if key not in _LEFT_OUT}
+    return {key: _resolved(item, definitions) for key, item in value.items() if key not in _OMITTED_KEYS}
 
 
 EXTRACTION: Final = _format("extraction", _Extraction)

@@ -73,7 +73,7 @@ def syntactic_contradiction(one: str, other: str) -> bool:
     return False
 
 
-def asks_semantic(action: str, one: str, other: str, *, enabled: bool) -> bool:
+def needs_semantic_check(action: str, one: str, other: str, *, enabled: bool) -> bool:
     """Whether a model is asked about both texts: an update, three words in common, and the words show no conflict."""
     return (
         enabled

@@ -37,7 +37,7 @@ UNPARSEABLE: Final = "Failed to parse LLM output as JSON"
 
 _MAX_WARNINGS: Final = 40
 _MAX_WARNING_CHARS: Final = 160
-_MAX_LOOKED_AT: Final = 1_000
+_MAX_ITEMS_READ: Final = 1_000
 _FACT_KEYS: Final = ("facts", "entities")
 
 
@@ -177,7 +177,7 @@ def _items(name: str, raw: object, warnings: Warnings) -> tuple[list[object], in
 def _facts(items: Sequence[object], warnings: Warnings) -> tuple[tuple[Fact, ...], int]:
     facts: dict[str, Fact] = {}
     for index, item in enumerate(items):
-        if len(facts) >= MAX_FACTS or index >= _MAX_LOOKED_AT:
+        if len(facts) >= MAX_FACTS or index >= _MAX_ITEMS_READ:
             warnings.add(f"Too many facts: kept {len(facts)} of {len(items)}")
             break
         fact = _fact(item, warnings)
@@ -255,7 +255,7 @@ def confidence_of(raw: object, warnings: Warnings, *, quoted: bool = True) -> fl
 def _entities(items: Sequence[object], warnings: Warnings) -> tuple[tuple[EntityTriple, ...], int]:
     triples: dict[tuple[str, str, str], EntityTriple] = {}
     for index, item in enumerate(items):
-        if len(triples) >= MAX_ENTITIES or index >= _MAX_LOOKED_AT:
+        if len(triples) >= MAX_ENTITIES or index >= _MAX_ITEMS_READ:
             warnings.add(f"Too many entities: kept {len(triples)} of {len(items)}")
             break
         triple = _entity(item, warnings)

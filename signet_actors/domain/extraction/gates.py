@@ -92,7 +92,7 @@ def flags_of(switches: PipelineSwitches) -> PipelineFlags:
     )
 
 
-def held_to(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: bool = False) -> PipelineFlags:
+def restrict(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: bool = False) -> PipelineFlags:
     """``flags``, made stricter where ``mode``, under which a run began, was stricter; never more permissive.
 
     ``autonomous_frozen``: the run began while autonomous changes were frozen, which is then the reason that it gives.
@@ -108,7 +108,7 @@ def held_to(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: bool
     )
 
 
-class Outcome(StrEnum):
+class ProposalOutcome(StrEnum):
     """What became of a proposal. The first eight come from ``gate``, the last three from a person."""
 
     CREATED = "created"
@@ -145,23 +145,23 @@ class Reason(StrEnum):
     INSTRUCTION = "instruction"
 
 
-OUTCOME_OF: Final[dict[Reason, Outcome]] = {
-    Reason.PIPELINE_DISABLED: Outcome.SKIPPED,
-    Reason.SHADOW: Outcome.RECORDED,
-    Reason.FROZEN: Outcome.RECORDED,
-    Reason.ALREADY_COVERED: Outcome.RECORDED,
-    Reason.LOW_FACT_CONFIDENCE: Outcome.SKIPPED,
-    Reason.EMPTY_FACT_CONTENT: Outcome.SKIPPED,
-    Reason.DUPLICATE_CONTENT: Outcome.DEDUPED,
-    Reason.DESTRUCTIVE_MUTATIONS_DISABLED: Outcome.BLOCKED,
-    Reason.AUTONOMOUS_FROZEN: Outcome.BLOCKED,
-    Reason.LOW_DECISION_CONFIDENCE: Outcome.SKIPPED,
-    Reason.TARGET_GONE: Outcome.BLOCKED,
-    Reason.PINNED: Outcome.BLOCKED,
-    Reason.VERSION_CONFLICT: Outcome.BLOCKED,
-    Reason.UNCHANGED: Outcome.RECORDED,
-    Reason.CONTRADICTION: Outcome.REVIEW,
-    Reason.INSTRUCTION: Outcome.REVIEW,
+OUTCOME_OF: Final[dict[Reason, ProposalOutcome]] = {
+    Reason.PIPELINE_DISABLED: ProposalOutcome.SKIPPED,
+    Reason.SHADOW: ProposalOutcome.RECORDED,
+    Reason.FROZEN: ProposalOutcome.RECORDED,
+    Reason.ALREADY_COVERED: ProposalOutcome.RECORDED,
+    Reason.LOW_FACT_CONFIDENCE: ProposalOutcome.SKIPPED,
+    Reason.EMPTY_FACT_CONTENT: ProposalOutcome.SKIPPED,
+    Reason.DUPLICATE_CONTENT: ProposalOutcome.DEDUPED,
+    Reason.DESTRUCTIVE_MUTATIONS_DISABLED: ProposalOutcome.BLOCKED,
+    Reason.AUTONOMOUS_FROZEN: ProposalOutcome.BLOCKED,
+    Reason.LOW_DECISION_CONFIDENCE: ProposalOutcome.SKIPPED,
+    Reason.TARGET_GONE: ProposalOutcome.BLOCKED,
+    Reason.PINNED: ProposalOutcome.BLOCKED,
+    Reason.VERSION_CONFLICT: ProposalOutcome.BLOCKED,
+    Reason.UNCHANGED: ProposalOutcome.RECORDED,
+    Reason.CONTRADICTION: ProposalOutcome.REVIEW,
+    Reason.INSTRUCTION: ProposalOutcome.REVIEW,
 }
 """Every reason and the one outcome that it leads to; an outcome without a reason is a change that was made."""
 
@@ -182,7 +182,7 @@ class GateOutcome(Struct, frozen=True):
     also set on blocked proposals, where looking is all that can be done.
     """
 
-    outcome: Outcome
+    outcome: ProposalOutcome
     reason: Reason | None = None
     existing_id: str | None = None
     review_needed: bool = False
@@ -236,26 +236,28 @@ def gate(
         PipelineMode.SHADOW: Reason.SHADOW,
     }.get(mode)
     if held is not None:
-        return _held(held, proposal)
+        return _not_applied(held, proposal)
     if proposal.action == "none":
-        return _held(Reason.ALREADY_COVERED, proposal)
+        return _not_applied(Reason.ALREADY_COVERED, proposal)
     if proposal.action == "add":
-        return _unless_suspicious(_write(proposal, Outcome.CREATED, min_confidence, duplicate_of), proposal)
+        return _review_if_suspicious(
+            _check_fact(proposal, ProposalOutcome.CREATED, min_confidence, duplicate_of), proposal
+        )
     if mode is not PipelineMode.FULL:
         frozen = flags.allow_update_delete and flags.autonomous_frozen
-        return _held(Reason.AUTONOMOUS_FROZEN if frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED, proposal)
-    closed = _target_gate(proposal, target)
+        return _not_applied(Reason.AUTONOMOUS_FROZEN if frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED, proposal)
+    closed = _check_target(proposal, target)
     if closed is not None:
         return closed
     if proposal.confidence < min_confidence:
-        return _held(Reason.LOW_DECISION_CONFIDENCE, proposal)
+        return _not_applied(Reason.LOW_DECISION_CONFIDENCE, proposal)
     if proposal.action == "delete":
-        outcome = _write(proposal, Outcome.DELETED, min_confidence, None)
+        outcome = _check_fact(proposal, ProposalOutcome.DELETED, min_confidence, None)
     else:
-        outcome = _write(proposal, Outcome.UPDATED, min_confidence, duplicate_of)
+        outcome = _check_fact(proposal, ProposalOutcome.UPDATED, min_confidence, duplicate_of)
     if outcome.changes and proposal.contradiction_risk:
-        return _held(Reason.CONTRADICTION, proposal)
-    return _unless_suspicious(outcome, proposal)
+        return _not_applied(Reason.CONTRADICTION, proposal)
+    return _review_if_suspicious(outcome, proposal)
 
 
 def gate_approved(
@@ -267,49 +269,51 @@ def gate_approved(
     ``pipeline_disabled`` and ``shadow`` do not: they hold back the pipeline, not people.
     """
     if flags.mutations_frozen:
-        return _held(Reason.FROZEN, proposal)
+        return _not_applied(Reason.FROZEN, proposal)
     if proposal.action == "none":
-        return _held(Reason.ALREADY_COVERED, proposal)
+        return _not_applied(Reason.ALREADY_COVERED, proposal)
     if proposal.action == "add":
-        return _write(proposal, Outcome.CREATED, 0.0, duplicate_of)
-    closed = _target_gate(proposal, target)
+        return _check_fact(proposal, ProposalOutcome.CREATED, 0.0, duplicate_of)
+    closed = _check_target(proposal, target)
     if closed is not None:
         return closed
     if proposal.action == "delete":
-        return GateOutcome(Outcome.DELETED)
-    return _write(proposal, Outcome.UPDATED, 0.0, duplicate_of)
+        return GateOutcome(ProposalOutcome.DELETED)
+    return _check_fact(proposal, ProposalOutcome.UPDATED, 0.0, duplicate_of)
 
 
-def _target_gate(proposal: Proposal, target: Target | None) -> GateOutcome | None:
+def _check_target(proposal: Proposal, target: Target | None) -> GateOutcome | None:
     if target is None or target.id != proposal.target_id:
-        return _held(Reason.TARGET_GONE, proposal)
+        return _not_applied(Reason.TARGET_GONE, proposal)
     if target.pinned:
-        return _held(Reason.PINNED, proposal)
+        return _not_applied(Reason.PINNED, proposal)
     if target.version != proposal.target_version:
-        return _held(Reason.VERSION_CONFLICT, proposal)
+        return _not_applied(Reason.VERSION_CONFLICT, proposal)
     return None
 
 
-def _write(proposal: Proposal, made: Outcome, min_confidence: float, duplicate_of: str | None) -> GateOutcome:
+def _check_fact(
+    proposal: Proposal, made: ProposalOutcome, min_confidence: float, duplicate_of: str | None
+) -> GateOutcome:
     """The gates of a fact on whose word something is changed, in the documented order: confidence, emptiness,
     duplicate. Source: memory-system.txt "Shadow Mode vs. Controlled Writes"."""
     if not proposal.fact.confidence >= min_confidence:
-        return _held(Reason.LOW_FACT_CONFIDENCE, proposal)
+        return _not_applied(Reason.LOW_FACT_CONFIDENCE, proposal)
     if not normalized_content(proposal.fact.content):
-        return _held(Reason.EMPTY_FACT_CONTENT, proposal)
+        return _not_applied(Reason.EMPTY_FACT_CONTENT, proposal)
     if duplicate_of is not None:
-        unchanged = made is Outcome.UPDATED and duplicate_of == proposal.target_id
-        return _held(Reason.UNCHANGED if unchanged else Reason.DUPLICATE_CONTENT, proposal, duplicate_of)
+        unchanged = made is ProposalOutcome.UPDATED and duplicate_of == proposal.target_id
+        return _not_applied(Reason.UNCHANGED if unchanged else Reason.DUPLICATE_CONTENT, proposal, duplicate_of)
     return GateOutcome(made)
 
 
-def _unless_suspicious(outcome: GateOutcome, proposal: Proposal) -> GateOutcome:
+def _review_if_suspicious(outcome: GateOutcome, proposal: Proposal) -> GateOutcome:
     """A change on the word of a fact that looks like an instruction to an agent waits for a person. Source:
     docs/security.md "Poisoned memories"."""
-    return _held(Reason.INSTRUCTION, proposal) if outcome.changes and proposal.suspicion is not None else outcome
+    return _not_applied(Reason.INSTRUCTION, proposal) if outcome.changes and proposal.suspicion is not None else outcome
 
 
-def _held(reason: Reason, proposal: Proposal, existing_id: str | None = None) -> GateOutcome:
+def _not_applied(reason: Reason, proposal: Proposal, existing_id: str | None = None) -> GateOutcome:
     risky = reason is Reason.INSTRUCTION or (proposal.action in DESTRUCTIVE and proposal.contradiction_risk)
     return GateOutcome(OUTCOME_OF[reason], reason, existing_id, review_needed=risky)
 
@@ -360,7 +364,7 @@ def history_metadata(
         "entityCount": entity_count,
     }
     if outcome.reason is not None:
-        held = {Outcome.SKIPPED: "skippedReason", Outcome.BLOCKED: "blockedReason"}.get(
+        held = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
             outcome.outcome, "recordedReason"
         )
         metadata[held] = outcome.reason.value

@@ -18,7 +18,7 @@ MIN_HINT_CHARS: Final = 5
 MAX_HINT_CHARS: Final = 300
 _KEYS: Final = ("hints", "questions", "queries")
 _TEXT_KEYS: Final = ("hint", "question", "query", "text")
-_MAX_LOOKED_AT: Final = 200
+_MAX_ITEMS_READ: Final = 200
 
 
 class Hints(Struct, frozen=True):
@@ -50,7 +50,7 @@ def _valid(raw: Sequence[object], content: str, max_count: int, warnings: Warnin
     hints: dict[str, str] = {}
     itself = content_hash(content)
     for index, item in enumerate(raw):
-        if len(hints) >= max_count or index >= _MAX_LOOKED_AT:
+        if len(hints) >= max_count or index >= _MAX_ITEMS_READ:
             warnings.add(f"Too many hints: kept {len(hints)} of {len(raw)}")
             break
         text = next((item[key] for key in _TEXT_KEYS if key in item), None) if isinstance(item, dict) else item

@@ -14,7 +14,7 @@ import re
 from enum import Enum
 from typing import Final
 
-_MOST_ITEMS: Final = 100
+_MAX_ITEMS: Final = 100
 _MAX_ITEM_CHARS: Final = 2_000
 _MAX_FEEDBACK_CHARS: Final = 20_000
 
@@ -37,15 +37,15 @@ HEADINGS: Final = (
     "# Current Date & Time",
 )
 """Headings that are marks on a line of their own, whatever else the text holds."""
-_PROSE: Final = ("## Agent Instructions", "## Soul", "## Identity", "## About Your User", "## Working Memory")
+_PROSE_HEADINGS: Final = ("## Agent Instructions", "## Soul", "## Identity", "## About Your User", "## Working Memory")
 """Headings over free text, in which a list is no sign of an end."""
-_ORDINARY: Final = (*_PROSE, "## Plugin Context", "## Available Secrets")
+_DEPENDENT_HEADINGS: Final = (*_PROSE_HEADINGS, "## Plugin Context", "## Available Secrets")
 """Headings that a user may write, too: they are marks only directly behind another one."""
 _MARK = re.compile(
     "|".join(
         (
             *(re.escape(opening) + rest for opening, rest in OPENINGS.items()),
-            rf"(?:{'|'.join(map(re.escape, (*HEADINGS, *_ORDINARY)))})(?=\s|\Z)",
+            rf"(?:{'|'.join(map(re.escape, (*HEADINGS, *_DEPENDENT_HEADINGS)))})(?=\s|\Z)",
         )
     )
 )
@@ -69,10 +69,10 @@ _ROLE = re.compile(r"(?:User|Human|Assistant|System|Tool)\s?:")
 _HEADING = re.compile(r"#{1,3} ")
 
 
-class _Begun(Enum):
+class _BlockStart(Enum):
     """Where a row of adjoining blocks begins: with a mark on its line, within a line, or with no mark of ours."""
 
-    NOWHERE = 0
+    NONE = 0
     LINE = 1
     WITHIN_LINE = 2
 
@@ -81,17 +81,17 @@ def without_injected(text: str) -> tuple[str, int]:
     """``text`` without the blocks that recall put into it, and how many there were; untouched where there are none."""
     kept: list[str] = []
     at = count = 0
-    begun = _Begun.NOWHERE
+    block_start = _BlockStart.NONE
     for mark in _MARK.finditer(text):
         if mark.start() < at:
             continue
-        follows = count > 0 and _follows(text, at, mark.start(), begun)
+        follows = count > 0 and _follows_block(text, at, mark.start(), block_start)
         if mark.group().startswith(_OPENINGS):
-            begun = begun if follows else _place(text, mark.start())
+            block_start = block_start if follows else _start_of(text, mark.start())
         elif not follows:
-            if not _stands_alone(text, mark):
+            if not _is_heading_line(text, mark):
                 continue
-            begun = _Begun.NOWHERE
+            block_start = _BlockStart.NONE
         kept.append(text[at : mark.start()])
         at = _end(text, mark)
         count += 1
@@ -101,26 +101,26 @@ def without_injected(text: str) -> tuple[str, int]:
     return _joined(kept), count
 
 
-def _place(text: str, start: int) -> _Begun:
+def _start_of(text: str, start: int) -> _BlockStart:
     """Return where the mark at ``start`` stands: a turn of a conversation may begin with it, too."""
     before = text[max(0, start - _MAX_ROLE_CHARS) : start]
     line = before.rpartition("\n")[2].strip()
     whole = "\n" in before or start <= _MAX_ROLE_CHARS
-    return _Begun.LINE if not line or (whole and _ROLE.fullmatch(line)) else _Begun.WITHIN_LINE
+    return _BlockStart.LINE if not line or (whole and _ROLE.fullmatch(line)) else _BlockStart.WITHIN_LINE
 
 
-def _follows(text: str, at: int, start: int, begun: _Begun) -> bool:
+def _follows_block(text: str, at: int, start: int, block_start: _BlockStart) -> bool:
     """Return whether nothing but blanks parts the heading at ``start`` from a row of blocks that ends at ``at``.
 
     A mark within a sentence begins no row of sections: who writes about marks may have sections of his own.
     """
-    if begun is _Begun.NOWHERE or start - at > _MAX_GAP_CHARS:
+    if block_start is _BlockStart.NONE or start - at > _MAX_GAP_CHARS:
         return False
     gap = text[at:start]
-    return not gap.strip() and (begun is _Begun.LINE or "\n" not in gap)
+    return not gap.strip() and (block_start is _BlockStart.LINE or "\n" not in gap)
 
 
-def _stands_alone(text: str, mark: re.Match[str]) -> bool:
+def _is_heading_line(text: str, mark: re.Match[str]) -> bool:
     """Return whether a heading that a user may have written, too, is a mark: ours are lines of their own."""
     starts = mark.start() == 0 or text[mark.start() - 1] == "\n"
     rest = text[mark.end() : mark.end() + 200].partition("\n")[0]
@@ -139,11 +139,11 @@ def _end(text: str, mark: re.Match[str]) -> int:
     by_lines = "\n" in text[at:begin]
     if name.startswith("# "):
         said = (_DATE_LINE if by_lines else _DATE_WORDS).match(text, begin)
-        return said.end() if said is not None and not _is_somebodys(text, begin) else at
-    if name in _PROSE:
+        return said.end() if said is not None and not _starts_with_role(text, begin) else at
+    if name in _PROSE_HEADINGS:
         return _prose_end(text, at) if by_lines else at
     told = _RESULTS.search(name)
-    most = int(told[1]) if told is not None else _MOST_ITEMS
+    most = int(told[1]) if told is not None else _MAX_ITEMS
     return _lines_end(text, at, most) if by_lines else _items_end(text, at, begin, most)
 
 
@@ -152,7 +152,7 @@ def _line_end(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _is_somebodys(text: str, at: int) -> bool:
+def _starts_with_role(text: str, at: int) -> bool:
     return _ROLE.match(text, at) is not None
 
 
@@ -181,7 +181,7 @@ def _prose_end(text: str, at: int) -> int:
     at = _line_end(text, at)
     while at < len(text):
         begin = at + 1
-        if _HEADING.match(text, begin) or _is_somebodys(text, begin) or text.startswith("[", begin):
+        if _HEADING.match(text, begin) or _starts_with_role(text, begin) or text.startswith("[", begin):
             return at
         at = _line_end(text, begin)
     return at

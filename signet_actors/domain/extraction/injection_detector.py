@@ -23,17 +23,17 @@ from enum import StrEnum
 from functools import cache
 from typing import Final
 
-from signet_actors.domain.extraction.telling_words import telling_words
+from signet_actors.domain.extraction.content_words import content_words
 
 MIN_SUPPORT: Final = 0.5
 """So much of what a fact says must stand in the note, in any order, for the note to support it."""
 
-_READ_CHARS: Final = 2_000
-_SOURCE_CHARS: Final = 12_000
+_MAX_FACT_CHARS: Final = 2_000
+_MAX_SOURCE_CHARS: Final = 12_000
 """As much of the note as the model is shown."""
 
 
-class Mark(StrEnum):
+class InjectionKind(StrEnum):
     """What a suspicious fact was recognised by."""
 
     OVERRIDE = "override"
@@ -48,18 +48,26 @@ class Mark(StrEnum):
 
 
 _DETERMINERS = r"(?:(?:the|all|any|every|each|your|my|our|their|of|these|those|this|that|other|stored|old)\s){0,5}"
-_ORDERS = r"(?:instructions?|prompts?|rules?|guidelines?|directives?|constraints?|guardrails?|polic(?:y|ies)|context)"
+_INSTRUCTION_NOUNS = (
+    r"(?:instructions?|prompts?|rules?|guidelines?|directives?|constraints?|guardrails?|polic(?:y|ies)|context)"
+)
 _SEND = r"(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|copy|paste|share|report|submit|leak|append|curl|pipe)"
-_PLACE = r"(?:https?://|\S@\S{1,80}\.\w|\bwebhook\b|\bpastebin\b|\bgist\b)"
+_DESTINATION = r"(?:https?://|\S@\S{1,80}\.\w|\bwebhook\b|\bpastebin\b|\bgist\b)"
 
-_SECRETS, _HABIT, _ADDRESSED, _ORDERED, _STANDING = "secrets", "habit", "addressed", "ordered", "standing"
+_SECRETS, _RECURRING, _ADDRESSES_AGENT, _IMPERATIVE_VERB, _STANDING_ORDER = (
+    "secrets",
+    "habit",
+    "addressed",
+    "ordered",
+    "standing",
+)
 """Signs that are marks only together with others, or under another name."""
 
 _SIGNS: Final[dict[str, str]] = {
-    Mark.OVERRIDE: rf"""
+    InjectionKind.OVERRIDE: rf"""
         \b(?:ignor(?:e|ing)|disregard(?:ing)?|forget(?:ting)?|overrid(?:e|ing)|bypass(?:ing)?|circumvent(?:ing)?|obey\sno)\s
           {_DETERMINERS}(?:previous|prior|above|earlier|preceding|former|foregoing|system|safety)\s
-          (?:\w{{1,20}}\s){{0,2}}{_ORDERS}\b
+          (?:\w{{1,20}}\s){{0,2}}{_INSTRUCTION_NOUNS}\b
       | \b(?:ignore|disregard|forget|override)\s(?:all|any|every)\s(?:of\s)?(?:your\s|the\s)?(?:instructions?|prompts?
           |guidelines?|directives?)\b
       | \b(?:ignore|disregard|forget)\s(?:everything|anything|all)\s(?:you\s|that\s|above|before|prior|previous)
@@ -73,7 +81,7 @@ _SIGNS: Final[dict[str, str]] = {
       | \bsystem\s?(?:override|prompt|message|notice|update|instruction)\s?:
       | <\|?/?(?:system|im_start|im_end|assistant|instructions?)\|?>
     """,
-    Mark.MEMORY_COMMAND: rf"""
+    InjectionKind.MEMORY_COMMAND: rf"""
         \b(?:delete|forget|erase|remove|purge|wipe|drop|discard|overwrite|update|replace|rewrite|modify|edit|change|supersede
           |invalidate|pin|unpin|merge|deprecate)\s{_DETERMINERS}(?:(?:existing|previous|long-term|saved|pinned)\s){{0,2}}
           (?:memories\b
@@ -89,61 +97,61 @@ _SIGNS: Final[dict[str, str]] = {
       | ["']?\b(?:action|proposedaction)["']?\s?[:=]\s?["']?(?:delete|update|forget|add)\b
       | \btarget_?id["']?\s?[:=]
     """,
-    Mark.EXFILTRATION: rf"""
+    InjectionKind.EXFILTRATION: rf"""
         \b{_SEND}\s(?:\S{{1,30}}\s){{0,6}}(?:memories|(?:the|this|your|our|full|entire|whole)\s(?:conversation|chat\shistory
-          |chat|transcript|session|context)|conversation\shistory|system\sprompt)\b.{{0,120}}{_PLACE}
+          |chat|transcript|session|context)|conversation\shistory|system\sprompt)\b.{{0,120}}{_DESTINATION}
     """,
     _SECRETS: rf"""
         \b{_SEND}\b.{{0,100}}\b(?:secrets?|credentials?|passwords?|tokens?|api\skeys?|ssh\skeys?|private\skeys?|id_rsa
-          |environment\svariables|cookies?)\b.{{0,120}}{_PLACE}
-      | \b{_SEND}\b.{{0,100}}(?:\.env\b|~/\.ssh|~/\.aws).{{0,120}}{_PLACE}
+          |environment\svariables|cookies?)\b.{{0,120}}{_DESTINATION}
+      | \b{_SEND}\b.{{0,100}}(?:\.env\b|~/\.ssh|~/\.aws).{{0,120}}{_DESTINATION}
     """,
-    Mark.REMOTE_CODE: r"""
+    InjectionKind.REMOTE_CODE: r"""
         \b(?:curl|wget|iwr|invoke-webrequest)\b.{0,200}\|\s?(?:sudo\s)?(?:(?:ba|z|da)?sh|python3?|perl|node|iex)\b
       | \b(?:ba|z)?sh\s(?:-c\s)?["']?(?:<\(|\$\()\s?(?:curl|wget)\b
       | \beval\s["'$(`]{1,3}(?:curl|wget)\b
       | \bbase64\s(?:-d|--decode)\b.{0,80}\|\s?(?:ba|z)?sh\b
       | \brm\s-[rf]{2,3}\s(?:--no-preserve-root\s)?["']?(?:/|~|\$home)(?:["'\s/*]|$)
     """,
-    Mark.SECRECY: r"""
+    InjectionKind.SECRECY: r"""
         \b(?:do\snot|don['\u2019]?t|never|without)\s(?:tell(?:ing)?|inform(?:ing)?|mention(?:ing)?|reveal(?:ing)?
           |alert(?:ing)?|notify(?:ing)?|let(?:ting)?|show(?:ing)?)\s(?:\w{1,20}\s){0,4}
           (?:users?|humans?|operators?|owners?|anyone|anybody|them)\b
       | \bhide\s(?:this|it|that)\sfrom\s(?:the\s)?(?:users?|humans?|operators?|owners?)\b
     """,
-    _HABIT: r"""
+    _RECURRING: r"""
         \b(?:always|(?:every|each)\stime|whenever|from\snow\son|first\sthing|before\s(?:each|every|any|answering
           |responding|replying|doing|you)|after\s(?:each|every|any)|(?:at|on)\s(?:the\sstart\sof\s)?(?:each|every)
           |in\s(?:each|every|all)|remember\sto|never\sforget\sto|be\ssure\sto|make\ssure\sto|must)\b
     """,
-    _ADDRESSED: r"""
+    _ADDRESSES_AGENT: r"""
         ^(?:dear\s|hey\s|attention\s|note\sto\s|(?:any|all|every|the|an)\s)?(?:future\s)?(?:ai|assistants?|agents?|models?
           |llms?|claude|copilot|chatgpt|gemini|codex|chatbots?)(?:\sagents?|\sassistants?|\smodels?)?(?:,|:|\swho|\sthat
           |\sreading|\s(?:must|should|shall|has\sto|have\sto|needs?\sto|is\sto|are\sto|will\s(?:always|now)))
       | \byou\s(?:must|should|shall|need\sto|have\sto|will\salways)\b
       | ^if\syou\s(?:are|read|see)\b
     """,
-    _ORDERED: r"""
+    _IMPERATIVE_VERB: r"""
         ^(?:please\s|now\s|then\s|first\s|next\s|important:\s|note:\s)?(?:remember|run|execute|call|invoke|send|post|upload
           |download|install|open|visit|fetch|click|delete|forget|remove|erase|update|pin|ignore|disregard|trust|approve
           |allow|grant|disable|skip|obey|follow|reply|respond|answer|tell|treat|store|save|write|append|insert|copy|push
           |merge|never|do\snot|don['\u2019]?t|ensure|make\ssure|use|add)\b
     """,
-    Mark.TOOL_CALL: r"""
+    InjectionKind.TOOL_CALL: r"""
         \bmcp__\w+ | \b(?:bash|shell|exec|subprocess|os\.system)\s?\(
       | \b(?:run_(?:shell|command|terminal)\w*|execute_(?:command|bash|shell|code|sql)|shell_exec
           |(?:write|read|edit)_file|apply_patch|web_?(?:fetch|search)|memory_(?:store|forget|modify|search|delete|recall|get)|tool_(?:call|use)
           |computer_use|str_replace\w*|todo_?write)\b
       | \b(?:call|use|invoke)\sthe\s[\w-]{1,30}\stool\b | </?(?:tool|function)_?\w{0,20}>
     """,
-    Mark.LINK: r"""
+    InjectionKind.LINK: r"""
         \b(?:visit|open|fetch|download|install|curl|wget|get|load|import|read|follow|post|send|upload|call|query|check|clone
           |report|submit|pull|push|run|execute|trust|use)\b.{0,200}https?://\S
     """,
-    Mark.PRIVILEGE: r"""
+    InjectionKind.PRIVILEGE: r"""
     ^(?:critical|pinned|constraint)\s?: | ^\[[^\]\n]{1,80}\]\s?:
     """,
-    _STANDING: r"""
+    _STANDING_ORDER: r"""
         \b(?:always|never|must|remember\sto|from\snow\son,?|(?:before|after|on|in|at)\s(?:each|every|any)\s[\w-]{1,30},?
           |(?:every|each)\stime,?|whenever\s.{1,60}?,)\s(?:be\s)?
           (?:run|execut|call|invok|send|post|upload|download|install|open|visit|fetch|delet|forget|remov|eras|ignor|trust
@@ -151,22 +159,22 @@ _SIGNS: Final[dict[str, str]] = {
           |use|give|print|reveal|start|begin)\w{0,5}\b
     """,
 }
-_DOUBTFUL: Final[dict[Mark, frozenset[str]]] = {
-    Mark.SECRECY: frozenset({Mark.SECRECY}),
-    Mark.EXFILTRATION: frozenset({_SECRETS}),
-    Mark.REMOTE_CODE: frozenset({Mark.REMOTE_CODE}),
-    Mark.PRIVILEGE: frozenset({Mark.PRIVILEGE}),
-    Mark.TOOL_CALL: frozenset({Mark.TOOL_CALL}),
-    Mark.LINK: frozenset({Mark.LINK}),
-    Mark.IMPERATIVE: frozenset({_ORDERED, _ADDRESSED, _STANDING}),
+_UNLESS_SUPPORTED: Final[dict[InjectionKind, frozenset[str]]] = {
+    InjectionKind.SECRECY: frozenset({InjectionKind.SECRECY}),
+    InjectionKind.EXFILTRATION: frozenset({_SECRETS}),
+    InjectionKind.REMOTE_CODE: frozenset({InjectionKind.REMOTE_CODE}),
+    InjectionKind.PRIVILEGE: frozenset({InjectionKind.PRIVILEGE}),
+    InjectionKind.TOOL_CALL: frozenset({InjectionKind.TOOL_CALL}),
+    InjectionKind.LINK: frozenset({InjectionKind.LINK}),
+    InjectionKind.IMPERATIVE: frozenset({_IMPERATIVE_VERB, _ADDRESSES_AGENT, _STANDING_ORDER}),
 }
 """What makes a fact suspicious only where its note does not support it, the worst first."""
 
 _URL_HOST = re.compile(r"https?://([^\s/?#'\"<>)\]]{1,253})")
 _INVISIBLE: Final = dict.fromkeys((0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0xFEFF))
 _INVISIBLE.update(dict.fromkeys(range(0x2060, 0x2070)))
-_NEUTRAL: Final = frozenset(
-    telling_words(
+_INSTRUCTION_WORDS: Final = frozenset(
+    content_words(
         "always never every each time whenever now on must remember make sure before after not please first next run"
         " execute call use invoke agent agents assistant assistants ai model note important critical"
     )
@@ -174,49 +182,54 @@ _NEUTRAL: Final = frozenset(
 """Words that turn a statement into an order; they say nothing about what is ordered."""
 
 
-def suspicion(fact: str, source: str = "") -> Mark | None:
+def detect_injection(fact: str, source: str = "") -> InjectionKind | None:
     """What makes ``fact`` look like an instruction to an agent; None where nothing does. ``source`` is the note that a
     model took it from. Reads 2,000 characters of the one and 12,000 of the other.
     """
-    text = _one_line(fact[:_READ_CHARS])
+    text = _one_line(fact[:_MAX_FACT_CHARS])
     found = {sign for sign, pattern in _patterns().items() if pattern.search(text)}
     if not found:
         return None
-    mark = _certain(found)
+    mark = _always_suspicious(found)
     if mark is not None:
         return mark
-    doubtful = next((mark for mark, signs in _DOUBTFUL.items() if found & signs), None)
+    doubtful = next((mark for mark, signs in _UNLESS_SUPPORTED.items() if found & signs), None)
     return None if doubtful is None or supported(text, source) else doubtful
 
 
 def supported(fact: str, source: str) -> bool:
     """Whether ``source`` says it: word for word; or half of the words that tell something, and every host, tool and
     prefix, because these are what an instruction is about."""
-    text, note = _one_line(fact), _one_line(source[:_SOURCE_CHARS])
+    text, note = _one_line(fact), _one_line(source[:_MAX_SOURCE_CHARS])
     if text in note:
         return True
     patterns = _patterns()
     named = _URL_HOST.findall(text)
-    named += [found[0] for found in patterns[Mark.TOOL_CALL].finditer(text) if " " not in found[0]]
-    named += [found[0] for found in patterns[Mark.PRIVILEGE].finditer(text)]
+    named += [found[0] for found in patterns[InjectionKind.TOOL_CALL].finditer(text) if " " not in found[0]]
+    named += [found[0] for found in patterns[InjectionKind.PRIVILEGE].finditer(text)]
     if any(name not in note for name in named):
         return False
-    words = frozenset(telling_words(text)) - _NEUTRAL
-    return bool(words) and len(words & frozenset(telling_words(note))) >= MIN_SUPPORT * len(words)
+    words = frozenset(content_words(text)) - _INSTRUCTION_WORDS
+    return bool(words) and len(words & frozenset(content_words(note))) >= MIN_SUPPORT * len(words)
 
 
-def _certain(found: set[str]) -> Mark | None:
+def _always_suspicious(found: set[str]) -> InjectionKind | None:
     """The mark that no support takes away."""
-    for mark in (Mark.OVERRIDE, Mark.MEMORY_COMMAND, Mark.EXFILTRATION):
+    for mark in (InjectionKind.OVERRIDE, InjectionKind.MEMORY_COMMAND, InjectionKind.EXFILTRATION):
         if mark in found:
             return mark
-    if found & {_HABIT, _ADDRESSED}:
+    if found & {_RECURRING, _ADDRESSES_AGENT}:
         if _SECRETS in found:
-            return Mark.EXFILTRATION
-        if Mark.REMOTE_CODE in found:
-            return Mark.REMOTE_CODE
-    if Mark.SECRECY in found and found & {_SECRETS, Mark.REMOTE_CODE, Mark.LINK, Mark.TOOL_CALL}:
-        return Mark.SECRECY
+            return InjectionKind.EXFILTRATION
+        if InjectionKind.REMOTE_CODE in found:
+            return InjectionKind.REMOTE_CODE
+    if InjectionKind.SECRECY in found and found & {
+        _SECRETS,
+        InjectionKind.REMOTE_CODE,
+        InjectionKind.LINK,
+        InjectionKind.TOOL_CALL,
+    }:
+        return InjectionKind.SECRECY
     return None
 
 

@@ -1,7 +1,8 @@
 """What the machine itself said is not stored as if the user had said it, and what says nothing is not stored.
 
 Two guards. The echo guard turns away a fact that bears a mark of recall (``injected_text`` cuts them out of the text
-before) or only repeats a memory that a recall returned lately (``echo_of``), word for word or with other small words;
+before) or only repeats a memory that a recall returned lately (``echo_of_recalled``), word for word or with
+other small words;
 a fact that adds a word, a number or a "not" is news and stays. The quality
 gate knows texts that are no facts: questions, prompts, an assistant's courtesies, output of tools.
 
@@ -22,27 +23,27 @@ from typing import Final
 
 from msgspec import Struct
 
+from signet_actors.domain.extraction.content_words import content_words
 from signet_actors.domain.extraction.contradiction import syntactic_contradiction
 from signet_actors.domain.extraction.facts import Fact
 from signet_actors.domain.extraction.injected_text import HEADINGS, OPENINGS
 from signet_actors.domain.extraction.proposals import Candidate
-from signet_actors.domain.extraction.telling_words import telling_words
 from signet_actors.domain.normalization import collapsed, content_hash
 from signet_actors.domain.timestamps import epoch_ms
 
 MAX_INJECTED: Final = 500
 """The latest injected texts that a fact is compared with."""
 
-RECALLED_LATELY_MS: Final = 4 * 3_600_000
+RECALL_ECHO_WINDOW_MS: Final = 4 * 3_600_000
 """As long as a session is at most taken to last: an agent may write down what it was told at the session's start."""
 
 MIN_NEAR_WORDS: Final = 3
-NEAR_SHARE: Final = 0.75
+MIN_SHARED_PAIR_RATIO: Final = 0.75
 
-_READ_CHARS: Final = 4_096
+_MAX_CHECKED_CHARS: Final = 4_096
 
 
-def _with_any_blank(words: str) -> str:
+def _any_whitespace(words: str) -> str:
     return r"\s".join(map(re.escape, words.split(" ")))
 
 
@@ -60,18 +61,18 @@ class JunkReason(StrEnum):
     TOOL_OUTPUT = "tool_output"
 
 
-class Junk(Struct, frozen=True):
+class RejectedFact(Struct, frozen=True):
     """A fact that was turned away."""
 
     fact: Fact
     reason: JunkReason
 
 
-class Sorted(Struct, frozen=True):
+class FilterResult(Struct, frozen=True):
     """The facts that stay, and those that do not."""
 
     kept: tuple[Fact, ...]
-    junk: tuple[Junk, ...]
+    rejected: tuple[RejectedFact, ...]
 
 
 PROMPT_EXAMPLES: Final = (
@@ -85,15 +86,15 @@ PROMPT_EXAMPLES: Final = (
 _MARK = re.compile(
     "|".join(
         (
-            *(("^" if opening.startswith("#") else "") + _with_any_blank(opening) for opening in OPENINGS),
-            *(rf"^{_with_any_blank(heading)}\s*$" for heading in HEADINGS),
+            *(("^" if opening.startswith("#") else "") + _any_whitespace(opening) for opening in OPENINGS),
+            *(rf"^{_any_whitespace(heading)}\s*$" for heading in HEADINGS),
         )
     ),
     re.MULTILINE,
 )
 
 _SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+")
-_ASKS = re.compile(
+_QUESTION = re.compile(
     r"""(?:what|who|where|when|why|how|which)\s(?:is|are|was|were|do|does|did|can|could|should|would|will|has|have)\s
           (?:the|you|i|we|he|she|they|this|that|these|those|your|my|our|their|it|there)\b
       | (?:can|could|would|will)\s(?:you|we|i)\b | (?:please|pls)[,\s]+(?:help|explain|show|tell|write|fix|give
@@ -179,12 +180,12 @@ _MIN_LETTER_RATIO: Final = 0.25
 
 def junk_reason(text: str) -> JunkReason | None:
     """Why ``text`` is no fact, or None if nothing speaks against it. Reads its first 4,096 characters."""
-    text = text[:_READ_CHARS].strip()
+    text = text[:_MAX_CHECKED_CHARS].strip()
     if _MARK.search(text):
         return JunkReason.ECHO_MARKED
     if _CHAT_MARK.search(text) or _PROMPT.match(text):
         return JunkReason.PROMPT_TEMPLATE
-    if _TOOL.match(text) or _ANSI.search(text) or _UNBROKEN.search(text) or _wordless(text):
+    if _TOOL.match(text) or _ANSI.search(text) or _UNBROKEN.search(text) or _has_few_letters(text):
         return JunkReason.TOOL_OUTPUT
     if _COURTESY.match(text):
         return JunkReason.ASSISTANT_BOILERPLATE
@@ -193,7 +194,7 @@ def junk_reason(text: str) -> JunkReason | None:
     return None
 
 
-def _wordless(text: str) -> bool:
+def _has_few_letters(text: str) -> bool:
     """Hardly a letter in it; letters of any script count."""
     solid = sum(not char.isspace() for char in text)
     return sum(char.isalpha() for char in text) < solid * _MIN_LETTER_RATIO
@@ -204,16 +205,16 @@ def _is_question(text: str) -> bool:
     sentences = _SENTENCE_END.split(text)
     if all(sentence.endswith(("?", "\uff1f")) for sentence in sentences):
         return True
-    return len(sentences) == 1 and ":" not in text and _ASKS.match(text) is not None
+    return len(sentences) == 1 and ":" not in text and _QUESTION.match(text) is not None
 
 
-class _Known(Struct, frozen=True):
+class _ComparedText(Struct, frozen=True):
     content: str
     words: frozenset[str]
     pairs: frozenset[tuple[str, str]]
 
 
-class Injected:
+class InjectedMemories:
     """The memories that were injected lately, ready to be compared with.
 
     ``source``, the memory that is being read, is none of them, even if recall showed it meanwhile: its own facts are
@@ -226,73 +227,73 @@ class Injected:
         stored.pop(source_hash, None)
         latest = list(stored.items())[-MAX_INJECTED:]
         self._hashes = {hash_ for hash_, _ in latest}
-        self._known = [self._known_text(text[:_READ_CHARS]) for _, text in latest]
+        self._compared = [self._compared_text(text[:_MAX_CHECKED_CHARS]) for _, text in latest]
 
     def add(self, text: str) -> None:
         """``text`` is one of them from now on."""
         stored = collapsed(text)
         self._hashes.add(content_hash(stored))
-        self._known.append(self._known_text(stored[:_READ_CHARS]))
+        self._compared.append(self._compared_text(stored[:_MAX_CHECKED_CHARS]))
 
     @staticmethod
-    def _known_text(text: str) -> _Known:
-        words = telling_words(text)
-        return _Known(text, frozenset(words), frozenset(pairwise(words)))
+    def _compared_text(text: str) -> _ComparedText:
+        words = content_words(text)
+        return _ComparedText(text, frozenset(words), frozenset(pairwise(words)))
 
     def echo_reason(self, text: str) -> JunkReason | None:
         """Whether ``text`` only repeats one of them: exactly, or every telling word of it in much the same order."""
         stored = collapsed(text)
         if content_hash(stored) in self._hashes:
             return JunkReason.ECHO_EXACT
-        words = telling_words(stored[:_READ_CHARS])
+        words = content_words(stored[:_MAX_CHECKED_CHARS])
         distinct = frozenset(words)
         if len(distinct) < MIN_NEAR_WORDS:
             return None
         pairs = frozenset(pairwise(words))
-        for known in self._known:
+        for known in self._compared:
             if (
                 distinct <= known.words
-                and len(pairs & known.pairs) >= NEAR_SHARE * len(pairs)
+                and len(pairs & known.pairs) >= MIN_SHARED_PAIR_RATIO * len(pairs)
                 and not syntactic_contradiction(stored, known.content)
             ):
                 return JunkReason.ECHO_NEAR
         return None
 
 
-def echo_of(fact: str, written_at: str, candidates: Iterable[Candidate]) -> JunkReason | None:
+def echo_of_recalled(fact: str, written_at: str, candidates: Iterable[Candidate]) -> JunkReason | None:
     """Whether ``fact``, of a text written at ``written_at`` (ISO), only repeats a memory that a recall had returned.
 
-    Recalls from ``RECALLED_LATELY_MS`` before the text count, and later ones, too: only the last recall is known.
+    Recalls from ``RECALL_ECHO_WINDOW_MS`` before the text count, and later ones, too: only the last recall is known.
     """
     written_ms = epoch_ms(written_at) or 0
     texts = [
         candidate.content
         for candidate in candidates
         if candidate.recalled_at is not None
-        and (epoch_ms(candidate.recalled_at) or 0) >= written_ms - RECALLED_LATELY_MS
+        and (epoch_ms(candidate.recalled_at) or 0) >= written_ms - RECALL_ECHO_WINDOW_MS
     ]
-    return Injected(texts).echo_reason(fact) if texts else None
+    return InjectedMemories(texts).echo_reason(fact) if texts else None
 
 
-NOTHING_INJECTED: Final = Injected(())
-_EXAMPLES: Final = Injected(PROMPT_EXAMPLES)
+NOTHING_INJECTED: Final = InjectedMemories(())
+_EXAMPLES: Final = InjectedMemories(PROMPT_EXAMPLES)
 
 
-def without_junk(facts: Sequence[Fact], source: str, injected: Injected = NOTHING_INJECTED) -> Sorted:
+def filter_junk(facts: Sequence[Fact], source: str, injected: InjectedMemories = NOTHING_INJECTED) -> FilterResult:
     """The facts of the memory ``source`` that are worth keeping, and the others with the reason.
 
     A fact that repeats an example of our own prompt is turned away unless the memory has its words too, and one that
     only repeats a fact before it is turned away: a run says nothing twice, however often its text does.
     """
     kept: list[Fact] = []
-    said = Injected(())
-    junk: list[Junk] = []
+    said = InjectedMemories(())
+    rejected: list[RejectedFact] = []
     own: frozenset[str] | None = None
     for fact in facts:
         reason = junk_reason(fact.content) or injected.echo_reason(fact.content)
         if reason is None and _EXAMPLES.echo_reason(fact.content):
-            own = frozenset(telling_words(source)) if own is None else own
-            words = frozenset(telling_words(fact.content))
+            own = frozenset(content_words(source)) if own is None else own
+            words = frozenset(content_words(fact.content))
             if 2 * len(words & own) < len(words):
                 reason = JunkReason.PROMPT_EXAMPLE
         if reason is None and said.echo_reason(fact.content):
@@ -301,5 +302,5 @@ def without_junk(facts: Sequence[Fact], source: str, injected: Injected = NOTHIN
             kept.append(fact)
             said.add(fact.content)
         else:
-            junk.append(Junk(fact, reason))
-    return Sorted(tuple(kept), tuple(junk))
+            rejected.append(RejectedFact(fact, reason))
+    return FilterResult(tuple(kept), tuple(rejected))

@@ -1,7 +1,7 @@
 """Whatever a model answered, the JSON that it meant is found, or it is said that there is none; nothing is raised.
 
 Reading takes bounded time and memory: ``MAX_ANSWER_CHARS`` of the answer are looked at, at most ``_MAX_STARTS`` places
-are tried, and all of them share one budget of ``Steps``. Nothing recurses, so depth costs no stack.
+are tried, and all of them share one budget of ``StepBudget``. Nothing recurses, so depth costs no stack.
 
 A place is read strictly first: valid JSON comes out exactly as the standard library reads it. Only what it refuses is
 read tolerantly, and each repair is counted by kind. An item that was cut off is dropped, never completed: half a
@@ -24,7 +24,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from signet_actors.domain.extraction.tolerant_json import GOES_ON, Document, Steps, TolerantReader, finite
+from signet_actors.domain.extraction.tolerant_json import (
+    MORE_MEMBERS,
+    Document,
+    StepBudget,
+    TolerantReader,
+    parse_finite,
+)
 
 MAX_ANSWER_CHARS: Final = 1_000_000
 """Of a longer answer the rest is not looked at; thoughts may make an answer long."""
@@ -51,7 +57,7 @@ class LlmOutput(Struct, frozen=True):
     repairs: tuple[str, ...] = ()
 
 
-_NOTHING: Final = LlmOutput()
+_NO_JSON: Final = LlmOutput()
 
 
 def read_json(answer: str | bytes, keys: tuple[str, ...] = ()) -> LlmOutput:
@@ -62,16 +68,16 @@ def read_json(answer: str | bytes, keys: tuple[str, ...] = ()) -> LlmOutput:
     nothing. Objects one after the other without such members are read as one array.
     """
     text = _text_of(answer)
-    best = _NOTHING
+    best = _NO_JSON
     for encodings in range(_MAX_ENCODINGS):
-        whole = _whole(text)
+        whole = _pure_json(text)
         output = whole or _read(text, keys)
         if encodings and output.found:
-            output = _also(output, "double_encoding")
+            output = _with_repair(output, "double_encoding")
         best = output if output.found else best
-        if whole or _has(output.value, keys) or (output.value and not output.repairs):
+        if whole or _has_any_key(output.value, keys) or (output.value and not output.repairs):
             break
-        inner = _encoded(text)
+        inner = _decode_nested(text)
         if inner is None:
             break
         text = inner
@@ -84,7 +90,7 @@ def _text_of(answer: str | bytes) -> str:
     return answer[:MAX_ANSWER_CHARS].strip(" \t\r\n\ufeff\x00")
 
 
-def _encoded(text: str) -> str | None:
+def _decode_nested(text: str) -> str | None:
     """The text inside JSON that was encoded twice: a string that holds a document, or a document with ``\\"``."""
     if text.startswith('"'):
         try:
@@ -98,11 +104,11 @@ def _encoded(text: str) -> str | None:
     return None
 
 
-def _also(output: LlmOutput, kind: str) -> LlmOutput:
+def _with_repair(output: LlmOutput, kind: str) -> LlmOutput:
     return LlmOutput(output.value, True, output.repaired + 1, output.dropped, (kind, *output.repairs))
 
 
-def _has(value: object, keys: tuple[str, ...]) -> bool:
+def _has_any_key(value: object, keys: tuple[str, ...]) -> bool:
     return isinstance(value, dict) and any(key in value for key in keys)
 
 
@@ -110,13 +116,13 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(name)
 
 
-_STRICT: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=finite)
+_STRICT: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=parse_finite)
 
 _TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)(?:\s[^<>]{0,80})?>", re.IGNORECASE)
 _START = re.compile(r"[\[{]|<(?=(?:think|thinking|thought|reasoning|reflection)[\s>])", re.IGNORECASE)
 
 
-def _behind_thoughts(text: str, at: int) -> int:
+def _end_of_reasoning(text: str, at: int) -> int:
     """The place behind the thoughts whose opening tag stands at ``at``; the end of ``text`` where they never end."""
     depth = 0
     for tag in _TAG.finditer(text, at):
@@ -126,13 +132,13 @@ def _behind_thoughts(text: str, at: int) -> int:
     return len(text)
 
 
-def _without_leading_thoughts(text: str) -> str:
+def _without_leading_reasoning(text: str) -> str:
     """``text`` behind thoughts at its beginning, also where only their end is marked: the template of some models
     writes the opening tag into the prompt.
     """
     at = 0
     while (tag := _TAG.match(text, at)) and not tag[1]:
-        at = _behind_thoughts(text, at)
+        at = _end_of_reasoning(text, at)
         while at < len(text) and text[at].isspace():
             at += 1
     tag = _TAG.search(text, at)
@@ -141,32 +147,32 @@ def _without_leading_thoughts(text: str) -> str:
     return text[at:]
 
 
-def _whole(text: str) -> LlmOutput | None:
+def _pure_json(text: str) -> LlmOutput | None:
     """The commonest answer of all, nothing but JSON; its strings may speak of thoughts and fences."""
     if text[:1] not in ("{", "["):
         return None
-    whole = _strictly(text[:_MAX_DOCUMENT_CHARS], 0)
+    whole = _decode_strict(text[:_MAX_DOCUMENT_CHARS], 0)
     return LlmOutput(whole[0], True) if whole is not None and not text[whole[1] :].strip() else None
 
 
 def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
-    text = _without_leading_thoughts(text)
+    text = _without_leading_reasoning(text)
     found: list[Document] = []
-    steps = Steps()
+    steps = StepBudget()
     at = starts = 0
     end_of_text = min(len(text), _MAX_DOCUMENT_CHARS)
     while starts < _MAX_STARTS and steps.left > 0 and (start := _START.search(text, at)):
         begin = start.start()
         starts += 1
         if text[begin] == "<":
-            at = _behind_thoughts(text, begin)
+            at = _end_of_reasoning(text, begin)
             text, at = text[at:], 0
             end_of_text = min(len(text), _MAX_DOCUMENT_CHARS)
             continue
         if begin >= end_of_text:
             break
-        strict = _strictly(text, begin, end_of_text)
-        if strict is not None and not GOES_ON.match(text, strict[1]):
+        strict = _decode_strict(text, begin, end_of_text)
+        if strict is not None and not MORE_MEMBERS.match(text, strict[1]):
             found.append(Document(strict[0], Counter(), 0))
             at = strict[1]
             continue
@@ -177,11 +183,15 @@ def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
             continue
         found.append(document)
         # What ran to the end without being what was wanted may have swallowed it: look inside.
-        at = begin + 1 if reader.cut_off and keys and not _has(document.value, keys) else max(reader.at, begin + 1)
-    return _chosen(found, keys)
+        at = (
+            begin + 1
+            if reader.cut_off and keys and not _has_any_key(document.value, keys)
+            else max(reader.at, begin + 1)
+        )
+    return _select_output(found, keys)
 
 
-def _strictly(text: str, at: int, end: int | None = None) -> tuple[object, int] | None:
+def _decode_strict(text: str, at: int, end: int | None = None) -> tuple[object, int] | None:
     try:
         value, after = _STRICT.raw_decode(text, at)
     except (ValueError, RecursionError):
@@ -189,8 +199,8 @@ def _strictly(text: str, at: int, end: int | None = None) -> tuple[object, int] 
     return None if end is not None and after > end else (value, after)
 
 
-def _chosen(found: list[Document], keys: tuple[str, ...]) -> LlmOutput:
-    wanted = [document for document in found if _has(document.value, keys)]
+def _select_output(found: list[Document], keys: tuple[str, ...]) -> LlmOutput:
+    wanted = [document for document in found if _has_any_key(document.value, keys)]
     if wanted:
         merged: dict[Any, object] = {}
         parts: list[Document] = []
@@ -211,7 +221,7 @@ def _chosen(found: list[Document], keys: tuple[str, ...]) -> LlmOutput:
     if objects:
         return _output(objects[0].value, objects)
     empty = [d for d in found if not d.value and not d.repairs]
-    return _output(empty[-1].value, empty[-1:]) if empty else _NOTHING
+    return _output(empty[-1].value, empty[-1:]) if empty else _NO_JSON
 
 
 def _output(value: object, documents: list[Document]) -> LlmOutput:

@@ -22,7 +22,7 @@ from typing import Final
 from signet_actors.domain.extraction.facts import MAX_FACT_CHARS, TRUNCATED, Fact, prompt_input
 from signet_actors.domain.extraction.proposals import MAX_CANDIDATES, Candidate
 from signet_actors.domain.memories import DEFAULT_TYPE, MEMORY_TYPES
-from signet_actors.domain.normalization import collapsed, safe_text
+from signet_actors.domain.normalization import collapsed, sanitize_text
 
 MAX_CANDIDATE_CHARS: Final = 600
 MAX_RESULT_CHARS: Final = 600
@@ -40,7 +40,7 @@ _TURN = re.compile(
 )
 
 
-class UnfitTemplate(ValueError):
+class TemplateMismatch(ValueError):
     """A template and the values for it do not fit; a mistake in the program, never in a text."""
 
 
@@ -52,8 +52,8 @@ def mark(random_bits: int) -> str:
 def fenced(text: str, nonce: str) -> str:
     """``text`` between its two marked lines; the second cannot occur in it."""
     if not _NONCE.fullmatch(nonce):
-        raise UnfitTemplate("a mark is 16 to 64 lower-case letters and digits")
-    body = _TURN.sub(" ", safe_text(text))
+        raise TemplateMismatch("a mark is 16 to 64 lower-case letters and digits")
+    body = _TURN.sub(" ", sanitize_text(text))
     if nonce in body.casefold():  # a pattern that is used once costs more than all the rest to compile
         body = re.sub(nonce, "[removed]", body, flags=re.IGNORECASE)
     return f"<data {nonce}>\n{body}\n</data {nonce}>"
@@ -63,12 +63,12 @@ def render(template: str, nonce: str, texts: Mapping[str, str], trusted: Mapping
     """``template`` with each of ``texts`` fenced in its slot, ``trusted`` values as they are, and the mark in
     ``{{nonce}}``.
 
-    Raises UnfitTemplate for a slot without a value, a value without a slot, and a mark that is not random enough.
+    Raises TemplateMismatch for a slot without a value, a value without a slot, and a mark that is not random enough.
     """
     values = {"nonce": nonce, **(trusted or {}), **{name: fenced(text, nonce) for name, text in texts.items()}}
     slots = set(_SLOT.findall(template))
     if slots != set(values):
-        raise UnfitTemplate(f"slots and values differ: {', '.join(sorted(slots ^ set(values)))}")
+        raise TemplateMismatch(f"slots and values differ: {', '.join(sorted(slots ^ set(values)))}")
     return _SLOT.sub(lambda slot: values[slot[1]], template)
 
 

@@ -17,9 +17,9 @@ from typing import Final, Literal, get_args
 
 from msgspec import Struct, structs
 
-from signet_actors.domain.extraction.contradiction import asks_semantic, syntactic_contradiction
+from signet_actors.domain.extraction.contradiction import needs_semantic_check, syntactic_contradiction
 from signet_actors.domain.extraction.facts import UNPARSEABLE, Fact, Warnings, confidence_of, short
-from signet_actors.domain.extraction.injection_detector import Mark, suspicion
+from signet_actors.domain.extraction.injection_detector import InjectionKind, detect_injection
 from signet_actors.domain.extraction.llm_output import read_json
 
 Action = Literal["add", "update", "delete", "none"]
@@ -62,7 +62,7 @@ class Proposal(Struct, frozen=True):
     syntactic_contradiction: bool = False
     semantic_contradiction: bool | None = None
     warnings: tuple[str, ...] = ()
-    suspicion: Mark | None = None
+    suspicion: InjectionKind | None = None
 
     @property
     def contradiction_risk(self) -> bool:
@@ -157,15 +157,17 @@ def target_of(raw: object, candidates: Sequence[Candidate]) -> Candidate | None:
     return candidates[raw - 1]
 
 
-def target_in(proposal: Proposal, candidates: Sequence[Candidate]) -> Candidate | None:
+def proposal_target(proposal: Proposal, candidates: Sequence[Candidate]) -> Candidate | None:
     """The candidate that ``proposal`` would change."""
     return next((candidate for candidate in candidates if candidate.id == proposal.target_id), None)
 
 
-def wants_semantic_check(proposal: Proposal, candidates: Sequence[Candidate], *, enabled: bool) -> bool:
+def proposal_needs_semantic_check(proposal: Proposal, candidates: Sequence[Candidate], *, enabled: bool) -> bool:
     """Whether a model is asked if the fact contradicts the target."""
-    target = target_in(proposal, candidates)
-    return target is not None and asks_semantic(proposal.action, proposal.fact.content, target.content, enabled=enabled)
+    target = proposal_target(proposal, candidates)
+    return target is not None and needs_semantic_check(
+        proposal.action, proposal.fact.content, target.content, enabled=enabled
+    )
 
 
 def with_semantic(proposal: Proposal, contradicts: bool) -> Proposal:
@@ -175,7 +177,7 @@ def with_semantic(proposal: Proposal, contradicts: bool) -> Proposal:
 
 def with_suspicion(proposal: Proposal, source: str) -> Proposal:
     """``proposal`` with what its fact looks like, taken from the note ``source``."""
-    mark = suspicion(proposal.fact.content, source)
+    mark = detect_injection(proposal.fact.content, source)
     if mark is None:
         return proposal
     warning = f"Looks like an instruction to an agent: {mark}"

@@ -1,6 +1,6 @@
 """One damaged JSON document is read as it was meant, each repair counted by kind; what was cut off is dropped.
 
-Own code for the reasons given in ``llm_output``. Nothing recurses, and ``Steps`` bounds what a document may cost.
+Own code for the reasons given in ``llm_output``. Nothing recurses, and ``StepBudget`` bounds what a document may cost.
 
 Source: memory-pipeline.txt "Extraction Stage"; docs/reliability.md R12.
 """
@@ -20,11 +20,11 @@ _MAX_STEPS: Final = 60_000
 _MAX_DEPTH: Final = 64
 _MAX_NUMBER_CHARS: Final = 400
 
-GOES_ON = re.compile(r"\s{0,20}[}\]]?\s{0,20},\s{0,20}[\"'][A-Za-z_]\w{0,40}[\"']\s{0,20}:")
+MORE_MEMBERS = re.compile(r"\s{0,20}[}\]]?\s{0,20},\s{0,20}[\"'][A-Za-z_]\w{0,40}[\"']\s{0,20}:")
 """Matches behind a root that was closed too early: ``, "entities": [``."""
 
 
-def finite(digits: str) -> float:
+def parse_finite(digits: str) -> float:
     """The number; raises ``ValueError`` for one that is too large to be any."""
     number = float(digits)
     if not math.isfinite(number):
@@ -41,7 +41,7 @@ class Document:
         self.dropped = dropped
 
 
-class Steps:
+class StepBudget:
     """What is left of the work that one answer may cause."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ _FOREIGN_LITERALS: Final[dict[str, object]] = {
     "nil": None,
     "undefined": None,
 }
-_NO_NUMBERS: Final = frozenset({"NaN", "nan", "Infinity", "inf", "Inf", "-Infinity", "+Infinity"})
+_NON_FINITE_WORDS: Final = frozenset({"NaN", "nan", "Infinity", "inf", "Inf", "-Infinity", "+Infinity"})
 _QUOTES: Final[dict[str, str]] = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "`": "`"}
 _STOP: Final[dict[str, re.Pattern[str]]] = {
     quote: re.compile(rf"[\\{re.escape(quote + close)}\x00-\x1f]") for quote, close in _QUOTES.items()
@@ -122,7 +122,7 @@ _TRAILING_COMMENT = re.compile(r"\s(?://|#)")
 class TolerantReader:
     """Reads one document tolerantly from ``at`` on; ``None`` where no document begins there."""
 
-    def __init__(self, text: str, at: int, end: int, steps: Steps) -> None:
+    def __init__(self, text: str, at: int, end: int, steps: StepBudget) -> None:
         self._text = text if end == len(text) else text[:end]
         self.at = at
         self._steps = steps
@@ -139,7 +139,7 @@ class TolerantReader:
             self._steps.left -= 1
             self._skip_space()
             if self._steps.left <= 0 or self.at >= len(self._text) or self._text.startswith("```", self.at):
-                self._close_what_is_open()
+                self._close_at_end_of_text()
                 break
             if not self._step():
                 return None
@@ -186,20 +186,20 @@ class TolerantReader:
             return
         if self._stack[-1].is_object is not is_object:
             self._repairs["missing_bracket"] += 1
-            self._shut()
+            self._pop_frame()
             return
-        if len(self._stack) == 1 and self._goes_on():
+        if len(self._stack) == 1 and self._was_closed_too_early():
             return
         self.at += 1
         doubled = self._stack[-1].doubled
-        self._shut()
+        self._pop_frame()
         if doubled and self._text.startswith(char, self.at):
             self.at += 1
 
-    def _goes_on(self) -> bool:
+    def _was_closed_too_early(self) -> bool:
         """The root was closed although its members go on: the bracket is one too many."""
         frame = self._stack[0]
-        more = GOES_ON.match(self._text, self.at + 1) if frame.is_object else None
+        more = MORE_MEMBERS.match(self._text, self.at + 1) if frame.is_object else None
         if more is None:
             return False
         self._repairs["early_bracket"] += 1
@@ -207,19 +207,19 @@ class TolerantReader:
         frame.expect = _Expect.COMMA
         return True
 
-    def _shut(self) -> None:
+    def _pop_frame(self) -> None:
         """The innermost container is at its end."""
         frame = self._stack.pop()
         if frame.is_object and frame.expect is _Expect.VALUE:
             self._repairs["missing_value"] += 1
-            self._put(frame, None)
+            self._add_value(frame, None)
         elif frame.is_object and frame.expect is _Expect.COLON:
             self._repairs["missing_value"] += 1
         elif frame.after_comma:
             self._repairs["trailing_comma"] += 1
-        self._hand_up(frame)
+        self._add_to_parent(frame)
 
-    def _hand_up(self, frame: _Frame) -> None:
+    def _add_to_parent(self, frame: _Frame) -> None:
         """A closed container becomes a value of the one around it."""
         if not self._stack:
             return
@@ -227,9 +227,9 @@ class TolerantReader:
             self._dropped += 1
             self._stack[-1].expect = _Expect.COMMA
         else:
-            self._put(self._stack[-1], frame.value)
+            self._add_value(self._stack[-1], frame.value)
 
-    def _close_what_is_open(self) -> None:
+    def _close_at_end_of_text(self) -> None:
         """The text has ended: an array's object that is still open is dropped, all around it is closed."""
         self.cut_off = True
         self._repairs["cut_off"] += 1
@@ -240,9 +240,9 @@ class TolerantReader:
                 break
         self._dropped += self._value_was_cut
         while self._stack:
-            self._hand_up(self._stack.pop())
+            self._add_to_parent(self._stack.pop())
 
-    def _put(self, frame: _Frame, value: object) -> None:
+    def _add_value(self, frame: _Frame, value: object) -> None:
         if frame.is_object:
             frame.value[frame.key] = value
         else:
@@ -319,13 +319,13 @@ class TolerantReader:
         if char in _QUOTES:
             text = self._string(_AFTER_MEMBER if frame.is_object else _AFTER_ITEM)
             if text is not None and not self._is_key_of_parent(text):
-                self._put(frame, text)
+                self._add_value(frame, text)
             return True
         if char == ",":
             self._repairs["missing_value" if frame.is_object else "extra_comma"] += 1
             self.at += 1
             if frame.is_object:
-                self._put(frame, None)
+                self._add_value(frame, None)
                 frame.expect = _Expect.KEY
                 frame.after_comma = True
             return True
@@ -338,7 +338,7 @@ class TolerantReader:
             return False
         self._repairs["missing_bracket"] += 1
         self._stack[-1].after_comma = False
-        self._shut()
+        self._pop_frame()
         if self._stack[-1].is_object:
             self._stack[-1].key = text
             self._stack[-1].expect = _Expect.COLON
@@ -361,7 +361,7 @@ class TolerantReader:
         elif word in _FOREIGN_LITERALS:
             self._repairs["foreign_literal"] += 1
             value = _FOREIGN_LITERALS[word]
-        elif word in _NO_NUMBERS:
+        elif word in _NON_FINITE_WORDS:
             self._repairs["no_number"] += 1
             value = None
         elif _NUMBER.fullmatch(word):
@@ -376,7 +376,7 @@ class TolerantReader:
         else:
             return self._drop(frame, bare.end())
         self.at = bare.end()
-        self._put(frame, value)
+        self._add_value(frame, value)
         return True
 
     def _drop(self, frame: _Frame, end: int) -> bool:
@@ -391,7 +391,7 @@ class TolerantReader:
         """The number that ``word`` spells, None if it is none that JSON could hold."""
         if len(word) <= _MAX_NUMBER_CHARS:
             try:
-                return json.loads(word, parse_float=finite)
+                return json.loads(word, parse_float=parse_finite)
             except ValueError:
                 number = float(word.replace("_", ""))
                 if math.isfinite(number):

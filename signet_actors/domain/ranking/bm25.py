@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 K1 = 1.2
 B = 0.2
-_LEAST_IDF = 1e-6
+_MIN_IDF = 1e-6
 
 
 def inverse_document_frequency(rows: int, holding: int) -> float:
     """``ln((N - n + 0.5) / (n + 0.5))`` of ``holding`` rows among ``rows``, above zero also for a word of most rows."""
-    return max(_LEAST_IDF, math.log(max(rows - holding + 0.5, 0.5) / (holding + 0.5)))
+    return max(_MIN_IDF, math.log(max(rows - holding + 0.5, 0.5) / (holding + 0.5)))
 
 
 def weights(lengths: npt.NDArray[np.int32], mean_length: float) -> npt.NDArray[np.float64]:

@@ -63,7 +63,9 @@ def keyword_score(bm25: Floats) -> Floats:
     return strength / (1.0 + strength)
 
 
-def stronger(first: Seqs, first_strength: Floats, second: Seqs, second_strength: Floats) -> tuple[Seqs, Floats, Bools]:
+def merge_by_max(
+    first: Seqs, first_strength: Floats, second: Seqs, second_strength: Floats
+) -> tuple[Seqs, Floats, Bools]:
     """Every row of either leg once, with the greater of its strengths, never their sum; best first.
 
     ``first`` and ``second``: row numbers, each at most once; their strengths: same shapes, > 0. The last array says
@@ -72,7 +74,7 @@ def stronger(first: Seqs, first_strength: Floats, second: Seqs, second_strength:
     seqs = np.concatenate((first, second))
     strength = np.concatenate((first_strength, second_strength))
     from_second = np.arange(len(seqs)) >= len(first)
-    # By row, the stronger of a row's two before the other; so the first of each row is the one that counts.
+    # By row, the merge_by_max of a row's two before the other; so the first of each row is the one that counts.
     order = np.lexsort((from_second, -strength, seqs))
     counts = np.ones(len(order), np.bool_)
     counts[1:] = seqs[order][1:] != seqs[order][:-1]

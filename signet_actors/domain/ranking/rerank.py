@@ -17,7 +17,7 @@ ORIGINAL_SHARE = 0.7
 COSINE_SHARE = 0.3
 
 
-def by_cosine(scores: Floats, cosine: Floats, *, top: int) -> Floats:
+def rerank_by_cosine(scores: Floats, cosine: Floats, *, top: int) -> Floats:
     """``0.7 * score + 0.3 * cosine`` for the ``top`` best of ``scores``; all others, and those without a vector, keep
     theirs.
 

@@ -15,14 +15,14 @@ from typing import Final
 
 from signet_actors.domain.redaction.named_values import secret_end, trimmed_end
 from signet_actors.domain.redaction.values import (
-    Found,
+    SecretSpan,
     has_digit,
-    is_given,
+    is_literal_secret,
     is_option_value,
     is_url_password,
     is_value,
 )
-from signet_actors.domain.text_windows import windowed_matches
+from signet_actors.domain.windowed_search import windowed_matches
 
 COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlcheck", "mysqlsh", "mysqlpump"), "p", "glued"),
@@ -84,7 +84,7 @@ _BEFORE_COMMAND = re.compile(
 _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]{0,40}[\s=]+$")
 _PORTS = re.compile(r"[\d.:\-]{0,64}:\d{1,5}(?:-\d{1,5})?(?:/\w{3,4})?")
 _WORD = re.compile(r"[a-z]{1,256}+")
-_GOES_ON = re.compile(rf"{_GAP}(?:-|(?:ssh|scp|sftp|rsync|ping)\b|[\w-]{{0,64}}+[.@:/])")
+_MORE_ARGUMENTS = re.compile(rf"{_GAP}(?:-|(?:ssh|scp|sftp|rsync|ping)\b|[\w-]{{0,64}}+[.@:/])")
 """After the option the command goes on, which a sentence about the option does not: ``sshpass -p leaks the …``."""
 _REACH: Final = 1024
 _MAX_OPTION_CHARS: Final = 256
@@ -133,7 +133,7 @@ _MAX_KEY_CHARS: Final = 65_536
 _PUTTY = re.compile(r"Private-Lines:\s{0,4}+\d{1,4}+((?:\s{1,4}+[A-Za-z0-9+/=]{16,4096}+)++)")
 
 
-def key_blocks(plain: str) -> Iterator[Found]:
+def key_blocks(plain: str) -> Iterator[SecretSpan]:
     """Yield private keys: from BEGIN to END, or to the end of the lines of base64 where END is missing."""
     at = plain.find(_KEY_BEGIN)
     while at >= 0:
@@ -153,7 +153,7 @@ def key_blocks(plain: str) -> Iterator[Found]:
         yield "private-key", *match.span(1)
 
 
-def command_options(plain: str, folded: str) -> Iterator[Found]:
+def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield passwords that a command takes as an option; an option belongs to the command before it in its line."""
     if any(mark in folded for mark in COMMAND_MARKS):
         options: dict[str, str] = {}
@@ -171,7 +171,7 @@ def command_options(plain: str, folded: str) -> Iterator[Found]:
     for mark, pattern in (("pass:", _OPENSSL), ("login", _NETRC)):
         if mark in folded:
             for start, end in [match.span(1) for match in windowed_matches(pattern, folded, _REACH)]:
-                if is_given(plain[start:end]):
+                if is_literal_secret(plain[start:end]):
                     yield "password", start, end
 
 
@@ -182,7 +182,7 @@ def _is_command(plain: str, begin: int, start: int, *, arguments: bool) -> bool:
     return start - begin <= _BEFORE_CHARS and _BEFORE_COMMAND.fullmatch(plain, begin, start) is not None
 
 
-def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> Iterator[Found]:
+def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> Iterator[SecretSpan]:
     """Yield the password behind an option; unless it is ``sure`` whose option it is, it must look like one."""
     start, end = event.span("value")
     if _PORTS.fullmatch(plain, start, end):
@@ -197,31 +197,31 @@ def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> 
     elif how != ("glued" if event["between"] else "apart"):
         value = plain[start : trimmed_end(plain, start, end)]
         if event["between"] and not event["quote"] and _WORD.fullmatch(value):
-            sure = sure and len(value) >= 8 and _GOES_ON.match(plain, end) is not None
+            sure = sure and len(value) >= 8 and _MORE_ARGUMENTS.match(plain, end) is not None
         if (is_option_value if sure else is_value)(value):
             yield "password", start, secret_end(plain, start, end)
 
 
-def password_file_lines(plain: str) -> Iterator[Found]:
+def password_file_lines(plain: str) -> Iterator[SecretSpan]:
     """Yield the passwords of ``.pgpass`` lines: host, port, database, user and password between colons."""
     for line in windowed_matches(_PGPASS, plain, _REACH):
         start, end = line.span("password")
-        if not line["base"].isdigit() and is_given(plain[start:end]):
+        if not line["base"].isdigit() and is_literal_secret(plain[start:end]):
             yield "password", start, end
 
 
-def header_tokens(plain: str, folded: str) -> Iterator[Found]:
+def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield what follows ``Authorization:`` or ``Bearer``."""
     for match in windowed_matches(_BEARER, folded, _REACH):
         start, end = match.span(1)
         value = plain[start : min(trimmed_end(plain, start, end), start + 256)]
-        if has_digit(value) and is_given(value):
+        if has_digit(value) and is_literal_secret(value):
             if end - start >= 512:
                 end = _end_of(_BEARER_END, plain, end)
             yield "bearer-token", start, trimmed_end(plain, start, end)
 
 
-def cookies(plain: str, folded: str) -> Iterator[Found]:
+def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the values of cookies that identify a session."""
     at = 0
     for header in windowed_matches(_COOKIES, folded, _REACH):
@@ -238,7 +238,7 @@ def cookies(plain: str, folded: str) -> Iterator[Found]:
             yield "session-cookie", start, end
 
 
-def address_passwords(plain: str) -> Iterator[Found]:
+def address_passwords(plain: str) -> Iterator[SecretSpan]:
     """Yield the passwords of addresses: ``scheme://user:password@host``."""
     for match in windowed_matches(_ADDRESS, plain, 4096):
         start, end = match.span(1)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from signet_actors.domain.redaction.values import (
-    MAX_JUDGED_CHARS,
-    Found,
-    is_given,
+    MAX_CHECKED_CHARS,
+    SecretSpan,
+    is_literal_secret,
     is_option_value,
     is_passphrase,
     is_strong_value,
@@ -20,7 +20,7 @@ from signet_actors.domain.redaction.values import (
     is_value,
     may_be_value,
 )
-from signet_actors.domain.text_windows import windowed_matches
+from signet_actors.domain.windowed_search import windowed_matches
 
 NAME_MARKS: Final = (
     *("pass", "pwd", "secret", "token", "key", "credential", "identified by"),
@@ -29,7 +29,7 @@ NAME_MARKS: Final = (
 """Lower case, in plain letters. One of them stands in each text that a name stands in."""
 
 _REACH: Final = 256
-_WORDS_FOR_IT: Final = (
+_WORDS_FOR_PASSWORDS: Final = (
     r"pass(?:w(?:or[dt]|d)|phrase|code|e)?|pwd|kennwort|contrase(?:\u00f1|n)a|senha|wachtwoord|identified\sby"
     r"|\u043fapo\u043b\u044c|\u5bc6\u7801"
 )
@@ -41,7 +41,7 @@ _KEY_OWNERS: Final = "|".join(
     )
 )
 _NAME = re.compile(
-    rf"""(?:(?P<password>{_WORDS_FOR_IT})|secret|token|credentials?|key(?:{_KEY_OWNERS}))[0-9]{{0,2}}+
+    rf"""(?:(?P<password>{_WORDS_FOR_PASSWORDS})|secret|token|credentials?|key(?:{_KEY_OWNERS}))[0-9]{{0,2}}+
     (?:\\{{0,8}}+["'`]|&quot;|&\#3[49];)?+\]?+\s{{0,40}}+
     (?:(?P<sign>:=|=>|={{1,3}}+|!==?|:(?!:)|(?<=\s)value=)
       | (?<=\s)(?P<said>(?:is|was|ist|lautet|war|es|est):?)(?=\s) | (?<=\s))
@@ -74,8 +74,8 @@ _TRAILING: Final = ".,:\\"
 _TRAILING_MARKS: Final = _TRAILING + "!?"
 """Behind a value, ``!`` and ``?`` may end the sentence or be part of a password: not judged, but replaced with it."""
 _MAX_TRAILING: Final = 8
-_BEFORE: Final = 48
-_LEAST_DIGITS: Final = 16
+_CONTEXT_CHARS: Final = 48
+_MIN_CREDENTIAL_DIGITS: Final = 16
 """A credential of digits alone has so many at least; a shorter number is a limit or a size."""
 
 _CLOSING_TAG = re.compile(
@@ -85,7 +85,7 @@ _CLOSING_TAG = re.compile(
 _CDATA: Final = "<![cdata["
 
 
-def named_values(plain: str, folded: str) -> Iterator[Found]:
+def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield kind, start and end of each value beside a name in ``plain``; ``folded`` is it in lower case.
 
     ``name = value`` and quoted values must look like a value; after ``:`` or ``is``, which prose uses too, a bare value
@@ -98,7 +98,7 @@ def named_values(plain: str, folded: str) -> Iterator[Found]:
         if start < judged_until:
             continue
         sign, said = name["sign"], name["said"]
-        dashed = folded.find("--", max(0, begin - _BEFORE), begin) >= 0
+        dashed = folded.find("--", max(0, begin - _CONTEXT_CHARS), begin) >= 0
         opening = _OPEN_QUOTE.match(plain, start)
         if opening is None and not run_start <= start < run_end:
             stop = _BARE_STOP.search(plain, start)
@@ -106,10 +106,10 @@ def named_values(plain: str, folded: str) -> Iterator[Found]:
             if not dashed and not may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
                 judged_until = run_end  # no part of the run has the characters of a value
                 continue
-        before = folded[max(0, begin - _BEFORE) : begin]
+        before = folded[max(0, begin - _CONTEXT_CHARS) : begin]
         option = dashed and sign in {None, "="} and not said and _OPTION_BEFORE.search(before) is not None
         statement = not sign and not said and (name[0].startswith("identified") or before.endswith(_SQL_BEFORE))
-        if not (sign or said or option or statement) or _is_other_name(plain, begin, before, name[0]):
+        if not (sign or said or option or statement) or _is_not_secret_name(plain, begin, before, name[0]):
             continue
         kind = "password" if name["password"] else "credential"
         assigned = sign not in {None, ":"}
@@ -149,10 +149,10 @@ def named_values(plain: str, folded: str) -> Iterator[Found]:
                 accept = is_strong_value
                 if ends_line:
                     until = end
-        value = plain[start : min(until, start + MAX_JUDGED_CHARS)]
+        value = plain[start : min(until, start + MAX_CHECKED_CHARS)]
         if (
             value
-            and not (_is_number(value) and (word or (kind == "credential" and len(value) < _LEAST_DIGITS)))
+            and not (_is_number(value) and (word or (kind == "credential" and len(value) < _MIN_CREDENTIAL_DIGITS)))
             and (
                 accept(value)
                 or (
@@ -167,10 +167,10 @@ def named_values(plain: str, folded: str) -> Iterator[Found]:
             yield kind, start, end
         elif opening is None:
             # In one run the values of further names are parts of this one: not each of them is judged.
-            judged_until = min(end, start + MAX_JUDGED_CHARS)
+            judged_until = min(end, start + MAX_CHECKED_CHARS)
 
 
-def tagged_values(plain: str, folded: str) -> Iterator[Found]:
+def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the text of each XML element whose name is that of a secret."""
     for tag in windowed_matches(_CLOSING_TAG, folded, _REACH):
         end = tag.start()
@@ -185,8 +185,8 @@ def tagged_values(plain: str, folded: str) -> Iterator[Found]:
             start += 1
         while start < end and plain[end - 1].isspace():
             end -= 1
-        value = plain[start : min(end, start + MAX_JUDGED_CHARS)]
-        accept = is_given if tag["password"] else is_value
+        value = plain[start : min(end, start + MAX_CHECKED_CHARS)]
+        accept = is_literal_secret if tag["password"] else is_value
         if " " in value:
             accept = is_passphrase
         if start and value and "<" not in value and accept(value):
@@ -206,7 +206,7 @@ def secret_end(text: str, start: int, end: int) -> int:
     return trimmed_end(text, start, end, _TRAILING)
 
 
-def _is_other_name(plain: str, begin: int, before: str, name: str) -> bool:
+def _is_not_secret_name(plain: str, begin: int, before: str, name: str) -> bool:
     """Return whether the word is part of another ("compass"), or names what is public ("page token")."""
     if not before:
         return False
@@ -227,7 +227,7 @@ def _quoted_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
     if stop is None or stop[0].isspace():
         # What has no closing quote is a value only where it is as long as no word.
         end = stop.start() if stop else len(plain)
-        return end if end - start >= MAX_JUDGED_CHARS else None
+        return end if end - start >= MAX_CHECKED_CHARS else None
     return stop.start()
 
 

@@ -24,10 +24,10 @@ from signet_actors.domain.redaction.token_formats import (
     TokenFormat,
     is_aws_secret,
 )
-from signet_actors.domain.redaction.values import Found
+from signet_actors.domain.redaction.values import SecretSpan
 from signet_actors.errors import ErrorCode, InvalidRequest
 
-MAX_FINDS: Final = 10_000
+MAX_SECRETS: Final = 10_000
 """Secrets in one text. What holds more is a dump, not a memory, and is refused whole."""
 
 _SCANNERS: Final = 4
@@ -45,33 +45,33 @@ class Redacted(NamedTuple):
 def redact(text: str) -> Redacted:
     """Return ``text`` with each secret replaced; what surrounds it stays, because it is the memory. Idempotent.
 
-    Raises InvalidRequest for a text with more than ``MAX_FINDS`` secrets.
+    Raises InvalidRequest for a text with more than ``MAX_SECRETS`` secrets.
     """
     found = secrets_in(text)
-    return Redacted(cut_out(text, found), len(found), kinds_of(found))
+    return Redacted(replace_secrets(text, found), len(found), kinds_of(found))
 
 
-def secrets_in(text: str, *, joined: bool = False) -> list[Found]:
+def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
     """Return the secrets of ``text`` in order, none overlapping another; raise as ``redact``.
 
     In a text whose lines were ``joined`` to one, commands and password files are not looked for: where one of them
     ends cannot be seen there.
     """
     plain = plain_letters(text)
-    found: list[Found] = []
+    found: list[SecretSpan] = []
     for kind, start, end in _secrets(plain.text, joined=joined):
         found.append((kind, *plain.span(start, end)))
-        if len(found) > _SCANNERS * MAX_FINDS:
-            raise _too_many()
+        if len(found) > _SCANNERS * MAX_SECRETS:
+            raise _too_many_secrets()
     if not found:
         return found
     taken = _without_overlaps(found, len(text))
-    if len(taken) > MAX_FINDS:
-        raise _too_many()
+    if len(taken) > MAX_SECRETS:
+        raise _too_many_secrets()
     return taken
 
 
-def cut_out(text: str, found: Iterable[Found]) -> str:
+def replace_secrets(text: str, found: Iterable[SecretSpan]) -> str:
     """Return ``text`` with a mark in place of each secret; these are in order and do not overlap."""
     parts: list[str] = []
     at = 0
@@ -84,22 +84,22 @@ def cut_out(text: str, found: Iterable[Found]) -> str:
     return "".join(parts)
 
 
-def kinds_of(found: Iterable[Found]) -> tuple[str, ...]:
+def kinds_of(found: Iterable[SecretSpan]) -> tuple[str, ...]:
     """Return the kinds of the secrets, each once, in their order."""
     return tuple(dict.fromkeys(kind for kind, _, _ in found))
 
 
-def _too_many() -> InvalidRequest:
+def _too_many_secrets() -> InvalidRequest:
     return InvalidRequest(
-        f"the text holds more than {MAX_FINDS} secrets", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content"
+        f"the text holds more than {MAX_SECRETS} secrets", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content"
     )
 
 
-def _without_overlaps(found: list[Found], size: int) -> list[Found]:
+def _without_overlaps(found: list[SecretSpan], size: int) -> list[SecretSpan]:
     """Of overlapping secrets the longest, of equally long ones the first; in order of the text."""
     found.sort(key=lambda span: span[1] - span[2])
     covered = bytearray(size)
-    taken: list[Found] = []
+    taken: list[SecretSpan] = []
     for kind, start, end in found:
         if covered.find(1, start, end) < 0:
             covered[start:end] = b"\x01" * (end - start)
@@ -116,11 +116,11 @@ def lower_case(plain: str) -> str:
     return folded
 
 
-def _secrets(plain: str, *, joined: bool) -> Iterator[Found]:
+def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
     folded = lower_case(plain)
     if "-----BEGIN" in plain or "Private-Lines:" in plain:
         yield from commands.key_blocks(plain)
-    for form, mark in _called_for(plain, folded):
+    for form, mark in _formats_in(plain, folded):
         yield from tokens(form, mark, plain, folded)
     if any(mark in folded for mark in NAME_MARKS):
         yield from named_values(plain, folded)
@@ -140,7 +140,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[Found]:
         yield from commands.password_file_lines(plain)
 
 
-def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[Found]:
+def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[SecretSpan]:
     """Yield the tokens of ``form`` that are known by ``mark``."""
     match = form.pattern.match
     at = plain.find(mark)
@@ -158,7 +158,7 @@ def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[Fo
                 end = rest.end()
             yield form.kind, start, end
             if form.kind == "aws-key":
-                yield from _secret_beside(plain, start, end)
+                yield from _aws_secret_near(plain, start, end)
         at = plain.find(mark, end)
 
 
@@ -174,14 +174,14 @@ def _in_context(form: TokenFormat, folded: str, start: int, end: int) -> bool:
     return any(folded.find(word, begin, end + CONTEXT_CHARS) >= 0 for word in form.context)
 
 
-def _secret_beside(plain: str, start: int, end: int) -> Iterator[Found]:
+def _aws_secret_near(plain: str, start: int, end: int) -> Iterator[SecretSpan]:
     """The secret access key that stands beside its id."""
     for match in AWS_SECRET.finditer(plain, max(0, start - AWS_SECRET_CHARS), end + AWS_SECRET_CHARS):
         if is_aws_secret(match[0]):
             yield "aws-key", *match.span()
 
 
-def _by_gate() -> tuple[tuple[str, tuple[tuple[str, TokenFormat], ...]], ...]:
+def _formats_by_prefilter() -> tuple[tuple[str, tuple[tuple[str, TokenFormat], ...]], ...]:
     """All marks with their forms, under a character that the marks hold and most texts do without, or under ""."""
     groups: dict[str, list[tuple[str, TokenFormat]]] = {}
     for form in FORMATS:
@@ -191,13 +191,13 @@ def _by_gate() -> tuple[tuple[str, tuple[tuple[str, TokenFormat], ...]], ...]:
     return tuple((gate, tuple(marks)) for gate, marks in groups.items())
 
 
-_BY_GATE: Final = _by_gate()
+_FORMATS_BY_PREFILTER: Final = _formats_by_prefilter()
 
 
-def _called_for(plain: str, folded: str) -> Iterable[tuple[TokenFormat, str]]:
+def _formats_in(plain: str, folded: str) -> Iterable[tuple[TokenFormat, str]]:
     """The forms that a mark calls for, with the mark."""
     called = []
-    for gate, marks in _BY_GATE:
+    for gate, marks in _FORMATS_BY_PREFILTER:
         if gate in plain:
             called += [(form, mark) for mark, form in marks if mark in plain]
     return [(form, mark) for form, mark in called if not form.context or any(word in folded for word in form.context)]

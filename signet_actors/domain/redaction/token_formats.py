@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from signet_actors.domain.redaction.values import is_issued
+from signet_actors.domain.redaction.values import may_be_real_token
 
 _MAX: Final = 4096
 _ALNUM: Final = "[A-Za-z0-9]"
@@ -39,7 +39,7 @@ class TokenFormat:
     document: str
     marks: tuple[str, ...]
     pattern: re.Pattern[str]
-    accept: Callable[[str], bool] = is_issued
+    accept: Callable[[str], bool] = may_be_real_token
     context: tuple[str, ...] = ()
     back: str = ""
     back_chars: int = 0
@@ -59,7 +59,7 @@ def _form(
     document: str,
     pattern: str,
     *marks: str,
-    accept: Callable[[str], bool] = is_issued,
+    accept: Callable[[str], bool] = may_be_real_token,
     context: tuple[str, ...] = (),
     back: str = "",
     back_chars: int = 0,
@@ -82,7 +82,7 @@ def is_jwt(token: str) -> bool:
 def is_aws_secret(token: str) -> bool:
     """Return whether ``token`` has the letters of a secret access key; a digest has no capitals."""
     kinds = (str.islower, str.isupper, str.isdigit)
-    return all(any(map(kind, token)) for kind in kinds) and is_issued(token)
+    return all(any(map(kind, token)) for kind in kinds) and may_be_real_token(token)
 
 
 AWS_SECRET: Final = re.compile(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}+(?![A-Za-z0-9/+=_-])")
@@ -105,7 +105,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         "AWS IAM User Guide: Unique identifiers, ID prefixes",
         r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])",
         *("AKIA", "ASIA", "ABIA", "ACCA", "A3T"),
-        accept=lambda token: "EXAMPLE" not in token and is_issued(token + "0"),
+        accept=lambda token: "EXAMPLE" not in token and may_be_real_token(token + "0"),
         ends=None,
         glue=_ALNUM_CHARS,
     ),
@@ -127,7 +127,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         _SLACK,
         r"xox[abcdeoprs](?:\.xox[bp])?-(?:[0-9A-Za-z%]{1,255}+-?+){1,12}+",
         *("xoxa-", "xoxb-", "xoxc-", "xoxd-", "xoxe-", "xoxe.", "xoxo-", "xoxp-", "xoxr-", "xoxs-"),
-        accept=lambda token: len(token) >= 20 and is_issued(token),
+        accept=lambda token: len(token) >= 20 and may_be_real_token(token),
         ends=re.compile(r"[A-Za-z0-9_%-]*+"),
     ),
     _form("slack-token", _SLACK, r"xapp-\d-[A-Za-z0-9-]{20,255}+", "xapp-"),
@@ -184,7 +184,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         "Microsoft Learn: Azure Storage connection strings",
         r"AccountKey=[A-Za-z0-9+/]{86}==",
         "AccountKey=",
-        accept=lambda token: is_issued(token.partition("=")[2]),
+        accept=lambda token: may_be_real_token(token.partition("=")[2]),
         ends=None,
     ),
     _form(
@@ -192,7 +192,7 @@ FORMATS: Final[tuple[TokenFormat, ...]] = (
         "Microsoft Learn: Service Bus and Event Hubs connection strings",
         r"SharedAccessKey=[A-Za-z0-9+/]{43}=",
         "SharedAccessKey=",
-        accept=lambda token: is_issued(token.partition("=")[2]),
+        accept=lambda token: may_be_real_token(token.partition("=")[2]),
         ends=None,
     ),
     _form(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-Found = tuple[str, int, int]
+SecretSpan = tuple[str, int, int]
 """A secret in a text: kind, start and end."""
 
-MAX_JUDGED_CHARS: Final = 256
+MAX_CHECKED_CHARS: Final = 256
 """Characters of a value that are judged."""
 
 _DIGIT = re.compile(r"[0-9]")
@@ -84,7 +84,7 @@ def has_digit(text: str) -> bool:
     return _DIGIT.search(text) is not None
 
 
-def is_issued(token: str) -> bool:
+def may_be_real_token(token: str) -> bool:
     """Return whether ``token``, which has a provider's form, is one that a provider may have issued.
 
     A documented example, a mask, or a run of one character is not; nor is a name without a digit.
@@ -104,10 +104,10 @@ def has_placeholder(value: str) -> bool:
 def is_value(value: str) -> bool:
     """Return whether what stands after ``password=`` is a value: no placeholder, reference, path or plain word."""
     # The cheap questions first: a text may hold very many names whose values are none.
-    return len(value) >= 6 and (_DIGIT.search(value) is not None or _kinds(value) >= 3) and is_given(value)
+    return len(value) >= 6 and (_DIGIT.search(value) is not None or _kinds(value) >= 3) and is_literal_secret(value)
 
 
-def is_given(value: str) -> bool:
+def is_literal_secret(value: str) -> bool:
     """Return whether a value that can only be a secret is one, be it a plain word; not a placeholder or reference."""
     return (
         len(value) >= 4
@@ -130,7 +130,7 @@ def _is_base64_key(value: str) -> bool:
 
 def is_option_value(value: str) -> bool:
     """Return whether what a command takes as a password is one: not a name in capitals, which stands for a value."""
-    return is_given(value) and not (value.isupper() and value.isalpha()) and not value.startswith("-")
+    return is_literal_secret(value) and not (value.isupper() and value.isalpha()) and not value.startswith("-")
 
 
 def is_strong_value(value: str) -> bool:

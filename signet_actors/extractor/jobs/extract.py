@@ -21,7 +21,7 @@ from signet_actors.domain.extraction.answers import EXTRACTION
 from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_extraction, worth_extracting
 from signet_actors.domain.extraction.gates import PipelineMode
 from signet_actors.domain.extraction.injected_text import without_injected
-from signet_actors.domain.extraction.junk_filter import without_junk
+from signet_actors.domain.extraction.junk_filter import filter_junk
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun, Pause
@@ -103,12 +103,12 @@ class Extract:
         lost = result.repaired or result.dropped
         if lost and not (result.facts or result.entities) and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer("nothing in the answer could be used")
-        facts = without_junk(result.facts, content)
+        facts = filter_junk(result.facts, content)
         vectors = await self._embedded(facts.kept, run)
         sync_point("extractor.embed_done")
         decided = await self._decide_all(run, facts.kept, vectors)
         decided = [_looked_at(one, content) for one in decided]
-        turned_away = Counter(str(junk.reason) for junk in facts.junk)
+        turned_away = Counter(str(junk.reason) for junk in facts.rejected)
         turned_away.update(one.echo for one in decided if one.echo is not None)
         await self._apply(run, began, result, decided, turned_away, vectors)
 

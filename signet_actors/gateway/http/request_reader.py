@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from signet_actors.domain.memories import TIME_FACETS, memory_type, parse_tags
-from signet_actors.domain.normalization import safe_text
+from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.timestamps import normalize_timestamp
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.gateway.http.request_warnings import integer_warning
@@ -107,7 +107,7 @@ class Fields:
             raise InvalidRequest(f"{name} must be a string", field=name)
         if len(value) > max_chars:
             raise InvalidRequest(f"{name} must be at most {max_chars} characters", field=name)
-        value = safe_text(value).strip()
+        value = sanitize_text(value).strip()
         return value or None
 
     def required(self, *names: str, max_chars: int = MAX_TEXT_CHARS) -> str:
@@ -131,7 +131,7 @@ class Fields:
             return None
         if not isinstance(value, str):
             raise InvalidRequest("content must be a string", field="content")
-        text = safe_text(value)
+        text = sanitize_text(value)
         if len(text) > MAX_CONTENT_BYTES or len(text.encode()) > MAX_CONTENT_BYTES:
             raise InvalidRequest(
                 f"content must be at most {MAX_CONTENT_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE, field="content"
@@ -262,7 +262,7 @@ class Fields:
             return ()
         if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
             raise InvalidRequest(f"{name} must be an array of strings", field=name)
-        items = tuple(dict.fromkeys(safe_text(item).strip() for item in value))
+        items = tuple(dict.fromkeys(sanitize_text(item).strip() for item in value))
         if len(items) > max_items:
             raise InvalidRequest(f"{name} must be at most {max_items}", field=name)
         if any(len(item) > MAX_NAME_CHARS for item in items):

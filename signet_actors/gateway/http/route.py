@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
-from signet_actors.domain.normalization import safe_text
+from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
@@ -230,4 +230,4 @@ def _line(value: str, field: str) -> str | None:
         raise InvalidRequest(
             f"{field} must be at most {MAX_PRINCIPAL_CHARS} characters without control characters", field=field
         )
-    return safe_text(value).strip() or None
+    return sanitize_text(value).strip() or None

@@ -20,7 +20,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from signet_actors.domain.normalization import collapsed, safe_text
+from signet_actors.domain.normalization import collapsed, sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
 from signet_actors.gateway.http.request_reader import MAX_NAME_CHARS, Fields
@@ -52,7 +52,7 @@ async def write_note(request: HttpRequest) -> HttpResponse:
     _, raw = fields.find("content")
     if raw is not None and not isinstance(raw, str):
         raise InvalidRequest("content must be a string", field="content")
-    content = safe_text(raw or "").strip()
+    content = sanitize_text(raw or "").strip()
     if not content:
         raise InvalidRequest("content is required", field="content")
     if len(content) > MAX_NOTE_CHARS:

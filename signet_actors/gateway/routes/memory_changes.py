@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, UnsetType
 
-from signet_actors.domain.memories import chosen_importance
+from signet_actors.domain.memories import importance_to_store
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.request_reader import Fields, read_scope_of
@@ -116,7 +116,7 @@ async def read_patch(
     wanted = {
         "type": redactor.type_name(fields.memory_type()),
         "tags": redactor.tags(fields.tags()) if fields.has("tags") else None,
-        "importance": chosen_importance(fields.importance("importance"), pinned=pinned, otherwise=None),
+        "importance": importance_to_store(fields.importance("importance"), pinned=pinned, otherwise=None),
         "pinned": pinned,
         "who": redactor.optional(fields.text("who")) if with_who else None,
     }

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.domain.memories import DEFAULT_IMPORTANCE, chosen_importance
+from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, Fields, joined_tags
@@ -139,7 +139,7 @@ def _new_memory(
         content=text.content,
         type=redactor.type_name(fields.memory_type()) or text.type,
         # The prefix says both, and a body's ``pinned: false`` takes back only the one.
-        importance=chosen_importance(
+        importance=importance_to_store(
             fields.importance("importance"), pinned=text.pinned or pinned, otherwise=DEFAULT_IMPORTANCE
         ),
         tags=redactor.tags(fields.tags() if fields.find("tags")[1] is not None else text.tags),

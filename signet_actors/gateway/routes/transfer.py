@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, chosen_importance, infer_type
+from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, importance_to_store, infer_type
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
@@ -210,7 +210,7 @@ def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: 
     memory = NewMemory(
         content=content,
         type=redactor.type_name(fields.memory_type()) or infer_type(content),
-        importance=chosen_importance(fields.importance("importance"), pinned=pinned, otherwise=DEFAULT_IMPORTANCE),
+        importance=importance_to_store(fields.importance("importance"), pinned=pinned, otherwise=DEFAULT_IMPORTANCE),
         tags=redactor.tags(fields.tags()),
         pinned=pinned,
         who=redactor.clean(fields.text("who") or "daemon"),

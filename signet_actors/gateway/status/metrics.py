@@ -31,7 +31,7 @@ from prometheus_client.registry import Collector
 
 import signet_actors
 from signet_actors.config.workspace import Workspace
-from signet_actors.domain.extraction.gates import Outcome
+from signet_actors.domain.extraction.gates import ProposalOutcome
 from signet_actors.domain.jobs import JOB_KINDS, JobState
 from signet_actors.domain.providers import CircuitState
 from signet_actors.domain.timestamps import epoch_ms
@@ -349,7 +349,7 @@ class _Edge(Collector):
         yield _family("signet_pipeline_turned_away_today", _by_label(turned_away.by_reason))
         yield _family(
             "signet_pipeline_proposals_today",
-            _by_label({outcome.value: 0 for outcome in Outcome} | named(today, "outcome.")),
+            _by_label({outcome.value: 0 for outcome in ProposalOutcome} | named(today, "outcome.")),
         )
         yield _family("signet_pipeline_reviews_pending", _one(told.reviews_pending))
         yield _family("signet_pipeline_figures_age_seconds", _one(figures.age_ms(clock) / 1000))

@@ -73,13 +73,13 @@ class Purge:
         self._config = config
         self.due_ns = min(self.due_ns, self._clock.monotonic_ns() + config.retention.interval_ms * 1_000_000)
 
-    def begin(self, *, vouched: bool = False) -> None:
-        """A sweep is in progress: a new one unless there was one. ``vouched``: an operator confirms the clock."""
+    def begin(self, *, operator_confirmed: bool = False) -> None:
+        """A sweep is in progress: a new one unless there was one. The flag confirms the clock."""
         if self._sweep is None:
             self.steps = []
             self.skipped_reason = None
             self._next_in_ms = self._config.retention.interval_ms
-            self._sweep = self._sweeping(vouched=vouched)
+            self._sweep = self._sweeping(operator_confirmed=operator_confirmed)
             self.due_ns = self._clock.monotonic_ns()
 
     def step(self) -> bool:
@@ -101,9 +101,9 @@ class Purge:
             self.skipped_reason = "the daemon is stopping; the next sweep goes on"
         self._sweep = None
 
-    def _sweeping(self, *, vouched: bool) -> Iterator[None]:
+    def _sweeping(self, *, operator_confirmed: bool) -> Iterator[None]:
         now_ms = self._clock.wall_ms()
-        decision = self._judge(now_ms, vouched=vouched)
+        decision = self._judge(now_ms, operator_confirmed=operator_confirmed)
         if decision is None:
             return
         if not decision.may_purge:
@@ -142,7 +142,7 @@ class Purge:
             if not answer.more:
                 return
 
-    def _judge(self, now_ms: int, *, vouched: bool) -> ClockDecision | None:
+    def _judge(self, now_ms: int, *, operator_confirmed: bool) -> ClockDecision | None:
         """Whether this sweep may believe its clock; the verdict is stored. None when the writer did not answer.
 
         The first message reads the mark. It clears a suspicion that is stored beside it: should this process die
@@ -159,7 +159,7 @@ class Purge:
             epoch_ms(known.previous) if known.previous else None,
             suspected_since_ms=epoch_ms(known.suspected_leap_since) if known.suspected_leap_since else None,
             elapsed_ms=0 if self._believed_ns is None else (now_ns - self._believed_ns) // 1_000_000,
-            vouched=vouched,
+            operator_confirmed=operator_confirmed,
         )
         since = decision.suspected_since_ms
         verdict = AdvanceHighWaterMark(

@@ -78,7 +78,7 @@ class HintsLeg:
         seqs, strengths = self.search(view, query, allowed, pool=pool)
         if not len(seqs):
             return content
-        merged, strength, only_hint = fusion.stronger(content.seqs, content.strengths, seqs, strengths)
+        merged, strength, only_hint = fusion.merge_by_max(content.seqs, content.strengths, seqs, strengths)
         return content._replace(seqs=merged, strengths=strength, hinted=merged[only_hint])
 
     def search(self, view: Snapshot, query: str, allowed: Mask, *, pool: int) -> tuple[Seqs, npt.NDArray[np.float64]]:

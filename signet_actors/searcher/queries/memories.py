@@ -5,7 +5,7 @@ Source: memory-api.txt; docs/compatibility.md "Reading memories"; docs/decisions
 
 from __future__ import annotations
 
-from signet_actors.domain.memories import CRITICAL_AT_LEAST
+from signet_actors.domain.memories import CRITICAL_MIN_IMPORTANCE
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import HistoryEvent, Job, ReadScope
@@ -68,7 +68,7 @@ def list_memories(reader: Reader, view: Snapshot, query: ListMemories) -> Memory
         memories=memories,
         total=int(everything.sum()),
         with_embeddings=int((everything & (reader.columns.embedding_seq[:size] > 0)).sum()),
-        critical=int((everything & (reader.columns.importance[:size] >= CRITICAL_AT_LEAST)).sum()),
+        critical=int((everything & (reader.columns.importance[:size] >= CRITICAL_MIN_IMPORTANCE)).sum()),
         matching=matching_rows,
     )
 

@@ -23,12 +23,12 @@ from signet_actors.domain.jobs import (
     EMBED,
     EXTRACT,
     JOB_KINDS,
-    LONGEST_DELAY_MS,
+    MAX_DELAY_MS,
     PROSPECTIVE_INDEX,
     JobEvent,
     JobState,
     advance,
-    lost_attempt,
+    event_after_failure,
 )
 from signet_actors.protocol.pipeline import (
     JobsReconciled,
@@ -193,10 +193,10 @@ def lose(session: Session, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
     one, which would be counted against its restarts, so that a few jobs that kill cannot have it given up for all.
     """
     dead = 0
-    settled_ms = min(session.config.supervision.settled_ms + _AFTER_SETTLED_MS, LONGEST_DELAY_MS // 2)
+    settled_ms = min(session.config.supervision.settled_ms + _AFTER_SETTLED_MS, MAX_DELAY_MS // 2)
     waits_until = iso(session.now_ms + settled_ms)
     for seq, kind, memory_id, attempts, max_attempts, handed_out_hash in leased:
-        state = advance(JobState.LEASED, lost_attempt(attempts, max_attempts))
+        state = advance(JobState.LEASED, event_after_failure(attempts, max_attempts))
         dead += state is JobState.DEAD
         session.tx.execute(
             "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = ?,"

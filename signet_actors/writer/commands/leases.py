@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 from signet_actors.domain.jobs import (
     JOB_KINDS,
-    LONGEST_DELAY_MS,
+    MAX_DELAY_MS,
     JobEvent,
     JobState,
-    Suspects,
+    PoisonCandidates,
     advance,
-    lost_attempt,
+    event_after_failure,
     release_delay_ms,
     retry_delay_ms,
 )
@@ -179,7 +179,7 @@ def fail(session: Session, command: FailJob) -> JobEnded:
     Raises ``lease_lost`` where the lease is not held any more.
     """
     job = held(session, command.job_id, command.lease_id)
-    state = advance(JobState.LEASED, lost_attempt(job.attempts, job.max_attempts))
+    state = advance(JobState.LEASED, event_after_failure(job.attempts, job.max_attempts))
     _give_back(
         session,
         job,
@@ -233,7 +233,7 @@ def expect(job: ActiveLease, kind: str) -> None:
 
 
 def ready_kinds(
-    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: Suspects = Suspects.INCLUDED
+    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: PoisonCandidates = PoisonCandidates.INCLUDED
 ) -> tuple[str, ...]:
     """Those of ``kinds`` of which ``lease`` would hand out (or drop) a job now."""
     fresh, suspects = _handed_out(connection, asked)
@@ -246,7 +246,7 @@ def ready_kinds(
 
 
 def next_due(
-    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: Suspects = Suspects.INCLUDED
+    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: PoisonCandidates = PoisonCandidates.INCLUDED
 ) -> str | None:
     """When (ISO) the first job of these kinds that waits for its time becomes ready; None when none does."""
     dues = [
@@ -257,9 +257,9 @@ def next_due(
             (
                 kind,
                 iso(now_ms),
-                asked is not Suspects.EXCLUDED,
+                asked is not PoisonCandidates.EXCLUDED,
                 jobs.WORKER_LOST,
-                asked is not Suspects.ONLY,
+                asked is not PoisonCandidates.ONLY,
                 jobs.WORKER_LOST,
             ),
         ).get
@@ -318,9 +318,11 @@ def _redeliver(session: Session, command: LeaseJobs, expires_ns: int) -> list[Le
     return again
 
 
-def _handed_out(connection: Connection, asked: Suspects) -> tuple[bool, bool]:
+def _handed_out(connection: Connection, asked: PoisonCandidates) -> tuple[bool, bool]:
     """Return whether jobs that nothing is held against, and whether a suspect, may be handed out on this ask."""
-    return asked is not Suspects.ONLY, asked is not Suspects.EXCLUDED and not _suspect_in_hands(connection)
+    return asked is not PoisonCandidates.ONLY, asked is not PoisonCandidates.EXCLUDED and not _suspect_in_hands(
+        connection
+    )
 
 
 def _suspect_in_hands(connection: Connection) -> bool:
@@ -349,7 +351,7 @@ def _ready_rows(
 
 
 def _bounds(now_ms: int) -> dict[str, str]:
-    return {"now": iso(now_ms), "never": iso(now_ms + LONGEST_DELAY_MS), "suspect": jobs.WORKER_LOST}
+    return {"now": iso(now_ms), "never": iso(now_ms + MAX_DELAY_MS), "suspect": jobs.WORKER_LOST}
 
 
 def _drop(session: Session, seq: int) -> None:

@@ -26,7 +26,7 @@ import msgspec
 
 from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import DEFAULT_FACT_TYPE, FACT_TYPES, MAX_FACTS
-from signet_actors.domain.extraction.gates import GateOutcome, Outcome, PipelineFlags, PipelineMode, Reason
+from signet_actors.domain.extraction.gates import GateOutcome, PipelineFlags, PipelineMode, ProposalOutcome, Reason
 from signet_actors.domain.extraction.proposals import DESTRUCTIVE, MAX_CANDIDATES, Proposal
 from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import collapsed, content_hash
@@ -91,7 +91,7 @@ _SHOWN = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 class ProposalResult(NamedTuple):
     """What has become of a proposal. ``review``: a person may still decide otherwise."""
 
-    outcome: Outcome
+    outcome: ProposalOutcome
     reason: str | None = None
     memory_id: str | None = None
     version: int | None = None
@@ -147,7 +147,7 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
     if source is None or source.is_deleted:
         leases.end(session, job, GONE)
         return ProposalsApplied(None, command.mode, [])
-    flags = gates.held_to(
+    flags = gates.restrict(
         gates.flags_of(session.config.memory.pipeline_v2),
         PipelineMode(command.mode),
         autonomous_frozen=command.autonomous_frozen,
@@ -227,9 +227,9 @@ def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
         settled = _carry_out(session, run, ordinal, text, verdict, by, evidence)
     else:
         reason = None if verdict.reason is None else verdict.reason.value
-        review = verdict.review_needed and verdict.outcome in {Outcome.REVIEW, Outcome.BLOCKED}
+        review = verdict.review_needed and verdict.outcome in {ProposalOutcome.REVIEW, ProposalOutcome.BLOCKED}
         settled = ProposalResult(verdict.outcome, reason, verdict.existing_id, review=review)
-    if settled.outcome not in {Outcome.CREATED, Outcome.UPDATED, Outcome.DELETED}:
+    if settled.outcome not in {ProposalOutcome.CREATED, ProposalOutcome.UPDATED, ProposalOutcome.DELETED}:
         if verdict.changes or protected is not None:
             metadata.pop("recordedReason", None)
             metadata |= _held_after_all(settled)
@@ -252,13 +252,13 @@ def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple
         duplicate_of=twin_of(session, run.source, text) if proposal.action in {"add", "update"} else None,
     )
     against = protection(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
-    if not verdict.changes and verdict.outcome is not Outcome.REVIEW:
+    if not verdict.changes and verdict.outcome is not ProposalOutcome.REVIEW:
         if run.outdated or against is not None:  # no approval could carry it out
             verdict = msgspec.structs.replace(verdict, review_needed=False)
         return verdict, None
     if run.outdated:
-        return verdict, ProposalResult(Outcome.SKIPPED, SOURCE_CHANGED)
-    return verdict, None if against is None else ProposalResult(Outcome.BLOCKED, against)
+        return verdict, ProposalResult(ProposalOutcome.SKIPPED, SOURCE_CHANGED)
+    return verdict, None if against is None else ProposalResult(ProposalOutcome.BLOCKED, against)
 
 
 def protection(source: StoredRow, target: StoredRow) -> str | None:
@@ -305,7 +305,7 @@ def _carry_out(
             evidence=evidence,
         )
         if forgotten.status != "deleted":
-            return ProposalResult(Outcome.SKIPPED, forgotten.status)
+            return ProposalResult(ProposalOutcome.SKIPPED, forgotten.status)
         return ProposalResult(verdict.outcome, None, forgotten.id, forgotten.new_version)
     patch = MemoryPatch(
         id=proposal.target_id,
@@ -316,7 +316,7 @@ def _carry_out(
     )
     modified = memories.modify(session, patch, by, read, evidence=evidence)
     if modified.status != "updated":
-        return ProposalResult(Outcome.SKIPPED, modified.status, modified.duplicate_memory_id)
+        return ProposalResult(ProposalOutcome.SKIPPED, modified.status, modified.duplicate_memory_id)
     return ProposalResult(verdict.outcome, None, modified.id, modified.new_version)
 
 
@@ -353,8 +353,8 @@ def derive(
     except ConstraintViolated:
         session.new_rows.discard()
         session.known.forget()
-        return ProposalResult(Outcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, source, text))
-    return ProposalResult(Outcome.CREATED, None, made.id, made.version)
+        return ProposalResult(ProposalOutcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, source, text))
+    return ProposalResult(ProposalOutcome.CREATED, None, made.id, made.version)
 
 
 def _memory(source: StoredRow, text: str, **fields: Any) -> NewMemory:
@@ -380,7 +380,9 @@ def _vector(command: ApplyProposals, ordinal: int) -> Vector | None:
 
 def _held_after_all(settled: ProposalResult) -> dict[str, object]:
     """How the event of a proposal that passed the gates says that it was not carried out."""
-    key = {Outcome.SKIPPED: "skippedReason", Outcome.BLOCKED: "blockedReason"}.get(settled.outcome, "recordedReason")
+    key = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
+        settled.outcome, "recordedReason"
+    )
     told: dict[str, object] = {"outcome": settled.outcome, key: settled.reason, "reviewNeeded": settled.review}
     if settled.memory_id is not None:
         told["dedupedExistingId"] = settled.memory_id

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from signet_actors.domain.extraction import gates
 from signet_actors.domain.extraction.facts import Fact
-from signet_actors.domain.extraction.gates import Outcome, Reason
+from signet_actors.domain.extraction.gates import ProposalOutcome, Reason
 from signet_actors.domain.extraction.proposals import Action, Proposal
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE
@@ -150,7 +150,7 @@ def _approve_addition(
     why = command.reason or APPROVED
     derived = memories.Derived(gates.EXTRACTED_WHY, model[0] if model else "", row.fact_confidence, evidence, why)
     made = derive(session, source, text, row.fact_type, command.principal, derived)
-    if made.outcome is not Outcome.CREATED:
+    if made.outcome is not ProposalOutcome.CREATED:
         return ReviewDecided(row.id, made.reason or made.outcome.value, memory_id=made.memory_id)
     _approved(session, row, command, made.memory_id, made.version)
     return ReviewDecided(row.id, "approved", memory_id=made.memory_id, new_version=made.version)
@@ -163,7 +163,7 @@ def _approved(
     session.tx.execute(
         "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
         " result_memory_id = ?, result_version = ? WHERE id = ?",
-        (Outcome.APPROVED, command.principal.changed_by, session.now, memory_id, version, row.id),
+        (ProposalOutcome.APPROVED, command.principal.changed_by, session.now, memory_id, version, row.id),
     )
     count(session, {"review.approved": 1})
 
@@ -228,7 +228,7 @@ def _put_aside(
     session.tx.execute(
         "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?,"
         " undo_note = ? WHERE id = ?",
-        (Outcome.REJECTED, principal.changed_by, session.now, note, row.id),
+        (ProposalOutcome.REJECTED, principal.changed_by, session.now, note, row.id),
     )
 
 
@@ -293,7 +293,7 @@ def _may_see(session: Session, memory_id: str, agent_id: str, read: ReadScope) -
 
 def _remembered(row: _Row) -> UndoneProposal | None:
     """What an earlier undo came to."""
-    if row.outcome == Outcome.UNDONE:
+    if row.outcome == ProposalOutcome.UNDONE:
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
     if row.undo_note not in {None, RUN_UNDONE}:
         return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, row.undo_note)
@@ -307,7 +307,7 @@ def _undo(session: Session, row: _Row, principal: Principal, read: ReadScope) ->
         return None
     why = way(session, row, principal, read)
     if why is None:
-        session.tx.execute("UPDATE memory_proposals SET outcome = ? WHERE id = ?", (Outcome.UNDONE, row.id))
+        session.tx.execute("UPDATE memory_proposals SET outcome = ? WHERE id = ?", (ProposalOutcome.UNDONE, row.id))
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
     session.tx.execute("UPDATE memory_proposals SET undo_note = ? WHERE id = ?", (why, row.id))
     return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, why)
@@ -378,10 +378,10 @@ def _leave_approved(_session: Session, _row: _Row, _principal: Principal, _read:
 
 
 _WAYS: dict[str, Callable[[Session, _Row, Principal, ReadScope], str | None]] = {
-    Outcome.CREATED: _undo_add,
-    Outcome.UPDATED: _undo_update,
-    Outcome.DELETED: _undo_delete,
-    Outcome.APPROVED: _leave_approved,
+    ProposalOutcome.CREATED: _undo_add,
+    ProposalOutcome.UPDATED: _undo_update,
+    ProposalOutcome.DELETED: _undo_delete,
+    ProposalOutcome.APPROVED: _leave_approved,
 }
 
 

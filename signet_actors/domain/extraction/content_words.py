@@ -8,25 +8,25 @@ import re
 from typing import Final
 
 _WORDS = re.compile(r"[^\W_]+(?:['\u2019.\-/:@][^\W_]+)*")
-_SMALL_TEXT: Final = """
+_STOP_WORD_LINES: Final = """
     a an the this that these those it its he she they them his her their i we you my our your me us him
     is are was were be been being am do does did has have had will would shall should can could may might must
     of to in at by for with from as into about than then so and or but if also just very too there here who which
     user users
 """
-_SMALL_WORDS: Final = frozenset(_SMALL_TEXT.split())
-_ENDINGS: Final = ("ing", "ed", "es", "s")
+_STOP_WORDS: Final = frozenset(_STOP_WORD_LINES.split())
+_SUFFIXES: Final = ("ing", "ed", "es", "s")
 
 
-def telling_words(text: str) -> tuple[str, ...]:
+def content_words(text: str) -> tuple[str, ...]:
     """The words of ``text`` that say something, in order, without their endings; negations say something."""
     words = (word.removesuffix("'s").removesuffix("\u2019s") for word in _WORDS.findall(text.lower()))
-    return tuple(stem(word) for word in words if word not in _SMALL_WORDS)
+    return tuple(stem(word) for word in words if word not in _STOP_WORDS)
 
 
 def stem(word: str) -> str:
     """``word`` without its ending, as roughly as comparing takes: prefers, preferred and preferring are one word."""
-    for ending in _ENDINGS:
+    for ending in _SUFFIXES:
         bare = word.removesuffix(ending)
         if len(bare) >= 3 and bare != word and bare.isalpha():
             return bare[:-1] if len(bare) > 3 and bare[-1] == bare[-2] else bare.rstrip("e")

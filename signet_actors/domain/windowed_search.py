@@ -17,12 +17,12 @@ _BLANK = re.compile(r"\s")
 
 
 def windowed_matches(
-    pattern: re.Pattern[str], text: str, reach: int, maybe: Callable[[int, int], bool] | None = None
+    pattern: re.Pattern[str], text: str, reach: int, may_match: Callable[[int, int], bool] | None = None
 ) -> Iterator[re.Match[str]]:
     """What ``pattern.finditer(text)`` yields, as long as no match is longer than ``reach`` characters.
 
     A longer one is found if its first ``reach`` characters are a match by themselves, and is then yielded whole; so
-    a repetition at the end of a pattern may be unbounded, one in its middle may not. ``maybe(begin, end)`` may say
+    a repetition at the end of a pattern may be unbounded, one in its middle may not. ``may_match(begin, end)`` may say
     False of a stretch that holds no whole match, which is then not searched. The pattern must not match nothing.
     """
     size = len(text)
@@ -33,7 +33,7 @@ def windowed_matches(
     end = WINDOW
     while at < size:
         limit = min(end + reach, size)
-        match = pattern.search(text, at, limit) if maybe is None or maybe(at, limit) else None
+        match = pattern.search(text, at, limit) if may_match is None or may_match(at, limit) else None
         if match is None or match.start() >= end:
             at, end = end, end + WINDOW
             continue
