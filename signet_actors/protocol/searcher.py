@@ -40,7 +40,10 @@ class GetCommonWords(Request[CommonWords], frozen=True, tag="searcher.get_common
 
 
 class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One ranked memory. ``source``: hybrid, keyword, hint (only a question that it may answer matched) or vector."""
+    """One ranked memory. ``source``: hybrid, keyword, hint (only a question that it may answer matched) or vector.
+
+    ``content_length``: the characters of the whole content, None where ``content`` is whole.
+    """
 
     id: str
     content: str
@@ -57,6 +60,7 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
     agent_id: str
     created_at: str
     session_id: str | None = None
+    content_length: int | None = None
 
 
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
@@ -83,7 +87,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     ``pool``: candidates that each leg contributes (docs/quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none; None: not wanted.
     ``hints``: the questions that memories may answer are searched beside their content. ``rerank_top``: so many of the
-    best are put in order once more by their cosine; 0 = none.
+    best are put in order once more by their cosine; 0 = none. ``content_chars``: a longer content is cut; None: not.
     """
 
     query: str
@@ -99,6 +103,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     common_words_version: int | None = -1
     hints: bool = False
     rerank_top: int = 0
+    content_chars: int | None = None
 
 
 class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):

@@ -242,7 +242,7 @@ def _fetch(
         rows.append(
             RecalledRow(
                 id=row[1],
-                content=row[2],
+                content=row[2][: command.content_chars],
                 score=round(min(1.0, score), 6),
                 source=source,
                 type=row[3],
@@ -256,6 +256,7 @@ def _fetch(
                 agent_id=row[11],
                 created_at=row[12],
                 session_id=row[13],
+                content_length=len(row[2]) if len(row[2]) > (command.content_chars or len(row[2])) else None,
             )
         )
     return rows

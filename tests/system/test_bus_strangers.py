@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -95,3 +96,14 @@ def test_sockets_that_were_removed_are_made_anew(daemon: LiveDaemon) -> None:
     assert statuses <= {200, 503}
     assert daemon.api.recalled("long day")
     assert daemon.stop() == 0
+
+
+def test_health_stays_good_while_nothing_is_written_after_a_recall(daemon: LiveDaemon) -> None:
+    """A recall sends the writer which memories were returned, which has no answer."""
+    daemon.api.remember("The staging database listens on port 5433")
+    daemon.api.recall("staging database port")
+    until = time.monotonic() + 8  # longer than a writer may be silent
+    while time.monotonic() < until:
+        health = daemon.api.get("/health").ok()
+        assert health["status"] == "healthy", health
+        time.sleep(0.25)

@@ -87,6 +87,29 @@ def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection
     assert room.link.trouble() is None
 
 
+def test_a_message_without_an_answer_says_nothing_about_the_peer() -> None:
+    room = Room()
+    room.beats(2, answers=True)
+    assert room.link.send([b"a message that is never answered"])
+    room.beats(60, answers=True)
+    assert room.link.trouble() is None
+    assert len(room.connections) == 1
+
+
+def test_a_probe_is_sent_on_a_new_connection_too_and_its_answer_ends_the_trouble() -> None:
+    room = Room()
+    room.beats(13)
+    assert "has not answered" in str(room.link.trouble())
+    room.beats(2)
+    assert len(room.connections) == 2
+    assert [parts[1] for parts in room.connections[1].sent] == [PING]
+    assert "has not answered" in str(room.link.trouble()), "the new connection has answered nothing either"
+    room.link.heard()
+    room.beats(20, answers=True)
+    assert room.link.trouble() is None
+    assert len(room.connections) == 2
+
+
 def test_a_peer_that_cannot_be_reached_is_told_within_seconds_and_tried_on_new_connections() -> None:
     room = Room()
     room.there = room.connections[0].there = False

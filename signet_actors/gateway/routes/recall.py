@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.date_phrases import date_phrase
+from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
 from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
@@ -139,6 +140,10 @@ async def _recall(request: HttpRequest, params: _RecallParams) -> HttpResponse:
             common_words_version=vector.common_words_version,
             hints=pipeline.hints.enabled,
             rerank_top=pipeline.reranker.top_n if pipeline.reranker.enabled else 0,
+            content_chars=max(
+                pipeline.guardrails.recall_truncate_chars,
+                MAX_RESULT_CHARS + 1 if pipeline.reranker.use_extraction_model else 0,
+            ),
         ),
         trace_id=request.trace_id,
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
@@ -224,11 +229,12 @@ def _aggregate(params: _RecallParams, found: Recalled) -> Aggregate:
 
 
 def _result(row: RecalledRow, cut: int) -> RecallResult:
-    truncated = len(row.content) > cut
+    length = len(row.content) if row.content_length is None else row.content_length
+    truncated = length > cut
     return RecallResult(
         id=row.id,
         content=row.content[:cut] + TRUNCATED if truncated else row.content,
-        content_length=len(row.content),
+        content_length=length,
         truncated=truncated,
         score=round(row.score, 4),
         source=row.source,

@@ -19,6 +19,7 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, is_tell
 from signet_actors.runtime.messaging.linger import Linger
+from signet_actors.runtime.messaging.sockets import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -27,6 +28,10 @@ M = TypeVar("M")
 
 _REFUSALS_PER_BATCH = 1024
 """So many messages beyond the bound are refused before the batch is worked on; the rest waits in the socket."""
+_TOO_LONG = Failure(
+    ErrorCode.PAYLOAD_TOO_LARGE,
+    f"the answer would be longer than {MAX_FRAME_BYTES} bytes: ask for fewer with a smaller limit",
+)
 _RETRY_MIN_MS = 20
 _RETRY_MAX_MS = 2000
 
@@ -210,8 +215,16 @@ class Mailbox(Generic[M]):
             self.answer(identity, asked, Failure(code, detail), ())
 
     def answer(self, identity: bytes | None, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
-        """The answer is handed to the socket without waiting; who has gone is counted."""
-        self._send(identity, self._speaker.answer(asked, body, frames))
+        """Hand the answer to the socket without waiting; count an asker that has gone.
+
+        An answer that is too long for the bus becomes a refusal: it would not arrive, and the asker would wait in vain.
+        """
+        parts = self._speaker.answer(asked, body, frames)
+        longest = max(map(len, parts))
+        if longest > MAX_FRAME_BYTES:
+            self._warnings.warning("answer too long", to=asked.sender, answer=type(body).__name__, nbytes=longest)
+            parts = self._speaker.answer(asked, _TOO_LONG)
+        self._send(identity, parts)
 
     def _send(self, identity: bytes | None, parts: list[bytes]) -> None:
         if identity is not None:

@@ -1,7 +1,9 @@
-"""The connection to one peer's mailbox: whether anything answers there, and a new connection where the old is useless.
+"""The connection to one peer's mailbox: detect that nothing answers there, and reconnect.
 
-A connection that met something else than our peer is given up by ZeroMQ for good; one whose peer answers nothing for
-longer than any batch may take is not worth keeping either. Both are closed and made anew.
+ZeroMQ gives up a connection for good when something other than our peer accepted it. A connection whose peer answers no
+probe for longer than any batch may take is useless, too. Both are closed and opened again.
+
+Only probes are expected to be answered soon: some messages have no answer, and some requests wait for half a minute.
 """
 
 from __future__ import annotations
@@ -36,15 +38,15 @@ class PeerLink:
         self._probe = probe
         self._socket = connect()
         self._opened_ns = self._heard_ns = clock.monotonic_ns()
+        self._probe_is_out = False
         self._unconnected_since_ns: int | None = None
-        self._waiting_since_ns: int | None = None
+        self._unanswered_since_ns: int | None = None
+        """When the first probe was sent that nothing has answered."""
 
     def send(self, parts: list[bytes]) -> bool:
         """Hand the frames to the connection; False where there is none, or the peer reads nothing."""
         if self._socket.send(parts):
             self._unconnected_since_ns = None
-            if self._waiting_since_ns is None:
-                self._waiting_since_ns = self._clock.monotonic_ns()
             return True
         if self._unconnected_since_ns is None:
             self._unconnected_since_ns = self._clock.monotonic_ns()
@@ -53,24 +55,27 @@ class PeerLink:
     def heard(self) -> None:
         """Note that the peer has answered something."""
         self._heard_ns = self._clock.monotonic_ns()
-        self._waiting_since_ns = None
+        self._unanswered_since_ns = None
+        self._probe_is_out = False
 
     def look(self, *, is_up: bool) -> None:
         """Probe and renew the connection as needed, with each heartbeat; nothing is expected of an absent peer."""
         now_ns = self._clock.monotonic_ns()
         if not is_up:
-            self._unconnected_since_ns = self._waiting_since_ns = None
+            self._unconnected_since_ns = self._unanswered_since_ns = None
+            self._probe_is_out = False
             return
-        if self._probe and self._waiting_since_ns is None and now_ns - self._heard_ns >= _PROBE_AFTER_NS:
-            self.send([self._speaker.header(self._speaker.next_id(), "", 0), PING])
+        if self._probe and not self._probe_is_out and now_ns - self._heard_ns >= _PROBE_AFTER_NS:
+            self._send_probe(now_ns)
         unconnected = self._lasts(self._unconnected_since_ns, _REOPEN_UNCONNECTED_NS, now_ns)
-        silent = self._lasts(self._waiting_since_ns, _REOPEN_SILENT_NS, now_ns)
+        silent = self._lasts(self._unanswered_since_ns, _REOPEN_SILENT_NS, now_ns)
         if (unconnected and now_ns - self._opened_ns > _REOPEN_UNCONNECTED_NS) or (
             silent and now_ns - self._opened_ns > _REOPEN_SILENT_NS
         ):
             self._socket.discard()
             self._socket = self._connect()
             self._opened_ns = now_ns
+            self._probe_is_out = False
             if not self._probe:
                 self._unconnected_since_ns = None  # known again with the next message
 
@@ -79,9 +84,14 @@ class PeerLink:
         now_ns = self._clock.monotonic_ns()
         if self._lasts(self._unconnected_since_ns, UNCONNECTED_NS, now_ns):
             return "cannot be reached: nothing of this daemon answers at its socket"
-        if self._lasts(self._waiting_since_ns, SILENT_NS, now_ns):
+        if self._lasts(self._unanswered_since_ns, SILENT_NS, now_ns):
             return f"has not answered for {(now_ns - self._heard_ns) // _S} s"
         return None
+
+    def _send_probe(self, now_ns: int) -> None:
+        self._probe_is_out = self.send([self._speaker.header(self._speaker.next_id(), "", 0), PING])
+        if self._probe_is_out and self._unanswered_since_ns is None:
+            self._unanswered_since_ns = now_ns
 
     @staticmethod
     def _lasts(since_ns: int | None, longer_than_ns: int, now_ns: int) -> bool:

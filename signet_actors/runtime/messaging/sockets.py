@@ -30,7 +30,8 @@ MAX_PATH_BYTES = 107 if sys.platform == "linux" else 103
 _LONGEST_NAME = "/gateway-search.sock"
 _HIGH_WATER_MARK = 1024
 """A backstop only: the bound of a mailbox is the credits of its clients and the count of its owner."""
-_MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+MAX_FRAME_BYTES = 8 * 1024 * 1024
+"""ZeroMQ closes the connection on which a longer frame arrives, without a word to the sender or the receiver."""
 _HANDSHAKE_MS = 2000
 _RECONNECT_MS = 20
 """Tried again so often, plus up to as much again, and never less often: a distance that grows with the absence (ZeroMQ
@@ -106,7 +107,7 @@ def _options(socket: zmq.Socket[bytes]) -> None:
     socket.set(zmq.LINGER, 0)
     socket.set(zmq.SNDHWM, _HIGH_WATER_MARK)
     socket.set(zmq.RCVHWM, _HIGH_WATER_MARK)
-    socket.set(zmq.MAXMSGSIZE, _MAX_MESSAGE_BYTES)
+    socket.set(zmq.MAXMSGSIZE, MAX_FRAME_BYTES)
     socket.set(zmq.HANDSHAKE_IVL, _HANDSHAKE_MS)
 
 

@@ -54,6 +54,8 @@ from signet_actors.writer.commands import jobs
 from signet_actors.writer.commands.job_subjects import job_subjects
 
 MAX_LEASED_AT_ONCE = 64
+MAX_LEASED_BYTES = 4 * 1024 * 1024
+"""Of contents in one answer, plus the last one: an answer must fit into a frame of the bus."""
 MAX_DROPPED_AT_ONCE = 256
 """Jobs of memories that are gone which one request completes on its way."""
 GONE = '{"skipped":"memory_gone"}'
@@ -105,12 +107,15 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
     fresh, suspects = _handed_out(session.tx.connection, command.suspects)
     limit = min(command.limit, MAX_LEASED_AT_ONCE)
     dropped = 0
-    while len(leased) < limit and dropped < MAX_DROPPED_AT_ONCE:
+    handed_bytes = 0
+    while len(leased) < limit and dropped < MAX_DROPPED_AT_ONCE and handed_bytes < MAX_LEASED_BYTES:
         rows = _ready_rows(session, command.kinds, limit - len(leased), fresh=fresh, suspects=suspects)
         if not rows:
             break
         subjects = job_subjects(session.tx.connection, [row[4] for row in rows if row[4] is not None])
         for kind, _, seq, job_id, memory_id, payload, attempts, max_attempts, suspect in rows:
+            if handed_bytes >= MAX_LEASED_BYTES:
+                break
             if suspect and not suspects:
                 continue
             subject = None if memory_id is None else subjects.get(memory_id)
@@ -138,6 +143,7 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
                     seq,
                 ),
             )
+            handed_bytes += 0 if subject is None else len(subject.content.encode())
             leased.append(LeasedJob(job_id, kind, lease_id, attempts + 1, max_attempts, memory_id, payload, subject))
     return JobsLeased(leased, expires_ns)
 

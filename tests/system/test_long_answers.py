@@ -1,0 +1,56 @@
+"""Memories that are so long that an answer with many of them does not fit into a message of the bus.
+
+Source: docs/reliability.md R13, R24; docs/messaging.md rule 19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+COUNT = 10
+LONG = "staging database port {} " * 40_000
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[LiveDaemon]:
+    with live_daemon() as daemon:
+        for number in range(COUNT):
+            stored = daemon.api.remember(f"The staging database of region {number} listens on port {5000 + number}")
+            patch = {"content": LONG.format(*[number] * 40_000)[:990_000], "reason": "made long"}
+            daemon.api.request("PATCH", f"/api/memory/{stored['id']}", patch).ok()
+        yield daemon
+
+
+def test_a_list_that_is_too_long_is_refused_at_once_and_names_the_way_out(daemon: LiveDaemon) -> None:
+    refusal = daemon.api.get("/api/memories").refused(413, code="payload_too_large")
+    assert "limit" in refusal["error"]
+    assert len(daemon.api.get("/api/memories?limit=5").ok()["memories"]) == 5
+
+
+@pytest.mark.parametrize("path", ["/memory/search?q=staging&limit=10", "/api/embeddings?limit=10"])
+def test_other_answers_that_are_too_long_are_refused_at_once(daemon: LiveDaemon, path: str) -> None:
+    daemon.api.get(path).refused(413, code="payload_too_large")
+
+
+def test_a_recall_returns_the_beginnings_of_long_memories(daemon: LiveDaemon) -> None:
+    results = daemon.api.recall("staging database port", limit=10)["results"]
+    assert len(results) == COUNT
+    for result in results:
+        assert result["truncated"] is True
+        assert len(result["content"]) < 600
+        assert result["contentLength" if "contentLength" in result else "content_length"] > 900_000
+
+
+def test_a_history_that_is_too_long_is_refused_and_a_shorter_one_is_not(daemon: LiveDaemon) -> None:
+    stored = daemon.api.remember("The memory that is changed many times")
+    for number in range(6):
+        patch = {"content": f"{number} " + "x" * 990_000, "reason": "made long"}
+        daemon.api.request("PATCH", f"/api/memory/{stored['id']}", patch).ok()
+    daemon.api.get(f"/api/memory/{stored['id']}/history").refused(413, code="payload_too_large")
+    assert daemon.api.get(f"/api/memory/{stored['id']}/history?limit=1").ok()["count"] == 1
