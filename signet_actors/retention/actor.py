@@ -30,7 +30,7 @@ from signet_actors.runtime.messaging.mailbox import Incoming
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-_ANSWER_BEFORE_DEADLINE_NS = 250_000_000
+_REPLY_MARGIN_NS = 250_000_000
 """A caller whose deadline comes first hears what has been done so far, while the sweep goes on."""
 
 
@@ -46,9 +46,9 @@ class Retention:
         self._reconciliation = Reconciliation(writer, clock, log, config)
         self._purge = Purge(writer, clock, log, config)
         self._backup = backup
-        self._asked: list[Incoming[RetentionRequest]] = []
+        self._sweep_requests: list[Incoming[RetentionRequest]] = []
         """Who waits for a sweep that has not begun."""
-        self._waiting: list[Incoming[RetentionRequest]] = []
+        self._sweep_waiters: list[Incoming[RetentionRequest]] = []
         """Who waits for the sweep in progress."""
         self._reaped = (0, 0)
 
@@ -60,7 +60,7 @@ class Retention:
         for incoming in batch:
             match incoming.body:
                 case SweepNow():
-                    self._asked.append(incoming)
+                    self._sweep_requests.append(incoming)
                 case GetRetentionStatus():
                     incoming.reply(self._status())
                 case BackUpNow():
@@ -73,14 +73,14 @@ class Retention:
     def tick(self) -> float | None:
         """One piece of each duty that is due has been done; seconds until the next piece."""
         now_ns = self._clock.monotonic_ns()
-        if self._asked and not self._purge.running:
-            self._begin_asked()
+        if self._sweep_requests and not self._purge.running:
+            self._begin_requested_sweep()
         elif now_ns >= self._reaper.due_ns:
             self._reaper.step()
         if self._purge.due_ns <= self._clock.monotonic_ns() and self._purge.step():
-            self._answer(self._waiting)
-            self._waiting = []
-            if self._asked:
+            self._reply_swept(self._sweep_waiters)
+            self._sweep_waiters = []
+            if self._sweep_requests:
                 return 0.0
         if self._backup.due_ns <= self._clock.monotonic_ns():
             self._backup.step()
@@ -88,8 +88,8 @@ class Retention:
             self._reconciliation.step()
         self._reply_before_deadline()
         duties = (self._reaper, self._purge, self._backup, self._reconciliation)
-        wanted_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
-        return max(0.0, wanted_ns / 1e9)
+        next_due_ns = min(duty.due_ns for duty in duties) - self._clock.monotonic_ns()
+        return max(0.0, next_due_ns / 1e9)
 
     def counters(self) -> dict[str, float]:
         """Figures for the heartbeat."""
@@ -108,10 +108,10 @@ class Retention:
         """A sweep ends between two batches, and whoever waits hears how far it came; a backup is given up."""
         self._backup.stop()
         self._purge.stop()
-        self._answer(self._waiting)
-        for incoming in self._asked:
+        self._reply_swept(self._sweep_waiters)
+        for incoming in self._sweep_requests:
             incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the daemon is stopping; nothing was purged"))
-        self._waiting, self._asked = [], []
+        self._sweep_waiters, self._sweep_requests = [], []
 
     def reload(self, config: Config) -> None:
         """The new windows and interval hold."""
@@ -119,28 +119,28 @@ class Retention:
         self._backup.reload(config)
         self._reconciliation.reload(config)
 
-    def _begin_asked(self) -> None:
+    def _begin_requested_sweep(self) -> None:
         """Leases are reaped and a sweep is begun, on behalf of all who asked."""
         now_ns = self._clock.monotonic_ns()
-        self._waiting = [incoming for incoming in self._asked if not incoming.expired(now_ns)]
-        self._asked = []
-        if not self._waiting:
+        self._sweep_waiters = [incoming for incoming in self._sweep_requests if not incoming.expired(now_ns)]
+        self._sweep_requests = []
+        if not self._sweep_waiters:
             return
         operator_confirmed = any(
-            isinstance(asked.body, SweepNow) and asked.body.confirm_clock for asked in self._waiting
+            isinstance(asked.body, SweepNow) and asked.body.confirm_clock for asked in self._sweep_waiters
         )
         reaped = self._reaper.step()
         self._reaped = (0, 0) if isinstance(reaped, Failure) else (reaped.requeued, reaped.dead)
         self._purge.begin(operator_confirmed=operator_confirmed)
 
     def _reply_before_deadline(self) -> None:
-        soon_ns = self._clock.monotonic_ns() + _ANSWER_BEFORE_DEADLINE_NS
-        impatient = [incoming for incoming in self._waiting if incoming.expired(soon_ns)]
-        if impatient:
-            self._answer(impatient, "the sweep goes on; this is what it has done so far")
-            self._waiting = [incoming for incoming in self._waiting if not incoming.expired(soon_ns)]
+        soon_ns = self._clock.monotonic_ns() + _REPLY_MARGIN_NS
+        near_deadline = [incoming for incoming in self._sweep_waiters if incoming.expired(soon_ns)]
+        if near_deadline:
+            self._reply_swept(near_deadline, "the sweep goes on; this is what it has done so far")
+            self._sweep_waiters = [incoming for incoming in self._sweep_waiters if not incoming.expired(soon_ns)]
 
-    def _answer(self, callers: list[Incoming[RetentionRequest]], reason: str | None = None) -> None:
+    def _reply_swept(self, callers: list[Incoming[RetentionRequest]], reason: str | None = None) -> None:
         requeued, dead = self._reaped
         for incoming in callers:
             incoming.reply(Swept(list(self._purge.steps), requeued, dead, reason or self._purge.skipped_reason))

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-_GONE_S = 5.0
+_KILL_WAIT_S = 5.0
 
 
 class VerificationResult(NamedTuple):
@@ -24,7 +24,7 @@ class VerificationResult(NamedTuple):
     detail: str | None = None
 
 
-class Verifying(Protocol):
+class VerificationHandle(Protocol):
     """A check in progress."""
 
     def poll(self) -> VerificationResult | None:
@@ -36,7 +36,7 @@ class Verifying(Protocol):
         ...
 
 
-class _Said(msgspec.Struct):
+class _VerifierOutput(msgspec.Struct):
     ok: bool
     findings: list[tuple[str, str]]
     memories: int
@@ -60,9 +60,9 @@ class Verification:
         code = self._process.poll()
         if code is None:
             return None
-        said = self._read()
+        output = self._read()
         try:
-            verdict = msgspec.json.decode(said, type=_Said)
+            verdict = msgspec.json.decode(output, type=_VerifierOutput)
         except msgspec.MsgspecError:
             return VerificationResult(False, [], 0, f"the check of the copy broke (exit code {code})")
         return VerificationResult(verdict.ok and code == 0, verdict.findings, verdict.memories)
@@ -71,7 +71,7 @@ class Verification:
         """The process is gone."""
         if self._process.poll() is None:
             self._process.kill()
-            self._process.wait(_GONE_S)
+            self._process.wait(_KILL_WAIT_S)
         self._read()
 
     def _read(self) -> bytes:

@@ -68,25 +68,25 @@ from signet_actors.store.errors import (
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
 from signet_actors.writer.backup import BackupWork
-from signet_actors.writer.busy_handler import BusyHandler, patience_until_ns
-from signet_actors.writer.command_context import QueueChanges, RowCache, Session
+from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
+from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.writer.commands import agents
 from signet_actors.writer.disk_reserve import DiskReserve
-from signet_actors.writer.group_commit import GroupCommit, unapplied
+from signet_actors.writer.group_commit import GroupCommit, failure_for_unstarted
 from signet_actors.writer.job_waiters import JobWaiters
 from signet_actors.writer.open_files import OpenFiles
 from signet_actors.writer.restore import finish_restore
 
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
-_HOUSEKEEPING = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
+_BACKGROUND_COMMANDS = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
 """Asked with a deadline of their own, which does not tell when, and repeated at leisure: they press nobody."""
 _PROGRESS_STEPS = 20_000
 """Steps of SQLite's machine between two looks at the heartbeat: some milliseconds."""
 _LONGEST_BATCH_NS = 10 * _NS
 """A batch that takes longer than this is not at work, it hangs: its heartbeat ends, and so does this process."""
-_MOST_NAMED = 5
-_STANDS_DISPLACED_NS = 5 * _NS
+_MAX_FINDINGS_NAMED = 5
+_DISPLACED_EXIT_NS = 5 * _NS
 """The supervisor stops the daemon before; else the file was back when it looked, and a new process may open it."""
 _QUICK_CHECK_BYTES = 64 << 20
 """A larger file is not read whole at start; `signet doctor` checks it on demand."""
@@ -107,18 +107,18 @@ class Writer:
         self.log = log
         self.config: Config = boot.config
         self.workspace = Workspace(Path(boot.workspace))
-        self.waiting = BusyHandler(clock, loop, boot.config.supervision.start_timeout_ms)
+        self.busy_handler = BusyHandler(clock, loop, boot.config.supervision.start_timeout_ms)
         self.files = OpenFiles(self.workspace, boot.files, linked=self._warn_of_link)
         self.connection: Connection | None = None
         self.group: GroupCommit | None = None
         self.backup: BackupWork | None = None
-        self.watches = JobWaiters(clock)
+        self.job_waiters = JobWaiters(clock)
         self.damage: str | None = None
         """Why every write is refused: what was found wrong with the structure of the database."""
-        self.gone: str | None = None
+        self.displacement: str | None = None
         """Why every command is refused: which file of the database is no longer at its path."""
-        self._gone_since_ns = 0
-        self._erased = True
+        self._displaced_since_ns = 0
+        self._wal_holds_erased_text = True
         """Whether the log may hold the text of what was erased; an earlier life may have been killed before it was
         emptied."""
         self._lock_fd: int | None = None
@@ -128,8 +128,8 @@ class Writer:
         self._restart_pressure = Pressure.NONE
         self._warn_not_before_ns = 0
         self._roster_pending = False
-        self._housekept_ns = 0
-        self._probed_ns = 0
+        self._last_housekeeping_ns = 0
+        self._last_probe_ns = 0
         self._batch_began_ns: int | None = None
 
     def start(self) -> None:
@@ -140,18 +140,18 @@ class Writer:
         """
         self._take_lock()
         path = self.workspace.database
-        if (gone := self.files.displaced()) is not None:
-            raise ActorExit(ExitCode.IO_ERROR, f"{gone} while the daemon ran")
+        if (displacement := self.files.displaced()) is not None:
+            raise ActorExit(ExitCode.IO_ERROR, f"{displacement} while the daemon ran")
         try:
             finish_restore(self.workspace)
             self.files.refuse_unsafe()
-            connection = open_writer(path, busy=self.waiting, create=self.files.may_create)
+            connection = open_writer(path, busy=self.busy_handler, create=self.files.may_create)
         except DatabaseMissing as error:
-            raise ActorExit(ExitCode.CONFIG, self.files.missing(error.detail)) from error
+            raise ActorExit(ExitCode.CONFIG, self.files.missing_message(error.detail)) from error
         except (ForeignDatabase, ConfigError) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
         except DAMAGED as error:
-            self._stand_damaged(str(error))
+            self._enter_read_only(str(error))
             return
         except StoreError as error:
             raise ActorExit(ExitCode.IO_ERROR, f"cannot open {path}: {error}") from error
@@ -162,7 +162,7 @@ class Writer:
         try:
             self._check_schema(connection)
             self._quick_check(connection, path)
-            ballast = DiskReserve(self.workspace.disk_reserve_file, self.config.writer.ballast_bytes)
+            disk_reserve = DiskReserve(self.workspace.disk_reserve_file, self.config.writer.ballast_bytes)
             applied = migrate(
                 connection,
                 path,
@@ -178,19 +178,19 @@ class Writer:
                 self.config,
                 self.boot.boot_id,
                 self.log,
-                ballast,
+                disk_reserve,
                 displaced=self.files.displaced,
             )
             self.backup = BackupWork(connection, path, self.workspace.backup_dir, self.clock)
             self._first_commit()
-            ballast.take_in()
+            disk_reserve.allocate()
         except (NewerSchema, UpgradeRefused, ConfigError) as error:
             raise ActorExit(ExitCode.CONFIG, error.detail) from error
         except Damaged as error:
-            self._stand_damaged(error.detail)
+            self._enter_read_only(error.detail)
             return
         except DAMAGED as error:
-            self._stand_damaged(str(error))
+            self._enter_read_only(str(error))
             return
         except StoreIOError as error:
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
@@ -203,10 +203,10 @@ class Writer:
             raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
-        self.loop.tell_supervisor(self.files.note(connection))
+        self.loop.tell_supervisor(self.files.record_opened(connection))
         self.workspace.integrity_check_file.unlink(missing_ok=True)
-        self.waiting.starting = False
-        self.waiting.limit_ms = self.config.writer.busy_timeout_ms
+        self.busy_handler.starting = False
+        self.busy_handler.limit_ms = self.config.writer.busy_timeout_ms
         connection.set_progress_handler(self._on_progress, _PROGRESS_STEPS)
         self.loop.rest.first = lambda: drop_cached_pages(connection)
         self.log.info("store_open", schema=schema_version(connection), migrations=applied)
@@ -215,12 +215,12 @@ class Writer:
         """Every command is answered; the process leaves with 74 when the disk failed under a commit."""
         for incoming in batch:
             if isinstance(incoming.body, ReportDamage):
-                self._note_damage(incoming.body.detail)
+                self._record_damage(incoming.body.detail)
                 incoming.reply(WritesDisabled())
         if self.damage is not None:
             self._refuse_damaged(batch)
             return
-        if self.gone is not None:
+        if self.displacement is not None:
             self._refuse_displaced(batch)
             return
         group = self._group
@@ -232,14 +232,16 @@ class Writer:
             elif isinstance(body, GetWriterStatus):
                 incoming.reply(self._status())
             elif isinstance(body, WatchJobs):
-                self.watches.park(incoming)
+                self.job_waiters.park(incoming)
             elif isinstance(body, AdvanceBackup):
                 incoming.reply(self._advance_backup(body))
             elif not isinstance(body, ReportDamage):
                 effects.append(incoming)
                 # What was erased is still in the write-ahead log, until that is emptied.
-                self._erased = (
-                    self._erased or isinstance(body, PurgeStep) or (isinstance(body, ForgetMany) and body.hard)
+                self._wal_holds_erased_text = (
+                    self._wal_holds_erased_text
+                    or isinstance(body, PurgeStep)
+                    or (isinstance(body, ForgetMany) and body.hard)
                 )
         limit = self.config.writer.batch_limit
         start = 0
@@ -250,23 +252,23 @@ class Writer:
                 deadlines = [
                     incoming.header.deadline_ns
                     for incoming in part
-                    if incoming.header.deadline_ns and not isinstance(incoming.body, _HOUSEKEEPING)
+                    if incoming.header.deadline_ns and not isinstance(incoming.body, _BACKGROUND_COMMANDS)
                 ]
-                until_ns = patience_until_ns(min(deadlines), self.config.writer) if deadlines else None
-                with self.waiting.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
+                until_ns = lock_wait_until_ns(min(deadlines), self.config.writer) if deadlines else None
+                with self.busy_handler.at_most(self.config.writer.busy_timeout_ms, until_ns=until_ns):
                     group.commit(part)
         except DatabaseDisplaced as error:
-            self._stand_displaced(error.detail)
+            self._enter_displaced(error.detail)
             self._refuse_displaced(effects[start + limit :])
             return
         except StoreIOError as error:
             for incoming in effects[start + limit :]:
-                incoming.reply(unapplied(incoming, "the writer had to stop", retry_after_ms=1000))
-            self._suspect(error.__cause__)
+                incoming.reply(failure_for_unstarted(incoming, "the writer had to stop", retry_after_ms=1000))
+            self._mark_suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         finally:
             self._batch_began_ns = None
-        self._look_at_queue()
+        self._notify_job_waiters()
         self._checkpoint()
 
     def tick(self) -> float | None:
@@ -274,49 +276,49 @@ class Writer:
         watches the job queue hears what is due."""
         if self.damage is not None:
             return None
-        if self.gone is not None:
-            if self.clock.monotonic_ns() - self._gone_since_ns > _STANDS_DISPLACED_NS:  # it was put back, unseen
-                raise ActorExit(ExitCode.IO_ERROR, f"{self.gone} while the daemon ran")
+        if self.displacement is not None:
+            if self.clock.monotonic_ns() - self._displaced_since_ns > _DISPLACED_EXIT_NS:  # it was put back, unseen
+                raise ActorExit(ExitCode.IO_ERROR, f"{self.displacement} while the daemon ran")
             return 1.0
-        wish = self._keep_house()
-        if self.gone is not None:
-            return wish
-        due_s = self._look_at_queue()
-        return wish if due_s is None else due_s if wish is None else min(wish, due_s)
+        next_s = self._housekeeping()
+        if self.displacement is not None:
+            return next_s
+        due_s = self._notify_job_waiters()
+        return next_s if due_s is None else due_s if next_s is None else min(next_s, due_s)
 
-    def _keep_house(self) -> float | None:
+    def _housekeeping(self) -> float | None:
         group = self._group
         now_ns = self.clock.monotonic_ns()
-        if (gone := self.files.displaced()) is not None:
-            self._stand_displaced(gone)
+        if (displacement := self.files.displaced()) is not None:
+            self._enter_displaced(displacement)
             return 1.0
         self._sync_roster()
         flush_ns = self.config.writer.touch_flush_ms * 1_000_000
         more = False
         try:
-            if group.storage_full and now_ns - self._probed_ns >= _NS:
-                self._probed_ns = now_ns
+            if group.storage_full and now_ns - self._last_probe_ns >= _NS:
+                self._last_probe_ns = now_ns
                 group.probe_storage()
-            due = now_ns - self._housekept_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
+            due = now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
             if due:
                 before_ms = self.clock.wall_ms() - self.config.writer.reply_retention_ms
-                with self.waiting.at_most(0):  # nobody waits for this, and commands must not wait for it
+                with self.busy_handler.at_most(0):  # nobody waits for this, and commands must not wait for it
                     done = group.housekeep(replies_before_ms=before_ms)
                 if not done.more:
-                    self._housekept_ns = now_ns
+                    self._last_housekeeping_ns = now_ns
                 more = done.more
         except DatabaseDisplaced as error:
-            self._stand_displaced(error.detail)
+            self._enter_displaced(error.detail)
             return 1.0
         except StoreIOError as error:
-            self._suspect(error.__cause__)
+            self._mark_suspect(error.__cause__)
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         self._checkpoint()
         if self.backup is not None and self.backup.running:
             self.backup.step()
             return 0.0
-        if self._erased:
-            return self._empty_log()
+        if self._wal_holds_erased_text:
+            return self._truncate_wal()
         if group.storage_full:
             return 1.0
         if more:
@@ -329,16 +331,16 @@ class Writer:
             return {"damaged": 1.0}
         if self.group is None:
             return {}
-        figures = self.group.figures
+        metrics = self.group.metrics
         return {
-            "commits": figures.commits,
-            "rows": figures.rows,
-            "largest_batch": figures.largest_batch,
-            "refused_full": figures.refused_full,
-            "refused_busy": figures.refused_busy,
-            "replayed": figures.replayed,
-            "fenced": figures.fenced,
-            "watches": len(self.watches),
+            "commits": metrics.commits,
+            "rows": metrics.rows,
+            "largest_batch": metrics.largest_batch,
+            "refused_full": metrics.refused_full,
+            "refused_busy": metrics.refused_busy,
+            "replayed": metrics.replayed,
+            "fenced": metrics.fenced,
+            "watches": len(self.job_waiters),
             "wal_frames": self._wal_frames,
             "storage_full": float(self.group.storage_full),
             "touches_dropped": self.group.touches.dropped,
@@ -346,14 +348,14 @@ class Writer:
 
     def drain(self) -> None:
         """Pending touches are written, the log is folded back and emptied, the database is closed."""
-        self.watches.answer_all()
+        self.job_waiters.reply_to_all()
         if self.connection is None:
             return
         if self.backup is not None:
             self.backup.abandon()
         try:
-            if (gone := self.files.displaced()) is not None:
-                self._stand_displaced(gone)
+            if (displacement := self.files.displaced()) is not None:
+                self._enter_displaced(displacement)
                 return
             if self.group is not None:
                 while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
@@ -371,7 +373,7 @@ class Writer:
         if self.group is None:
             return
         self.group.config = config
-        self.waiting.limit_ms = config.writer.busy_timeout_ms
+        self.busy_handler.limit_ms = config.writer.busy_timeout_ms
         self._roster_pending = True
         self._sync_roster()
 
@@ -401,41 +403,41 @@ class Writer:
 
     def _may_be_replaced(self) -> bool:
         """Return False where the database is gone with the socket: no writer would follow that answers."""
-        if self.gone is None and (gone := self.files.displaced()) is not None:
-            self._stand_displaced(gone)
-        return self.gone is None
+        if self.displacement is None and (displacement := self.files.displaced()) is not None:
+            self._enter_displaced(displacement)
+        return self.displacement is None
 
-    def _stand_displaced(self, gone: str) -> None:
+    def _enter_displaced(self, displacement: str) -> None:
         """Refuse everything from now on, until the supervisor stops the daemon, which looks every second.
 
         The log is folded into the open file, which may only have been moved away: left behind, it would be applied to
         whatever database is put at its path. Not where another program has put its own log there, because that one may
         be writing the same file.
         """
-        if self.gone is not None:
+        if self.displacement is not None:
             return
-        self.gone = gone
-        self._gone_since_ns = self.clock.monotonic_ns()
-        self.log.critical("database_displaced", found=gone, remedy="put it back, or signet restore latest")
-        self.watches.answer_all()
+        self.displacement = displacement
+        self._displaced_since_ns = self.clock.monotonic_ns()
+        self.log.critical("database_displaced", found=displacement, remedy="put it back, or signet restore latest")
+        self.job_waiters.reply_to_all()
         if self.backup is not None:
             self.backup.abandon()
         if self.files.log_is_ours() and self.connection is not None:
-            with contextlib.suppress(StoreError, OSError), self.waiting.at_most(0):
+            with contextlib.suppress(StoreError, OSError), self.busy_handler.at_most(0):
                 checkpoint.checkpoint(self.connection, "truncate")
 
     def _refuse_displaced(self, batch: Sequence[Incoming[WriterCommand]]) -> None:
         for incoming in batch:
             if isinstance(incoming.body, GetWriterStatus):
                 incoming.reply(self._status())
-        self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.gone))
+        self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.displacement))
 
     def _check_schema(self, connection: Connection) -> None:
         """Raises Damaged where an object is not of the schema: a trigger would be run by the next write."""
         found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
         if found:
-            more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-            raise Damaged("; ".join(found[:_MOST_NAMED]) + more)
+            more = f" and {len(found) - _MAX_FINDINGS_NAMED} more" if len(found) > _MAX_FINDINGS_NAMED else ""
+            raise Damaged("; ".join(found[:_MAX_FINDINGS_NAMED]) + more)
 
     def _quick_check(self, connection: Connection, path: Path) -> None:
         suspect = self.workspace.integrity_check_file.exists()
@@ -454,13 +456,13 @@ class Writer:
         self.loop.beat()
         return False
 
-    def _stand_damaged(self, found: str) -> None:
+    def _enter_read_only(self, found: str) -> None:
         """Nothing writes the database any more; what it holds stays as it is until a restore sets it aside.
 
         Raises ``ActorExit`` where not even reading is possible: then there is nothing to stand for.
         """
         path = self.workspace.database
-        self._close_untouched()
+        self._close_without_checkpoint()
         try:
             reader = open_reader(path)
             try:
@@ -469,43 +471,43 @@ class Writer:
                 reader.close()
         except (StoreError, UnicodeDecodeError) as error:
             raise ActorExit(ExitCode.CONFIG, f"{path} is damaged and cannot be read ({error}); {REMEDY}") from error
-        self.loop.tell_supervisor(self.files.note(None))
-        self._note_damage(found)
+        self.loop.tell_supervisor(self.files.record_opened(None))
+        self._record_damage(found)
 
-    def _note_damage(self, found: str) -> None:
+    def _record_damage(self, found: str) -> None:
         if self.damage is None:
             self.damage = f"the database is damaged ({found}); {REMEDY}"
             self.log.critical("database_damaged", found=found, remedy=REMEDY)
-        self._close_untouched()
+        self._close_without_checkpoint()
         with contextlib.suppress(OSError):
             self.workspace.integrity_check_file.touch(mode=0o600)
 
-    def _look_at_queue(self) -> float | None:
+    def _notify_job_waiters(self) -> float | None:
         """Whoever waits for a job that may be leased now has been told; seconds until there may be more to tell."""
         group = self._group
-        if not self.watches:
-            group.queue_news = QueueChanges()
+        if not self.job_waiters:
+            group.queue_changes = QueueChanges()
             return None
-        news, group.queue_news = group.queue_news, QueueChanges()
+        changes, group.queue_changes = group.queue_changes, QueueChanges()
         try:
             # While nothing can be written nothing can be leased: nobody is called for it.
-            return self.watches.look(group.connection, news, may_write=not group.storage_full)
+            return self.job_waiters.notify(group.connection, changes, may_write=not group.storage_full)
         except LockTimeout:
-            group.queue_news.add(news)
+            group.queue_changes.add(changes)
             return 0.05
         except BROKEN_DISK as error:
-            self._suspect(error)
+            self._mark_suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
-    def _close_untouched(self) -> None:
+    def _close_without_checkpoint(self) -> None:
         """The database is closed without folding the log back: a damaged file is evidence, and is not written."""
-        self.watches.answer_all()
+        self.job_waiters.reply_to_all()
         if self.backup is not None:
             self.backup.abandon()
             self.backup = None
         if self.connection is not None:
             self.connection.close()
-            self.loop.tell_supervisor(self.files.closed())
+            self.loop.tell_supervisor(self.files.record_closed())
         self.connection = self.group = None
 
     def _refuse_damaged(self, batch: list[Incoming[WriterCommand]]) -> None:
@@ -513,7 +515,7 @@ class Writer:
             if isinstance(incoming.body, GetWriterStatus):
                 incoming.reply(WriterStatus(0, 0, 0, 0, False, 0, check_sqlite_version(), self.damage))
             elif not isinstance(incoming.body, (TouchMemories, ReportDamage)):
-                incoming.reply(unapplied(incoming, str(self.damage)))
+                incoming.reply(failure_for_unstarted(incoming, str(self.damage)))
 
     def _advance_backup(self, command: AdvanceBackup) -> BackupProgress | Failure:
         assert self.backup is not None, "the writer was not started"
@@ -522,22 +524,22 @@ class Writer:
         except SignetError as error:
             return Failure(error.code, error.detail, field=error.field)
 
-    def _empty_log(self) -> float | None:
+    def _truncate_wal(self) -> float | None:
         """The log holds nothing of what was erased; while a reader is in the way, the next tick tries again."""
         assert self.connection is not None
         try:
-            with self.waiting.at_most(0):
+            with self.busy_handler.at_most(0):
                 frames, _ = checkpoint.checkpoint(self.connection, "truncate")
         except DiskFull:
             return 1.0
         except BROKEN_DISK as error:
-            self._suspect(error)
+            self._mark_suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
-        self._erased = frames < 0
+        self._wal_holds_erased_text = frames < 0
         self._wal_frames = self._tried_frames = 0 if frames == 0 else self._wal_frames
         return 0.05
 
-    def _suspect(self, cause: BaseException | None) -> None:
+    def _mark_suspect(self, cause: BaseException | None) -> None:
         """When pages were found damaged, the next start checks the whole file before it writes another one."""
         if isinstance(cause, DAMAGED):
             with contextlib.suppress(OSError):
@@ -546,11 +548,11 @@ class Writer:
     def _first_commit(self) -> None:
         group = self._group
         with write_transaction(group.connection) as tx:
-            session = Session.begin(tx, self.clock, self.rng, self.config, self.boot.boot_id, RowCache())
-            agents.sync_roster(session)
+            context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot.boot_id, RowCache())
+            agents.sync_roster(context)
             tx.execute(
                 "INSERT INTO store_meta (key, value) VALUES ('database_id', ?) ON CONFLICT (key) DO NOTHING",
-                (session.new_id(),),
+                (context.new_id(),),
             )
             tx.execute(
                 "INSERT INTO store_meta (key, value) VALUES ('writer_started_at', ?)"
@@ -564,7 +566,7 @@ class Writer:
         if not self._roster_pending or self._group.storage_full:
             return
         try:
-            with self.waiting.at_most(0):
+            with self.busy_handler.at_most(0):
                 self._first_commit()
             self._roster_pending = False
         except (LockTimeout, DiskFull) as error:
@@ -595,30 +597,30 @@ class Writer:
         if plan is None or self.connection is None:
             return
         try:
-            frames, _ = self._fold(self.connection, plan)
+            frames, _ = self._run_checkpoint(self.connection, plan)
         except DiskFull:
             return
         except BROKEN_DISK as error:
-            self._suspect(error)
+            self._mark_suspect(error)
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed in a checkpoint: {error}") from error
         if frames < 0:
             self._restart_pressure = plan.pressure
             self._restart_not_before_ns = self.clock.monotonic_ns() + plan.pause_ms * 1_000_000
             if plan.pressure is Pressure.KILL_READERS:
-                self._warn_of_log()
+                self._warn_wal_not_truncated()
         elif plan.mode == "passive":
             self._tried_frames = frames
         else:
             # Nobody reads from the log any more, and the next commit begins it anew: readers are not to be told again.
             self._wal_frames = self._tried_frames = 0
 
-    def _fold(self, connection: Connection, plan: checkpoint.Plan) -> tuple[int, int]:
+    def _run_checkpoint(self, connection: Connection, plan: checkpoint.Plan) -> tuple[int, int]:
         """As the plan says, readers told first where it says so; see ``store.checkpoint``."""
         if plan.pressure is Pressure.NONE:
-            with self.waiting.at_most(plan.busy_ms):
+            with self.busy_handler.at_most(plan.busy_ms):
                 return checkpoint.checkpoint(connection, plan.mode)
         log_bytes = self._wal_frames * checkpoint.PAGE_BYTES
-        with self.waiting.at_most(plan.busy_ms // 2):
+        with self.busy_handler.at_most(plan.busy_ms // 2):
             self.loop.tell_supervisor(WalPressure(log_bytes, severe=plan.pressure is Pressure.KILL_READERS))
             folded = checkpoint.checkpoint(connection, "full")
             if folded[0] < 0:
@@ -631,7 +633,7 @@ class Writer:
             "database_has_another_name", path=path, remedy="remove the other hard link: do not write by it"
         )
 
-    def _warn_of_log(self) -> None:
+    def _warn_wal_not_truncated(self) -> None:
         """Once a minute: no reader of ours can be in the way, and the log goes on growing."""
         now_ns = self.clock.monotonic_ns()
         if now_ns >= self._warn_not_before_ns:
@@ -646,9 +648,9 @@ class Writer:
         group = self._group
         wal = self.workspace.database.with_name(self.workspace.database.name + "-wal")
         return WriterStatus(
-            commits=group.figures.commits,
-            rows=group.figures.rows,
-            largest_batch=group.figures.largest_batch,
+            commits=group.metrics.commits,
+            rows=group.metrics.rows,
+            largest_batch=group.metrics.largest_batch,
             wal_bytes=wal.stat().st_size if wal.exists() else 0,
             storage_full=group.storage_full,
             schema_version=schema_version(group.connection),

@@ -30,7 +30,7 @@ from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, ve
 
 SLICE_NS: Final = 3_000_000
 """So long a commit may have to wait for pages being copied."""
-FORSAKEN_NS: Final = 60_000_000_000
+ABANDONED_AFTER_NS: Final = 60_000_000_000
 _NICENESS: Final = 10
 
 
@@ -44,7 +44,7 @@ class BackupWork:
         self._clock = clock
         self._copy: OnlineBackup | None = None
         self._progress: BackupProgress | None = None
-        self._asked_ns = 0
+        self._last_polled_ns = 0
 
     @property
     def running(self) -> bool:
@@ -58,7 +58,7 @@ class BackupWork:
         """
         if parse_backup_name(name) is None:
             raise InvalidRequest(f"{name!r} is not the name of a backup", field="name")
-        self._asked_ns = self._clock.monotonic_ns()
+        self._last_polled_ns = self._clock.monotonic_ns()
         if self._progress is None or self._progress.name != name:
             self.abandon()
             self._progress = self._begin(name)
@@ -68,7 +68,7 @@ class BackupWork:
         """Some milliseconds' worth of pages have been copied, or the copy has ended one way or the other."""
         if self._copy is None or self._progress is None:
             return
-        if self._clock.monotonic_ns() - self._asked_ns > FORSAKEN_NS:
+        if self._clock.monotonic_ns() - self._last_polled_ns > ABANDONED_AFTER_NS:
             self.abandon()
             return
         name, copy = self._progress.name, self._copy
@@ -160,9 +160,9 @@ def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None =
         schema = schema_version(reader)
         if name is not None and schema != name.schema:
             findings.append(Finding(ROWS, f"its schema is {schema}, its name says {name.schema}"))
-        held = reader.execute("SELECT coalesce(max(seq), 0) FROM memories").get
-        if last_seq is not None and held != last_seq:
-            findings.append(Finding(ROWS, f"it ends with memory number {held}, the database with {last_seq}"))
+        last_copied = reader.execute("SELECT coalesce(max(seq), 0) FROM memories").get
+        if last_seq is not None and last_copied != last_seq:
+            findings.append(Finding(ROWS, f"it ends with memory number {last_copied}, the database with {last_seq}"))
     finally:
         reader.close()
     return findings, memories

@@ -14,18 +14,18 @@ from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 
 _NS = 1_000_000_000
-ANSWER_NS = _NS // 2
+REPLY_MARGIN_NS = _NS // 2
 """A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
 
 
-def patience_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
+def lock_wait_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
     """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as anybody may.
 
     A command that waited behind a batch which waited for the lock has used up its patience there, and is refused as
     soon as the lock is found taken again: else the second in the queue would wait twice as long as the first.
     """
     asked_ns = deadline_ns - limits.request_timeout_ms * 1_000_000
-    return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - ANSWER_NS)
+    return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - REPLY_MARGIN_NS)
 
 
 class BusyHandler:
@@ -45,7 +45,7 @@ class BusyHandler:
         self.until_ns: int | None = None
         self.starting = True
         self._begun_ns = 0
-        self._said_ns = 0
+        self._last_report_ns = 0
 
     def __call__(self, prior_calls: int) -> bool:
         now_ns = self._clock.monotonic_ns()
@@ -55,8 +55,8 @@ class BusyHandler:
             return False
         if self.until_ns is not None and now_ns >= self.until_ns:
             return False
-        if self.starting and now_ns - self._said_ns >= _NS:
-            self._said_ns = now_ns
+        if self.starting and now_ns - self._last_report_ns >= _NS:
+            self._last_report_ns = now_ns
             self._loop.starting("waiting: another program holds a lock on the database")
         elif not self.starting:
             self._loop.beat()

@@ -34,7 +34,7 @@ from signet_actors.writer.restore import finish_restore
 _LOCK_TRIES = 500
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """``memories``: live ones; ``repaired``: what was built anew."""
 
     findings: list[Finding]
@@ -48,7 +48,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
 
     workspace = Workspace(workspace_from(os.environ))
     if not workspace.memory_dir.is_dir():
-        return _say(Checked([Finding(STRUCTURE, f"{workspace.root} holds no workspace yet")], 0), ExitCode.OK)
+        return _print(CheckResult([Finding(STRUCTURE, f"{workspace.root} holds no workspace yet")], 0), ExitCode.OK)
     lock = WorkspaceLock(workspace)
     try:
         workspace.ensure()
@@ -59,41 +59,41 @@ def check_command(*, deep: bool, repair: bool) -> int:
         if repair and any(finding.kind == INDEX for finding in checked.findings):
             checked = _repair(workspace, checked)
     except WorkspaceLocked as error:
-        return _say(Checked([Finding(STRUCTURE, error.detail)], 0), ExitCode.IN_USE)
+        return _print(CheckResult([Finding(STRUCTURE, error.detail)], 0), ExitCode.IN_USE)
     except (ConfigError, ForeignDatabase) as error:
-        return _say(Checked([Finding(STRUCTURE, error.detail)], 0), ExitCode.CONFIG)
+        return _print(CheckResult([Finding(STRUCTURE, error.detail)], 0), ExitCode.CONFIG)
     except (StoreError, OSError) as error:
-        return _say(Checked([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
+        return _print(CheckResult([Finding(STRUCTURE, str(error))], 0), ExitCode.IO_ERROR)
     finally:
         lock.release()
-    return _say(checked, ExitCode.IO_ERROR if checked.findings else ExitCode.OK)
+    return _print(checked, ExitCode.IO_ERROR if checked.findings else ExitCode.OK)
 
 
-def check_database(path: Path, *, deep: bool = False) -> Checked:
+def check_database(path: Path, *, deep: bool = False) -> CheckResult:
     """What is wrong with the database, which nobody else has open. Raises ``ForeignDatabase``, apsw errors."""
     if not path.exists():
-        return Checked([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
+        return CheckResult([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
         connection = open_writer(path, busy=_wait_for_lock, create=False)
     except DatabaseMissing as error:
-        return Checked([Finding(STRUCTURE, error.detail)], 0)
+        return CheckResult([Finding(STRUCTURE, error.detail)], 0)
     except DAMAGED as error:
-        return Checked([Finding(STRUCTURE, f"it cannot be opened: {error}")], 0)
+        return CheckResult([Finding(STRUCTURE, f"it cannot be opened: {error}")], 0)
     try:
         findings = scrub(connection, deep=deep)
-        return Checked(findings, _memories(connection))
+        return CheckResult(findings, _count_memories(connection))
     finally:
         connection.close()
 
 
-def _memories(connection: Connection) -> int:
+def _count_memories(connection: Connection) -> int:
     try:
         return int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
     except StoreError:
         return 0
 
 
-def _repair(workspace: Workspace, checked: Checked) -> Checked:
+def _repair(workspace: Workspace, checked: CheckResult) -> CheckResult:
     """Every index is built anew from its rows; a copy of the database as it was is kept beside it."""
     if is_structural(checked.findings):
         return checked
@@ -111,7 +111,7 @@ def _repair(workspace: Workspace, checked: Checked) -> Checked:
     for cache in workspace.index_dir.glob("*"):
         cache.unlink(missing_ok=True)
     again = check_database(workspace.database, deep=True)
-    return Checked(again.findings, again.memories, (*repaired, f"the database as it was is in {aside}"))
+    return CheckResult(again.findings, again.memories, (*repaired, f"the database as it was is in {aside}"))
 
 
 def _wait_for_lock(calls: int) -> bool:
@@ -119,13 +119,13 @@ def _wait_for_lock(calls: int) -> bool:
     return calls < _LOCK_TRIES
 
 
-def _say(checked: Checked, code: int) -> int:
-    told = {
+def _print(checked: CheckResult, code: int) -> int:
+    report = {
         "ok": not checked.findings,
         "findings": [finding.text for finding in checked.findings],
         "kinds": [finding.kind for finding in checked.findings],
         "memories": checked.memories,
         "repaired": list(checked.repaired),
     }
-    sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
     return code

@@ -25,7 +25,7 @@ class RowCache:
     agents: set[str] = field(default_factory=set)
     vec_tables: dict[tuple[str, int], Insert] = field(default_factory=dict)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self.agents.clear()
         self.vec_tables.clear()
 
@@ -47,7 +47,7 @@ class QueueChanges:
 
 
 @dataclass(slots=True)
-class Session:
+class CommandContext:
     """One command's view of its group commit. ``now`` is the same for the whole commit."""
 
     _tx: WriteTransaction
@@ -55,37 +55,37 @@ class Session:
     rng: random.Random
     config: Config
     boot_id: str
-    known: RowCache
+    row_cache: RowCache
     now_ms: int
     now: str
-    new_rows: InsertBuffer
+    insert_buffer: InsertBuffer
     frames: Sequence[bytes] = ()
-    asker: tuple[str, int] = ("", 0)
+    caller: tuple[str, int] = ("", 0)
     """Who asks: the name of a process, and which of its lives."""
-    queue: QueueChanges = field(default_factory=QueueChanges)
+    queue_changes: QueueChanges = field(default_factory=QueueChanges)
 
     @classmethod
     def begin(
-        cls, tx: WriteTransaction, clock: Clock, rng: random.Random, config: Config, boot_id: str, known: RowCache
-    ) -> Session:
+        cls, tx: WriteTransaction, clock: Clock, rng: random.Random, config: Config, boot_id: str, row_cache: RowCache
+    ) -> CommandContext:
         now_ms = clock.wall_ms()
-        return cls(tx, clock, rng, config, boot_id, known, now_ms, iso(now_ms), InsertBuffer(tx))
+        return cls(tx, clock, rng, config, boot_id, row_cache, now_ms, iso(now_ms), InsertBuffer(tx))
 
     @property
     def tx(self) -> WriteTransaction:
         """The open transaction, with every new row in it."""
-        self.new_rows.flush()
+        self.insert_buffer.flush()
         return self._tx
 
-    def tx_for(self, mark: Hashable) -> WriteTransaction:
-        """The open transaction for a look-up that finds a new row only by ``mark``."""
-        if self.new_rows.holds(mark):
-            self.new_rows.flush()
+    def tx_for(self, lookup_key: Hashable) -> WriteTransaction:
+        """The open transaction for a look-up that finds a new row only by ``lookup_key``."""
+        if self.insert_buffer.contains(lookup_key):
+            self.insert_buffer.flush()
         return self._tx
 
-    def changes(self) -> tuple[int, int]:
+    def change_counts(self) -> tuple[int, int]:
         """Differs from an earlier answer if anything was written, or waits to be, since."""
-        return self._tx.connection.total_changes(), self.new_rows.added
+        return self._tx.connection.total_changes(), self.insert_buffer.added
 
     def new_id(self) -> str:
         return new_id(self.clock, self.rng)

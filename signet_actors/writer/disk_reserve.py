@@ -9,7 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
-_SPARE = 8
+_MIN_FREE_FACTOR = 8
 """The reserve is taken only where this many times its size is free: it must not fill a small disk itself."""
 
 
@@ -20,14 +20,14 @@ class DiskReserve:
         self.path = path
         self.size = size
 
-    def take_in(self) -> bool:
+    def allocate(self) -> bool:
         """The reserve is on disk, if there is ample room; never an error."""
         if not self.size:
             return False
         try:
             if self.path.exists() and self.path.stat().st_size == self.size:
                 return True
-            if shutil.disk_usage(self.path.parent).free < _SPARE * self.size:
+            if shutil.disk_usage(self.path.parent).free < _MIN_FREE_FACTOR * self.size:
                 return False
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
@@ -38,11 +38,11 @@ class DiskReserve:
             finally:
                 os.close(descriptor)
         except OSError:
-            self.give_up()
+            self.release()
             return False
         return True
 
-    def give_up(self) -> None:
+    def release(self) -> None:
         """The reserve is free for others; never an error."""
         if not self.size:
             return

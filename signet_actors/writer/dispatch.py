@@ -40,7 +40,7 @@ from signet_actors.protocol.writer import (
     RenewLease,
     WriterReply,
 )
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     batch_forget,
     chunks,
@@ -56,7 +56,7 @@ from signet_actors.writer.commands import (
     store_vector,
 )
 
-Effect = (
+TransactionCommand = (
     Remember
     | RememberChunks
     | ImportMemories
@@ -91,12 +91,12 @@ FREES_SPACE = (ForgetMemory, ForgetMany, PurgeStep, ReapLeases, AdvanceHighWater
 """The commands that are tried also while the disk is full."""
 
 
-def idempotency_of(command: Effect) -> Idempotency | None:
+def idempotency_of(command: TransactionCommand) -> Idempotency | None:
     """The client's key, for the commands that carry one."""
     return getattr(command, "idempotency", None)
 
 
-def keeps_reply(command: Effect) -> bool:
+def keeps_reply(command: TransactionCommand) -> bool:
     """Whether the reply is kept for a retry. A ``ForgetMany`` without targets only asks for an earlier reply: to keep
     its own would use up the client's key for nothing."""
     if isinstance(command, ReconcileJobs):
@@ -104,73 +104,73 @@ def keeps_reply(command: Effect) -> bool:
     return not isinstance(command, ForgetMany) or bool(command.targets)
 
 
-def execute(session: Session, command: Effect) -> WriterReply:
+def execute(context: CommandContext, command: TransactionCommand) -> WriterReply:
     """The command's rows are changed inside the caller's savepoint; raises ``SignetError`` for a refusal."""
     match command:
         case Remember():
-            group = chunks.by_source(session, command.memory)
+            group = chunks.by_source(context, command.memory)
             if group is not None:
                 return group
             key = command.memory.idempotency_key
             if key is not None:
-                chunks.refuse_chunked_key(session, key, command.memory)
-            return memories.remember(session, command)
+                chunks.refuse_chunked_key(context, key, command.memory)
+            return memories.remember(context, command)
         case RememberChunks():
-            return chunks.remember(session, command)
+            return chunks.remember(context, command)
         case ImportMemories():
-            return import_memories.import_memories(session, command)
+            return import_memories.import_memories(context, command)
         case ModifyMemory():
-            return memories.modify(session, command.patch, command.principal, command.read)
+            return memories.modify(context, command.patch, command.principal, command.read)
         case ModifyMany():
             return ManyModified(
-                results=[_modify_one(session, patch, command.principal, command.read) for patch in command.patches]
+                results=[_modify_one(context, patch, command.principal, command.read) for patch in command.patches]
             )
         case ForgetMemory():
-            return memories.forget(session, command)
+            return memories.forget(context, command)
         case ForgetMany():
-            return batch_forget.forget(session, command)
+            return batch_forget.forget(context, command)
         case RecoverMemory():
-            return memories.recover(session, command)
+            return memories.recover(context, command)
         case PurgeStep():
-            return purge.step(session, command)
+            return purge.step(context, command)
         case LeaseJobs():
-            return leases.lease(session, command)
+            return leases.lease(context, command)
         case RenewLease():
-            return leases.renew(session, command)
+            return leases.renew(context, command)
         case CompleteJob():
-            return leases.complete(session, command)
+            return leases.complete(context, command)
         case FailJob():
-            return leases.fail(session, command)
+            return leases.fail(context, command)
         case ReleaseJobs():
-            return leases.release(session, command)
+            return leases.release(context, command)
         case ReapLeases():
-            return jobs.reap(session, command)
+            return jobs.reap(context, command)
         case RequeueJobs():
-            return jobs.requeue(session, command)
+            return jobs.requeue(context, command)
         case ReconcileJobs():
-            return jobs.reconcile(session, command)
+            return jobs.reconcile(context, command)
         case ApplyProposals():
-            return proposals.apply(session, command)
+            return proposals.apply(context, command)
         case StoreHints():
-            return hints.store(session, command)
+            return hints.store(context, command)
         case StoreVector():
-            return store_vector.store(session, command)
+            return store_vector.store(context, command)
         case ApproveProposal():
-            return reviews.approve(session, command)
+            return reviews.approve(context, command)
         case RejectProposal():
-            return reviews.reject(session, command)
+            return reviews.reject(context, command)
         case UndoRun():
-            return reviews.undo(session, command)
+            return reviews.undo(context, command)
         case ReserveCalls():
-            return provider_usage.reserve(session, command)
+            return provider_usage.reserve(context, command)
         case RecordUsage():
-            return provider_usage.record(session, command)
+            return provider_usage.record(context, command)
         case AdvanceHighWaterMark():
-            return purge.advance_mark(session, command)
+            return purge.advance_high_water_mark(context, command)
         case _:
             assert_never(command)
 
 
-def _modify_one(session: Session, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
-    with session.tx.savepoint():
-        return memories.modify(session, patch, principal, read)
+def _modify_one(context: CommandContext, patch: MemoryPatch, principal: Principal, read: ReadScope) -> Modified:
+    with context.tx.savepoint():
+        return memories.modify(context, patch, principal, read)

@@ -31,13 +31,13 @@ from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.errors import BROKEN_DISK, Connection, DiskFull, LockTimeout, StoreError
 from signet_actors.store.transaction import write_transaction
 from signet_actors.writer import dispatch, idempotency
-from signet_actors.writer.command_context import QueueChanges, RowCache, Session
+from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
 from signet_actors.writer.commands import purge
 from signet_actors.writer.commands.access_counter import AccessCounter
 from signet_actors.writer.disk_reserve import NO_RESERVE, DiskReserve
 
 
-class Waiting(Protocol):
+class PendingCommand(Protocol):
     """A command that waits for its answer; ``runtime.mailbox.Incoming`` is one."""
 
     @property
@@ -50,7 +50,7 @@ class Waiting(Protocol):
 
 
 @dataclass(slots=True)
-class CommitFigures:
+class CommitMetrics:
     """Counts since the process started."""
 
     commits: int = 0
@@ -69,20 +69,20 @@ class HousekeepingResult(NamedTuple):
     more: bool
 
 
-class _Undone(Exception):
+class _RetryWithSavepoints(Exception):
     """A command failed after it had written: the transaction was rolled back, and the batch runs anew."""
 
 
 NOTHING_DONE = HousekeepingResult(0, False)
-PRUNED_AT_ONCE = 2000
+PRUNE_LIMIT = 2000
 
 
-def unapplied(waiting: Waiting, detail: str, *, retry_after_ms: int | None = None) -> Failure:
+def failure_for_unstarted(pending: PendingCommand, detail: str, *, retry_after_ms: int | None = None) -> Failure:
     """The refusal of a command that was not begun, where the kept answers are not to be read or believed.
 
     Of one that may have been sent before, only the present sending is known not to have been applied.
     """
-    if waiting.header.attempt > 1 or dispatch.idempotency_of(waiting.body) is not None:
+    if pending.header.attempt > 1 or dispatch.idempotency_of(pending.body) is not None:
         return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; whether an earlier attempt was applied is unknown")
     return Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=retry_after_ms)
 
@@ -98,7 +98,7 @@ class GroupCommit:
         config: Config,
         boot_id: str,
         log: Any,
-        ballast: DiskReserve = NO_RESERVE,
+        disk_reserve: DiskReserve = NO_RESERVE,
         displaced: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.connection = connection
@@ -107,18 +107,18 @@ class GroupCommit:
         self.config = config
         self.boot_id = boot_id
         self.log = log
-        self.ballast = ballast
+        self.disk_reserve = disk_reserve
         self.displaced = displaced
         """Asked before each COMMIT: which file of the database is no longer at its path, in words."""
-        self.known = RowCache()
+        self.row_cache = RowCache()
         self.touches = AccessCounter()
-        self.figures = CommitFigures()
+        self.metrics = CommitMetrics()
         self.storage_full = False
-        self.queue_news = QueueChanges()
+        self.queue_changes = QueueChanges()
         """What commits did to the job queue since somebody looked."""
         self._committing = False
 
-    def commit(self, batch: Sequence[Waiting]) -> None:
+    def commit(self, batch: Sequence[PendingCommand]) -> None:
         """Every command of the batch is applied or refused, on disk, and answered.
 
         Raises ``StoreIOError`` after answering when the disk failed: the process must leave.
@@ -126,22 +126,22 @@ class GroupCommit:
         if not batch:
             return
         if self.storage_full:
-            # What frees space may use what the ballast gave; everything else waits for the disk.
-            growing = [waiting for waiting in batch if not isinstance(waiting.body, dispatch.FREES_SPACE)]
+            # What frees space may use what the reserve gave; everything else waits for the disk.
+            growing = [pending for pending in batch if not isinstance(pending.body, dispatch.FREES_SPACE)]
             self._refuse(growing, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
-            batch = [waiting for waiting in batch if isinstance(waiting.body, dispatch.FREES_SPACE)]
+            batch = [pending for pending in batch if isinstance(pending.body, dispatch.FREES_SPACE)]
             if not batch:
                 return
         self._committing = False
         try:
             try:
-                answers = self._transact(batch, careful=False)
-            except _Undone:
-                self.known.forget()
-                answers = self._transact(batch, careful=True)
+                answers = self._transact(batch, with_savepoints=False)
+            except _RetryWithSavepoints:
+                self.row_cache.clear()
+                answers = self._transact(batch, with_savepoints=True)
         except LockTimeout:
-            self.known.forget()
-            self.figures.refused_busy += len(batch)
+            self.row_cache.clear()
+            self.metrics.refused_busy += len(batch)
             self._refuse(batch, ErrorCode.NOT_APPLIED, "another program holds the database; nothing was applied", 1000)
             return
         except DiskFull:
@@ -153,15 +153,15 @@ class GroupCommit:
             raise
         except BROKEN_DISK as error:
             self._disk_failed(batch, committing=self._committing, error=error)
-        self.figures.commits += 1
-        self.figures.rows += len(batch)
-        self.figures.largest_batch = max(self.figures.largest_batch, len(batch))
+        self.metrics.commits += 1
+        self.metrics.rows += len(batch)
+        self.metrics.largest_batch = max(self.metrics.largest_batch, len(batch))
         if self.config.logging.level == "debug":
-            traces = [waiting.header.trace_id for waiting, _ in answers]
+            traces = [pending.header.trace_id for pending, _ in answers]
             self.log.debug("committed", rows=len(answers), traces=traces)
-        for index, (waiting, answer) in enumerate(answers):
-            waiting.reply(answer)
-            self.figures.fenced += isinstance(answer, Failure) and answer.code is ErrorCode.LEASE_LOST
+        for index, (pending, answer) in enumerate(answers):
+            pending.reply(answer)
+            self.metrics.fenced += isinstance(answer, Failure) and answer.code is ErrorCode.LEASE_LOST
             if index == 0:
                 sync_point("writer.after_first_reply")
 
@@ -171,9 +171,9 @@ class GroupCommit:
             return NOTHING_DONE
         try:
             with write_transaction(self.connection) as tx:
-                session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
-                touched = self.touches.flush(session)
-                pruned = purge.prune_replies(session, replies_before_ms, PRUNED_AT_ONCE)
+                context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.row_cache)
+                touched = self.touches.flush(context)
+                pruned = purge.prune_replies(context, replies_before_ms, PRUNE_LIMIT)
                 self._check_files()
                 tx.commit()
         except LockTimeout:
@@ -183,7 +183,7 @@ class GroupCommit:
             return NOTHING_DONE
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
-        return HousekeepingResult(touched + pruned, bool(self.touches) or pruned == PRUNED_AT_ONCE)
+        return HousekeepingResult(touched + pruned, bool(self.touches) or pruned == PRUNE_LIMIT)
 
     def probe_storage(self) -> bool:
         """A small write says whether the disk has room again; True when writes are served."""
@@ -201,146 +201,150 @@ class GroupCommit:
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
         self.storage_full = False
-        self.ballast.take_in()
+        self.disk_reserve.allocate()
         self.log.warning("storage_recovered")
         return True
 
-    def _transact(self, batch: Sequence[Waiting], *, careful: bool) -> list[tuple[Waiting, WriterReply]]:
+    def _transact(
+        self, batch: Sequence[PendingCommand], *, with_savepoints: bool
+    ) -> list[tuple[PendingCommand, WriterReply]]:
         """The answers of a transaction that is on disk.
 
         First without savepoints, because each one costs a tenth of a remember, and commands that fail halfway are rare:
-        one that does raises ``_Undone``. Then with ``careful`` each command has a savepoint, and only those fail that
-        must.
+        one that does raises ``_RetryWithSavepoints``. Then, ``with_savepoints``,
+        each command has a savepoint, and only those fail that must.
         """
-        replayed = self.figures.replayed
-        answers: list[tuple[Waiting, WriterReply]] = []
+        replayed = self.metrics.replayed
+        answers: list[tuple[PendingCommand, WriterReply]] = []
         with write_transaction(self.connection) as tx:
-            session = Session.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.known)
+            context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.row_cache)
             try:
-                for waiting in batch:
-                    answers.append((waiting, self._run(session, waiting, careful=careful)))
+                for pending in batch:
+                    answers.append((pending, self._run(context, pending, with_savepoints=with_savepoints)))
                     sync_point("writer.mid_batch")
-                self._insert_rest(session)
-            except _Undone:
-                self.figures.replayed = replayed
+                self._flush_inserts(context)
+            except _RetryWithSavepoints:
+                self.metrics.replayed = replayed
                 raise
             self._check_files()
             self._committing = True
             tx.commit()
             self._committing = False
-        self.queue_news.add(session.queue)
+        self.queue_changes.add(context.queue_changes)
         return answers
 
     def _check_files(self) -> None:
         """Return while the open files are those at their paths; else raises DatabaseDisplaced."""
-        gone = self.displaced()
-        if gone is not None:
-            raise DatabaseDisplaced(gone)
+        displacement = self.displaced()
+        if displacement is not None:
+            raise DatabaseDisplaced(displacement)
 
-    def _run(self, session: Session, waiting: Waiting, *, careful: bool) -> WriterReply:
-        command = cast(dispatch.Effect, waiting.body)
-        session.frames = waiting.frames
-        session.asker = waiting.header.sender, waiting.header.incarnation
-        key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(command))
-        mark = idempotency.reply_mark(key)
-        if session.new_rows.holds(mark):
-            self._insert_rest(session)  # what may not be inserted is another command's failure
-        earlier = idempotency.earlier_reply(session.tx_for(mark).connection, key, digest)
+    def _run(self, context: CommandContext, pending: PendingCommand, *, with_savepoints: bool) -> WriterReply:
+        command = cast(dispatch.TransactionCommand, pending.body)
+        context.frames = pending.frames
+        context.caller = pending.header.sender, pending.header.incarnation
+        key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(command))
+        lookup_key = idempotency.reply_lookup_key(key)
+        if context.insert_buffer.contains(lookup_key):
+            self._flush_inserts(context)  # what may not be inserted is another command's failure
+        earlier = idempotency.earlier_reply(context.tx_for(lookup_key).connection, key, digest)
         if earlier is not None:
-            self.figures.replayed += 1
+            self.metrics.replayed += 1
             return earlier
-        before = session.changes()
+        before = context.change_counts()
         try:
-            with session.tx.savepoint() if careful else nullcontext():
-                reply = dispatch.execute(session, command)
+            with context.tx.savepoint() if with_savepoints else nullcontext():
+                reply = dispatch.execute(context, command)
                 if dispatch.keeps_reply(command):
-                    idempotency.keep_reply(session, key, digest, reply)
-                if careful:
-                    session.new_rows.flush()
+                    idempotency.keep_reply(context, key, digest, reply)
+                if with_savepoints:
+                    context.insert_buffer.flush()
                 return reply
         except SignetError as error:
-            self.known.forget()  # what the savepoint undid must not be believed
-            if careful:
-                session.new_rows.discard()
-            elif session.changes() != before:
-                raise _Undone from error
+            self.row_cache.clear()  # what the savepoint undid must not be believed
+            if with_savepoints:
+                context.insert_buffer.discard()
+            elif context.change_counts() != before:
+                raise _RetryWithSavepoints from error
             return Failure(code=error.code, detail=error.detail, field=error.field, retry_after_ms=error.retry_after_ms)
         except (LockTimeout, DiskFull):
             raise
         except BROKEN_DISK:
             raise
         except Exception as error:
-            if not careful:
-                raise _Undone from error
+            if not with_savepoints:
+                raise _RetryWithSavepoints from error
             # One command's bug is that command's failure: its savepoint is undone and the others go on.
-            self.known.forget()
-            session.new_rows.discard()
+            self.row_cache.clear()
+            context.insert_buffer.discard()
             if not self.connection.in_transaction:
                 raise
-            self.log.exception("command_failed", command=type(command).__name__, trace=waiting.header.trace_id)
+            self.log.exception("command_failed", command=type(command).__name__, trace=pending.header.trace_id)
             return Failure(code=ErrorCode.INTERNAL, detail="the command failed; nothing of it was applied")
 
-    def _insert_rest(self, session: Session) -> None:
-        """Every row is in its table; raises ``_Undone`` when one may not be, so that only its command fails."""
+    def _flush_inserts(self, context: CommandContext) -> None:
+        """Insert the buffered rows; raise ``_RetryWithSavepoints`` if one is refused."""
         try:
-            session.new_rows.flush()
+            context.insert_buffer.flush()
         except (LockTimeout, DiskFull):
             raise
         except BROKEN_DISK:
             raise
         except Exception as error:
-            raise _Undone from error
+            raise _RetryWithSavepoints from error
 
     def enter_storage_full(self) -> None:
         """Writes are refused until a probe succeeds; the reserve is given up to what frees space."""
-        self.known.forget()
+        self.row_cache.clear()
         if not self.storage_full:
             self.log.error("storage_full", remedy="free disk space; writes resume by themselves")
-            self.ballast.give_up()
+            self.disk_reserve.release()
         self.storage_full = True
 
     def _refuse(
-        self, batch: Sequence[Waiting], code: ErrorCode, detail: str, retry_after_ms: int | None = None
+        self, batch: Sequence[PendingCommand], code: ErrorCode, detail: str, retry_after_ms: int | None = None
     ) -> None:
         if code is ErrorCode.STORAGE_FULL:
-            self.figures.refused_full += len(batch)
-        for waiting in batch:
-            waiting.reply(self._kept_or(waiting, Failure(code=code, detail=detail, retry_after_ms=retry_after_ms)))
+            self.metrics.refused_full += len(batch)
+        for pending in batch:
+            pending.reply(
+                self._earlier_reply_or(pending, Failure(code=code, detail=detail, retry_after_ms=retry_after_ms))
+            )
 
-    def _kept_or(self, waiting: Waiting, failure: Failure) -> WriterReply:
+    def _earlier_reply_or(self, pending: PendingCommand, failure: Failure) -> WriterReply:
         """What an earlier life of the writer answered to the same request, else ``failure``.
 
         "Nothing was applied" must not be said to the retry of a command that was applied.
         """
-        key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(waiting.body))
+        key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
         try:
             return idempotency.earlier_reply(self.connection, key, digest) or failure
         except StoreError:
-            if waiting.header.attempt > 1 or digest is not None:
+            if pending.header.attempt > 1 or digest is not None:
                 return Failure(
                     code=ErrorCode.OUTCOME_UNKNOWN, detail="whether an earlier attempt was applied is unknown"
                 )
             return failure
 
-    def refuse_displaced(self, batch: Sequence[Waiting], detail: str) -> None:
+    def refuse_displaced(self, batch: Sequence[PendingCommand], detail: str) -> None:
         """Nothing of the batch was applied; an earlier answer, of the file that is gone, is not given again."""
-        for waiting in batch:
-            key, digest = idempotency.request_key(waiting.header, dispatch.idempotency_of(waiting.body))
+        for pending in batch:
+            key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
             try:
                 earlier = idempotency.earlier_reply(self.connection, key, digest)
             except StoreError:
-                waiting.reply(unapplied(waiting, detail, retry_after_ms=1000))
+                pending.reply(failure_for_unstarted(pending, detail, retry_after_ms=1000))
                 continue
             if earlier is None:
-                waiting.reply(Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=1000))
+                pending.reply(Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=1000))
             else:
-                waiting.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; it holds an earlier attempt"))
+                pending.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; it holds an earlier attempt"))
 
-    def _disk_failed(self, batch: Sequence[Waiting], *, committing: bool, error: BaseException) -> None:
+    def _disk_failed(self, batch: Sequence[PendingCommand], *, committing: bool, error: BaseException) -> None:
         """Everybody is told what is certain. What this connection would read now is not: it is not asked."""
-        for waiting in batch:
+        for pending in batch:
             if committing:
-                waiting.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, "the disk failed; the outcome is unknown"))
+                pending.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, "the disk failed; the outcome is unknown"))
             else:
-                waiting.reply(unapplied(waiting, "the disk failed", retry_after_ms=1000))
+                pending.reply(failure_for_unstarted(pending, "the disk failed", retry_after_ms=1000))
         raise StoreIOError(f"the disk failed: {error}") from error

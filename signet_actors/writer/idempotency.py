@@ -18,7 +18,7 @@ from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure, Idempotency
 from signet_actors.protocol.writer import JobsLeased, ManyModified, Modified, Remembered, WriterReply
 from signet_actors.store.errors import Connection
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands.job_subjects import job_subjects
 from signet_actors.writer.insert_buffer import Insert
 
@@ -83,16 +83,16 @@ def _with_subjects(connection: Connection, reply: JobsLeased) -> JobsLeased:
     return msgspec.structs.replace(reply, jobs=jobs)
 
 
-def keep_reply(session: Session, key: str, digest: str | None, reply: WriterReply) -> None:
+def keep_reply(context: CommandContext, key: str, digest: str | None, reply: WriterReply) -> None:
     """The reply is stored in the open transaction."""
     if isinstance(reply, Remembered):
         reply = msgspec.structs.replace(reply, content="", tags=[])
     elif isinstance(reply, JobsLeased):
         jobs = [msgspec.structs.replace(job, subject=None) for job in reply.jobs]
         reply = msgspec.structs.replace(reply, jobs=jobs)
-    session.new_rows.add(_REPLIES, (key, digest, _encoder.encode(reply), session.now_ms), reply_mark(key))
+    context.insert_buffer.add(_REPLIES, (key, digest, _encoder.encode(reply), context.now_ms), reply_lookup_key(key))
 
 
-def reply_mark(key: str) -> tuple[str, str]:
-    """By what a kept reply is found; see ``Session.tx_for``."""
+def reply_lookup_key(key: str) -> tuple[str, str]:
+    """By what a kept reply is found; see ``CommandContext.tx_for``."""
     return ("reply", key)

@@ -4,8 +4,8 @@ A row costs a third of what it costs alone: SQLite opens a statement journal for
 FTS5 writes a segment to the tree whenever one is opened. Measured at sixteen rows a commit: 131 µs a row
 instead of 211.
 
-Nothing may read around the rows that wait: whoever uses ``Session.tx`` has them inserted first. The few look-ups that
-must not pay for that ask for the mark of what they look for, and insert only when a waiting row bears it.
+Nothing may read around the rows that wait: ``CommandContext.tx`` inserts them first. The few look-ups that
+must not pay for that ask for the lookup key of what they look for, and insert only when a buffered row has it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 from signet_actors.store.transaction import WriteTransaction
 
 MAX_ROWS_PER_STATEMENT: Final = 32
-MAX_WAITING_VALUES: Final = 8192
+MAX_BUFFERED_VALUES: Final = 8192
 """Bindings of one table that wait; more are inserted at once, so that a large batch holds its memory."""
 
 
@@ -34,8 +34,8 @@ class Insert:
         """The SQL for so many rows."""
         sql = self._statements.get(rows)
         if sql is None:
-            marks = f"({', '.join('?' * len(self.columns))})"
-            sql = f"{self.verb} INTO {self.table} ({', '.join(self.columns)}) VALUES {', '.join([marks] * rows)}"
+            placeholders = f"({', '.join('?' * len(self.columns))})"
+            sql = f"{self.verb} INTO {self.table} ({', '.join(self.columns)}) VALUES {', '.join([placeholders] * rows)}"
             self._statements[rows] = sql
         return sql
 
@@ -46,7 +46,7 @@ class InsertBuffer:
     def __init__(self, tx: WriteTransaction) -> None:
         self._tx = tx
         self._values: dict[Insert, list[Any]] = {}
-        self._marks: set[Hashable] = set()
+        self._lookup_keys: set[Hashable] = set()
         self._next_seq: dict[str, int] = {}
         self.added = 0
 
@@ -59,28 +59,28 @@ class InsertBuffer:
         self._next_seq[table] = seq + 1
         return seq
 
-    def add(self, insert: Insert, row: Sequence[Any], *marks: Hashable) -> None:
-        """The row waits; ``marks`` are what a look-up may find it by."""
+    def add(self, insert: Insert, row: Sequence[Any], *lookup_keys: Hashable) -> None:
+        """The row waits; ``lookup_keys`` are what a look-up may find it by."""
         self.added += 1
         values = self._values.get(insert)
         if values is None:
             values = self._values[insert] = []
         values.extend(row)
-        self._marks.update(marks)
-        if len(values) >= MAX_WAITING_VALUES:
+        self._lookup_keys.update(lookup_keys)
+        if len(values) >= MAX_BUFFERED_VALUES:
             self.flush()
 
-    def holds(self, mark: Hashable) -> bool:
-        """Whether a waiting row bears the mark."""
-        return mark in self._marks
+    def contains(self, lookup_key: Hashable) -> bool:
+        """Whether a buffered row bears the lookup_key."""
+        return lookup_key in self._lookup_keys
 
     def flush(self) -> None:
         """Every row is in its table."""
         if not self._values:
             return
-        waiting = self._values
+        buffered = self._values
         self.discard()
-        for insert, values in waiting.items():
+        for insert, values in buffered.items():
             width = len(insert.columns)
             begin = 0
             while begin < len(values):
@@ -93,5 +93,5 @@ class InsertBuffer:
     def discard(self) -> None:
         """Nothing waits; rows that were not inserted are forgotten, and so are the numbers that they had."""
         self._values = {}
-        self._marks.clear()
+        self._lookup_keys.clear()
         self._next_seq.clear()

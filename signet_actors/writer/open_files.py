@@ -51,7 +51,7 @@ class OpenFiles:
         """
         refuse_unsafe_files(self._workspace.database, links_allowed=str(self._workspace.database) in self._known)
 
-    def missing(self, found: str) -> str:
+    def missing_message(self, found: str) -> str:
         """Return what to tell the user about a database that is missing or empty and may not be created."""
         database = self._workspace.database
         present = [*([database] if database.exists() else []), *self._traces()]
@@ -70,7 +70,7 @@ class OpenFiles:
                 yield self._workspace.backup_dir
         yield from sorted(self._workspace.memory_dir.glob("aside-*"))
 
-    def note(self, connection: Connection | None) -> FilesOpened:
+    def record_opened(self, connection: Connection | None) -> FilesOpened:
         """Remember the open files, and return them for the supervisor; later starts expect a database.
 
         Raises ActorExit when the database was replaced while it was being opened.
@@ -89,7 +89,7 @@ class OpenFiles:
             self._workspace.database_marker_file.touch(mode=0o600)
         return self._opened()
 
-    def closed(self) -> FilesOpened:
+    def record_closed(self) -> FilesOpened:
         """The log is not open any more; return what still is."""
         self._temporary = []
         return self._opened()

@@ -44,7 +44,7 @@ _DECISION: Final = re.compile(r"aside-[0-9]+\n?")
 _LONGEST_DECISION: Final = 100
 
 
-class Told(msgspec.Struct, omit_defaults=True):
+class RestoreReport(msgspec.Struct, omit_defaults=True):
     """What the command prints: ``age_ms`` is the time that is lost, None when the file's name does not tell it."""
 
     ok: bool
@@ -70,66 +70,66 @@ def restore_command(source: str) -> int:
     try:
         workspace.ensure()
     except ConfigError as error:
-        return _tell(Told(False, [error.detail]), ExitCode.CONFIG)
+        return _print(RestoreReport(False, [error.detail]), ExitCode.CONFIG)
     lock, writer_lock = WorkspaceLock(workspace), FileLock(workspace.daemon_dir / "writer.lock")
     try:
         lock.acquire()
         writer_lock.acquire()
-        told, code = restore(workspace, source, now_ms=int(time.time() * 1000))
+        report, code = restore(workspace, source, now_ms=int(time.time() * 1000))
     except WorkspaceLocked as error:
-        return _tell(Told(False, [error.detail]), ExitCode.IN_USE)
+        return _print(RestoreReport(False, [error.detail]), ExitCode.IN_USE)
     except ConfigError as error:
-        return _tell(Told(False, [error.detail]), ExitCode.CONFIG)
+        return _print(RestoreReport(False, [error.detail]), ExitCode.CONFIG)
     except OSError as error:
-        return _tell(Told(False, [str(error)]), ExitCode.IO_ERROR)
+        return _print(RestoreReport(False, [str(error)]), ExitCode.IO_ERROR)
     finally:
         writer_lock.release()
         lock.release()
-    return _tell(told, code)
+    return _print(report, code)
 
 
-def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[Told, int]:
+def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreReport, int]:
     """What was done, and the exit code. The caller holds the workspace. Raises ConfigError, OSError."""
     finish_restore(workspace)
     refuse_unsafe_files(workspace.database)
     try:
-        path, other = _chosen(workspace, source)
+        path, other = _select_backup(workspace, source)
         if path is None or not path.is_file():
-            return Told(False, [f"there is no backup {source}"]), ExitCode.CONFIG
+            return RestoreReport(False, [f"there is no backup {source}"]), ExitCode.CONFIG
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return Told(False, [f"there is no backup {source}: {reason}"]), ExitCode.CONFIG
+        return RestoreReport(False, [f"there is no backup {source}: {reason}"]), ExitCode.CONFIG
     if workspace.database.exists() and path.samefile(workspace.database):
-        return Told(False, [f"{path} is the database in use, not a backup of it"]), ExitCode.CONFIG
+        return RestoreReport(False, [f"{path} is the database in use, not a backup of it"]), ExitCode.CONFIG
     try:
         if not check_ownership(path, follow=True):
-            return Told(False, [f"{path} is empty"], other=other), ExitCode.IO_ERROR
+            return RestoreReport(False, [f"{path} is empty"], other=other), ExitCode.IO_ERROR
     except ForeignDatabase as error:
-        return Told(False, [error.detail], other=other), ExitCode.IO_ERROR
+        return RestoreReport(False, [error.detail], other=other), ExitCode.IO_ERROR
     incoming = _incoming(workspace)
     try:
         _copy_in(path, incoming)
     except BaseException:
-        _sweep(workspace)
+        _remove_incoming(workspace)
         raise
     sync_point("restore.copied")
     name = parse_backup_name(path.name)
     findings, memories = verify_backup(incoming, name)
     if findings:
-        _sweep(workspace)
-        return Told(False, [finding.text for finding in findings[:10]], other=other), ExitCode.IO_ERROR
+        _remove_incoming(workspace)
+        return RestoreReport(False, [finding.text for finding in findings[:10]], other=other), ExitCode.IO_ERROR
     schema = _schema(incoming)
     if schema > len(load_migrations()):
-        _sweep(workspace)
+        _remove_incoming(workspace)
         text = f"{path} has schema {schema}, this release knows {len(load_migrations())}: install the newer release"
-        return Told(False, [text]), ExitCode.CONFIG
+        return RestoreReport(False, [text]), ExitCode.CONFIG
     fsync_path(incoming)
-    before = _memories(workspace.database)
+    before = _count_memories(workspace.database)
     aside = workspace.memory_dir / f"aside-{now_ms}"
-    _decide(workspace, aside)
+    _write_decision(workspace, aside)
     finish_restore(workspace)
     return (
-        Told(
+        RestoreReport(
             True,
             [],
             str(path),
@@ -153,7 +153,7 @@ def finish_restore(workspace: Workspace) -> None:
     try:
         chosen = read_regular(decision, _LONGEST_DECISION).decode("utf-8", "replace")
     except FileNotFoundError:
-        _sweep(workspace)
+        _remove_incoming(workspace)
         return
     if _DECISION.fullmatch(chosen) is None:
         raise ConfigError(f"{decision} does not name a directory aside-<time>; remove it, then repeat the restore")
@@ -195,7 +195,7 @@ def _copy_in(source: Path, incoming: Path) -> None:
             shutil.copyfileobj(old, new, 1 << 20)
 
 
-def _sweep(workspace: Workspace) -> None:
+def _remove_incoming(workspace: Workspace) -> None:
     """Remove what is left of a copy that was not decided on."""
     incoming = _incoming(workspace)
     for suffix in _SUFFIXES:
@@ -203,7 +203,7 @@ def _sweep(workspace: Workspace) -> None:
             beside(incoming, suffix).unlink(missing_ok=True)
 
 
-def _decide(workspace: Workspace, aside: Path) -> None:
+def _write_decision(workspace: Workspace, aside: Path) -> None:
     """From here on the restore will be finished, whatever happens."""
     draft = beside(workspace.restore_file, ".draft")
     draft.unlink(missing_ok=True)
@@ -218,7 +218,7 @@ def _decide(workspace: Workspace, aside: Path) -> None:
     sync_point("restore.decided")
 
 
-def _chosen(workspace: Workspace, source: str) -> tuple[Path | None, str | None]:
+def _select_backup(workspace: Workspace, source: str) -> tuple[Path | None, str | None]:
     """The file that is meant, and the next older backup in case it is damaged."""
     try:
         names = newest_first(os.listdir(workspace.backup_dir))
@@ -245,7 +245,7 @@ def _schema(path: Path) -> int:
         reader.close()
 
 
-def _memories(path: Path) -> int | None:
+def _count_memories(path: Path) -> int | None:
     """How many live memories the present database has, None where it cannot tell."""
     try:
         reader = open_reader(path)
@@ -257,6 +257,6 @@ def _memories(path: Path) -> int | None:
         return None
 
 
-def _tell(told: Any, code: int) -> int:
-    sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+def _print(report: Any, code: int) -> int:
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
     return code

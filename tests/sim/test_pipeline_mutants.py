@@ -26,7 +26,7 @@ def no_fencing(patch: Patch) -> str:
         )
         return leases.ActiveLease(*row)
 
-    patch.setattr(leases, "held", held)
+    patch.setattr(leases, "active_lease", held)
     return "a run of a job that is not completed"
 
 
@@ -38,12 +38,12 @@ def reaper_without_end(patch: Patch) -> str:
 
 def attempts_not_given_back(patch: Patch) -> str:
     """A model that is away is the job's failure."""
-    give_back = leases._give_back
+    give_back = leases._return_job
 
     def spent(session: Any, job: leases.ActiveLease, state: Any, why: str, **how: Any) -> None:
         give_back(session, job, state, why, **{**how, "attempts": job.attempts})
 
-    patch.setattr(leases, "_give_back", spent)
+    patch.setattr(leases, "_return_job", spent)
     return "an outage cost an attempt"
 
 
@@ -55,7 +55,7 @@ def nobody_told(patch: Patch) -> str:
 
 def fellows_of_poison(patch: Patch) -> str:
     """Jobs that lost their worker together are handed out together again."""
-    patch.setattr(leases, "_suspect_in_hands", lambda _connection: False)
+    patch.setattr(leases, "_candidate_leased", lambda _connection: False)
     patch.setattr(leases, "_ROW", leases._ROW.replace("j.error IS :suspect", "0"))
     patch.setattr(leases, "_READY", leases._READY.replace("j.error IS :suspect", "0"))
     return "poison took another with it"

@@ -35,7 +35,7 @@ def no_fencing(patch: Patch) -> str:
         )
         return leases.ActiveLease(*row)
 
-    patch.setattr(leases, "held", held)
+    patch.setattr(leases, "active_lease", held)
     return "a job that waits for longer than any may"
 
 

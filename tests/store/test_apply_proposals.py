@@ -271,13 +271,13 @@ def test_a_row_that_the_index_refuses_is_a_duplicate_and_the_rest_is_written(
 
     room.remember(SOURCE, vector=[1.0])
     there = room.remember("Builds take four minutes", vector=[1.0])
-    twin_of, calls = proposals.twin_of, []
+    find_duplicate, calls = proposals.find_duplicate, []
 
     def blind(*given: Any) -> str | None:
         calls.append(given)
-        return None if len(calls) == 1 else twin_of(*given)
+        return None if len(calls) == 1 else find_duplicate(*given)
 
-    monkeypatch.setattr(proposals, "twin_of", blind)
+    monkeypatch.setattr(proposals, "find_duplicate", blind)
     first, second = room.extract(
         add("Builds take four minutes"), add("Tests take nine minutes"), vectors=[[1.0], [0.0, 1.0]]
     )
@@ -319,7 +319,7 @@ def test_a_lease_that_was_lost_writes_nothing_and_is_counted(room: PipelineRoom)
     assert refused(room.report(job, add("Builds take four minutes"))).code is ErrorCode.LEASE_LOST
     assert counted(room) == before
     assert room.value("SELECT count FROM pipeline_counters WHERE name = 'fenced'") == 2
-    assert room.group.figures.fenced == 2
+    assert room.group.metrics.fenced == 2
     assert isinstance(room.report(again, add("Builds take four minutes")), ProposalsApplied)
 
 

@@ -20,7 +20,7 @@ from signet_actors.protocol.writer import ForgetMemory
 from signet_actors.store.checks import CONTENT, INDEX, STRUCTURE, is_structural
 from signet_actors.store.connect import open_copy
 from signet_actors.store.repairs import repair_indexes
-from signet_actors.writer.check import Checked, check_database
+from signet_actors.writer.check import CheckResult, check_database
 from tests.support.store_room import StoreRoom
 
 PAGE = 4096
@@ -64,7 +64,7 @@ def stored(path: Path) -> list[tuple[object, ...]]:
         connection.close()
 
 
-def verdict(path: Path) -> Checked | None:
+def verdict(path: Path) -> CheckResult | None:
     """What the full check says; None when the file is not recognised as ours any more, which says enough."""
     try:
         return check_database(path, deep=True)
@@ -136,7 +136,7 @@ def test_the_log_of_another_database_is_found_or_changes_no_memory(pristine: Pat
         assert now == before or strangers, "a mixture of two databases passed as whole"
 
 
-def change(pristine: Path, directory: Path, sql: str) -> Checked:
+def change(pristine: Path, directory: Path, sql: str) -> CheckResult:
     """The verdict on a copy in which one thing was changed behind the program's back."""
     path = copy_of(pristine, directory)
     connection = open_copy(path)

@@ -46,7 +46,7 @@ def batch_of(room: StoreRoom, count: int) -> list[Asked]:
 def test_everything_that_waits_is_one_commit(room: StoreRoom) -> None:
     asked = batch_of(room, 40)
     room.group.commit(asked)
-    assert (room.group.figures.commits, room.group.figures.rows, room.group.figures.largest_batch) == (1, 40, 40)
+    assert (room.group.metrics.commits, room.group.metrics.rows, room.group.metrics.largest_batch) == (1, 40, 40)
     assert len({item.answer.id for item in asked}) == 40
 
 
@@ -218,19 +218,19 @@ def test_a_retry_is_never_told_that_nothing_was_applied_when_it_was(room: StoreR
 
 def test_what_frees_space_is_served_on_a_full_disk_from_the_ballast(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
-    room.group.ballast = DiskReserve(tmp_path / "ballast", 1 << 20)
-    assert room.group.ballast.take_in()
+    room.group.disk_reserve = DiskReserve(tmp_path / "ballast", 1 << 20)
+    assert room.group.disk_reserve.allocate()
     memory = room.remember("kept")
     room.connection.pragma("max_page_count", room.connection.pragma("page_count"))
     room.ask(*remembering("x" * 200_000))
     assert room.group.storage_full
-    assert not room.group.ballast.path.exists()
+    assert not room.group.disk_reserve.path.exists()
     room.connection.pragma("max_page_count", room.connection.pragma("page_count") + 64)
     assert room.ask(ForgetMemory(id=memory.id, reason="r", principal=ME)).status == "deleted"
     assert room.ask(*remembering("still refused")).code is ErrorCode.STORAGE_FULL
     room.connection.pragma("max_page_count", 1 << 30)
     assert room.group.probe_storage()
-    assert room.group.ballast.path.stat().st_size == 1 << 20
+    assert room.group.disk_reserve.path.stat().st_size == 1 << 20
     room.close()
 
 

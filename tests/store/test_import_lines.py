@@ -158,7 +158,7 @@ def test_an_oversized_line_is_stored_in_parts_or_not_at_all(room: StoreRoom) -> 
     assert (answer.imported, answer.deduped) == (3, 0)
     assert [(line.line, line.code) for line in answer.refused] == [(2, ErrorCode.CONFLICT)]
     assert [line["content"] for line in exported(room)] == ["third part", "first", "fourth part", "fifth part", "last"]
-    assert room.group.figures.commits == 2
+    assert room.group.metrics.commits == 2
 
 
 def test_vectors_that_do_not_fit_their_frame_are_left_out(room: StoreRoom) -> None:

@@ -46,7 +46,7 @@ from signet_actors.protocol.writer import (
 from signet_actors.runtime.clock import iso
 from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
-from signet_actors.writer.job_waiters import MOST_PARKED, JobWaiters
+from signet_actors.writer.job_waiters import MAX_WAITERS, JobWaiters
 from tests.support.pipeline_room import LEASE_MS, PipelineRoom, configured, refused
 from tests.support.store_room import DIMENSIONS, MODEL, Asked, broken_invariants, kept_sound, raw, remembering
 from tests.support.writer_life import Life
@@ -698,13 +698,13 @@ def test_nobody_waits_for_longer_than_asked_or_than_the_answer_is_waited_for(lif
 
 
 def test_a_few_may_wait_and_the_oldest_makes_room(life: Life) -> None:
-    asks = [watching(life, message_id=str(number)) for number in range(MOST_PARKED + 2)]
-    assert [len(asked.answers) for asked in asks] == [1, 1] + [0] * MOST_PARKED
-    assert life.writer.counters()["watches"] == MOST_PARKED
-    doubled = watching(life, message_id=str(MOST_PARKED))
+    asks = [watching(life, message_id=str(number)) for number in range(MAX_WAITERS + 2)]
+    assert [len(asked.answers) for asked in asks] == [1, 1] + [0] * MAX_WAITERS
+    assert life.writer.counters()["watches"] == MAX_WAITERS
+    doubled = watching(life, message_id=str(MAX_WAITERS))
     handed(life, note("a text", "note"))
     assert doubled.answer == JobsReady(("extract",))
-    assert asks[MOST_PARKED].answers == [], "one answer is enough for both"
+    assert asks[MAX_WAITERS].answers == [], "one answer is enough for both"
 
 
 def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(life: Life) -> None:
@@ -725,7 +725,7 @@ def test_a_full_disk_calls_nobody_and_a_stop_answers_everybody(life: Life) -> No
 
 
 def test_an_empty_queue_of_watches_costs_a_commit_nothing(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JobWaiters, "look", lambda *_, **__: pytest.fail("nobody waits"))
+    monkeypatch.setattr(JobWaiters, "notify", lambda *_, **__: pytest.fail("nobody waits"))
     handed(life, note("a text", "1"))
     life.writer.tick()
     assert refused(_lost(life)).code is ErrorCode.LEASE_LOST

@@ -190,9 +190,9 @@ def test_of_the_jobs_whose_worker_went_away_one_at_a_time_is_handed_out_behind_o
     assert [job.memory_id for job in first] == [fresh, lost[0]]
     assert taken_by(room, "extractor", 2) == []
     assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ()
-    room.group.queue_news = QueueChanges()
+    room.group.queue_changes = QueueChanges()
     room.ask(CompleteJob(first[1].id, first[1].lease_id))
-    assert "extract" in room.group.queue_news.ready
+    assert "extract" in room.group.queue_changes.ready
     assert leases.ready_kinds(room.connection, ("extract",), room.clock.wall_ms()) == ("extract",)
     assert [job.memory_id for job in taken_by(room, "extractor", 2)] == [lost[1]]
 
@@ -220,7 +220,7 @@ def test_the_quarantine_takes_nothing_but_jobs_whose_worker_went_away_and_the_ex
     fresh = room.remember("A memory that nobody has tried yet").id
     assert taken("quarantine", 1, PoisonCandidates.ONLY) == [lost[0]]
     assert not ready(PoisonCandidates.ONLY), "one at a time"
-    room.clock.advance(leases.SUSPECTS_YIELD_MS)
+    room.clock.advance(leases.CANDIDATE_DELAY_MS)
     assert ready(PoisonCandidates.EXCLUDED)
     assert taken("extractor", 2, PoisonCandidates.EXCLUDED) == [fresh]
     assert not ready(PoisonCandidates.EXCLUDED)
@@ -234,7 +234,7 @@ def test_a_job_whose_worker_went_away_lets_others_go_ahead_for_a_minute_and_no_l
     room.clock.advance(UNTIL_SETTLED_MS)
     fresh = [room.remember(f"A memory that nobody has tried yet, {number}").id for number in range(3)]
     assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == fresh[:1]
-    room.clock.advance(leases.SUSPECTS_YIELD_MS)
+    room.clock.advance(leases.CANDIDATE_DELAY_MS)
     assert [job.memory_id for job in taken_by(room, "extractor", 2, 1)] == [lost]
 
 

@@ -18,7 +18,7 @@ from signet_actors.protocol.writer import (
     RememberChunks,
 )
 from signet_actors.store.vectors import vec_table
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, broken_invariants, remembering
 
 
@@ -89,7 +89,7 @@ def test_one_key_twice_in_a_batch_is_done_once_and_answered_twice(room: StoreRoo
     assert asked[0].answer == asked[1].answer
     assert asked[2].answer.code is ErrorCode.IDEMPOTENCY_CONFLICT
     assert room.value("SELECT count(*) FROM memories") == 1
-    assert room.group.figures.replayed == 2
+    assert room.group.metrics.replayed == 2
 
 
 def test_a_chunked_content_conflicts_with_a_memory_of_its_batch_and_undoes_only_itself(room: StoreRoom) -> None:
@@ -109,7 +109,7 @@ def test_a_chunked_content_conflicts_with_a_memory_of_its_batch_and_undoes_only_
         ("one part",),
         ("last part",),
     ]
-    assert (room.group.figures.commits, room.group.figures.rows, room.group.figures.replayed) == (1, 3, 0)
+    assert (room.group.metrics.commits, room.group.metrics.rows, room.group.metrics.replayed) == (1, 3, 0)
     assert broken_invariants(room.connection) == []
 
 
@@ -133,14 +133,14 @@ def test_a_change_sees_the_memory_that_stands_before_it_in_the_same_batch(room: 
 def test_a_row_that_the_store_refuses_fails_its_own_command_only(
     room: StoreRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh = Session.new_id
-    monkeypatch.setattr(Session, "new_id", lambda session: "the-same-id")
+    fresh = CommandContext.new_id
+    monkeypatch.setattr(CommandContext, "new_id", lambda session: "the-same-id")
     asked = [room.asked(*remembering(f"memory {index}", vector=[1.0])) for index in range(3)]
     room.group.commit(asked)
     # Jobs share the id too, so the first is stored and the other two are refused by the unique indexes.
     assert [isinstance(item.answer, Failure) for item in asked] == [False, True, True]
     assert asked[1].answer.code is ErrorCode.INTERNAL
-    monkeypatch.setattr(Session, "new_id", fresh)
+    monkeypatch.setattr(CommandContext, "new_id", fresh)
     assert room.connection.execute("SELECT content FROM memories").fetchall() == [("memory 0",)]
     assert room.value("SELECT count(*) FROM request_replies") == 1
     assert broken_invariants(room.connection) == []
@@ -150,8 +150,8 @@ def test_a_refusal_that_wrote_nothing_lets_the_batch_go_on_at_once(
     room: StoreRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[object] = []
-    begin = Session.begin
-    monkeypatch.setattr(Session, "begin", lambda *given: begun.append(1) or begin(*given))
+    begin = CommandContext.begin
+    monkeypatch.setattr(CommandContext, "begin", lambda *given: begun.append(1) or begin(*given))
     asked = [
         room.asked(*remembering("before")),
         room.asked(PurgeStep(step="everything", cutoff="2026-01-01T00:00:00.000Z", limit=1)),

@@ -187,7 +187,7 @@ def test_a_duty_with_a_short_deadline_does_not_shorten_the_patience_of_the_write
     foreign = apsw.Connection(str(life.path))
     try:
         foreign.execute("BEGIN IMMEDIATE")
-        life.writer.waiting._sleep = sleep
+        life.writer.busy_handler._sleep = sleep
         handle(life, write, duty)
         assert isinstance(write.answer, Remembered), write.answer
     finally:

@@ -127,7 +127,7 @@ def test_a_first_seen_agent_is_registered_as_shared_and_a_known_policy_stays(roo
     room.remember("hers", agent_id="alice")
     assert room.value("SELECT read_policy FROM agents WHERE id = 'alice'") == "shared"
     room.connection.execute("UPDATE agents SET read_policy = 'isolated' WHERE id = 'alice'")
-    room.group.known.forget()
+    room.group.row_cache.clear()
     room.remember("hers too", agent_id="alice")
     assert room.value("SELECT read_policy FROM agents WHERE id = 'alice'") == "isolated"
 

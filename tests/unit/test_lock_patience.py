@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.config.schema import WriterConfig
-from signet_actors.writer.busy_handler import patience_until_ns
+from signet_actors.writer.busy_handler import lock_wait_until_ns
 
 _MS = 1_000_000
 
@@ -16,11 +16,11 @@ def test_nobody_waits_longer_than_the_budget_nor_until_its_caller_has_gone(
     asked_ns: int, busy_ms: int, request_ms: int
 ) -> None:
     limits = WriterConfig(busy_timeout_ms=busy_ms, request_timeout_ms=request_ms)
-    until_ns = patience_until_ns(asked_ns + request_ms * _MS, limits)
+    until_ns = lock_wait_until_ns(asked_ns + request_ms * _MS, limits)
     assert until_ns <= asked_ns + busy_ms * _MS
     assert until_ns < asked_ns + request_ms * _MS
 
 
 def test_the_default_patience_is_the_busy_budget_whole() -> None:
     limits = WriterConfig()
-    assert patience_until_ns(limits.request_timeout_ms * _MS, limits) == limits.busy_timeout_ms * _MS
+    assert lock_wait_until_ns(limits.request_timeout_ms * _MS, limits) == limits.busy_timeout_ms * _MS

@@ -24,7 +24,7 @@ from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
 from signet_actors.protocol.retention import BackupFile, BackupOutcome, BackupState
 from signet_actors.protocol.writer import AdvanceBackup, BackupProgress, GetWriterStatus, ReportDamage
-from signet_actors.retention.verification import Verifying
+from signet_actors.retention.verification import VerificationHandle
 from signet_actors.retention.writer_ref import ASK_TIMEOUT_MS, WriterRef
 from signet_actors.runtime.clock import Clock, iso
 
@@ -40,7 +40,7 @@ LONGEST_MS: Final = 60 * 60_000
 """A copy or a check that takes longer is given up."""
 NEVER_NS: Final = 1 << 62
 STRUCTURE: Final = "structure"
-_FOR_NOW: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.BUSY})
+_TRANSIENT: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.BUSY})
 PARTIAL: Final = ".partial"
 
 
@@ -55,7 +55,7 @@ class Backup:
         log: FilteringBoundLogger,
         config: Config,
         directory: Path,
-        verify: Callable[[str, int], Verifying],
+        verify: Callable[[str, int], VerificationHandle],
     ) -> None:
         self._writer = writer
         self._clock = clock
@@ -65,9 +65,9 @@ class Backup:
         self._verify = verify
         self._name: str | None = None
         self._progress: BackupProgress | None = None
-        self._checking: Verifying | None = None
+        self._checking: VerificationHandle | None = None
         self._begun_ns = 0
-        self._second_look = False
+        self._is_recheck = False
         self._last: BackupOutcome | None = None
         self.findings: tuple[str, ...] = ()
         self.problem: str | None = None
@@ -89,11 +89,11 @@ class Backup:
         """A backup is in progress: a new one unless there was one; or the disk has no room for it, says the Failure."""
         if self.running:
             return None
-        self._second_look = False
+        self._is_recheck = False
         self._start()
-        return None if self._name is None else self._without_room(self._name)
+        return None if self._name is None else self._check_disk_space(self._name)
 
-    def _without_room(self, name: str) -> Failure | None:
+    def _check_disk_space(self, name: str) -> Failure | None:
         database = self._directory.parent / DATABASE_NAME
         try:
             needed = database.stat().st_size + SPARE_BYTES
@@ -158,7 +158,7 @@ class Backup:
     def _copy(self, name: str) -> None:
         answer = self._writer.ask(AdvanceBackup(name), timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(answer, Failure):
-            if answer.code not in _FOR_NOW and not self._was_late(answer):
+            if answer.code not in _TRANSIENT and not self._is_transient(answer):
                 self._failed(name, answer.detail)
             return  # a writer that is away begins the copy anew when it is back, one that is busy goes on with it
         self._progress = answer
@@ -170,14 +170,14 @@ class Backup:
             except OSError as error:
                 self._failed(name, f"the check of the copy could not be started: {error}")
 
-    def _was_late(self, answer: Failure) -> bool:
+    def _is_transient(self, answer: Failure) -> bool:
         """Whether the writer was only held up beyond the deadline: by a foreign lock, say, and not by damage."""
         if answer.code is not ErrorCode.NOT_APPLIED:
             return False
         status = self._writer.ask(GetWriterStatus(), timeout_ms=ASK_TIMEOUT_MS)
         return isinstance(status, Failure) or status.damage is None
 
-    def _check(self, name: str, checking: Verifying) -> None:
+    def _check(self, name: str, checking: VerificationHandle) -> None:
         verdict = checking.poll()
         if verdict is None:
             return
@@ -190,8 +190,8 @@ class Backup:
             return
         self._log.error("scrub_found_damage", findings=[text for _, text in verdict.findings])
         if any(kind == STRUCTURE for kind, _ in verdict.findings):
-            if not self._second_look:
-                self._second_look = True  # the disk may have failed the copy, not the database
+            if not self._is_recheck:
+                self._is_recheck = True  # the disk may have failed the copy, not the database
                 self._start()
                 return
             self._writer.ask(ReportDamage(verdict.findings[0][1]), timeout_ms=ASK_TIMEOUT_MS)

@@ -51,7 +51,7 @@ class Purge:
         self._log = log
         self._config = config
         self._sweep: Iterator[None] | None = None
-        self._believed_ns: int | None = None
+        self._accepted_ns: int | None = None
         self._failures = 0
         self._next_in_ms = 0
         self.steps: list[Purged] = []
@@ -79,7 +79,7 @@ class Purge:
             self.steps = []
             self.skipped_reason = None
             self._next_in_ms = self._config.retention.interval_ms
-            self._sweep = self._sweeping(operator_confirmed=operator_confirmed)
+            self._sweep = self._run_sweep(operator_confirmed=operator_confirmed)
             self.due_ns = self._clock.monotonic_ns()
 
     def step(self) -> bool:
@@ -101,9 +101,9 @@ class Purge:
             self.skipped_reason = "the daemon is stopping; the next sweep goes on"
         self._sweep = None
 
-    def _sweeping(self, *, operator_confirmed: bool) -> Iterator[None]:
+    def _run_sweep(self, *, operator_confirmed: bool) -> Iterator[None]:
         now_ms = self._clock.wall_ms()
-        decision = self._judge(now_ms, operator_confirmed=operator_confirmed)
+        decision = self._check_clock(now_ms, operator_confirmed=operator_confirmed)
         if decision is None:
             return
         if not decision.may_purge:
@@ -142,7 +142,7 @@ class Purge:
             if not answer.more:
                 return
 
-    def _judge(self, now_ms: int, *, operator_confirmed: bool) -> ClockDecision | None:
+    def _check_clock(self, now_ms: int, *, operator_confirmed: bool) -> ClockDecision | None:
         """Whether this sweep may believe its clock; the verdict is stored. None when the writer did not answer.
 
         The first message reads the mark. It clears a suspicion that is stored beside it: should this process die
@@ -158,7 +158,7 @@ class Purge:
             now_ms,
             epoch_ms(known.previous) if known.previous else None,
             suspected_since_ms=epoch_ms(known.suspected_leap_since) if known.suspected_leap_since else None,
-            elapsed_ms=0 if self._believed_ns is None else (now_ns - self._believed_ns) // 1_000_000,
+            elapsed_ms=0 if self._accepted_ns is None else (now_ns - self._accepted_ns) // 1_000_000,
             operator_confirmed=operator_confirmed,
         )
         since = decision.suspected_since_ms
@@ -170,7 +170,7 @@ class Purge:
             self._postpone(stored)
             return None
         if decision.may_purge:
-            self._believed_ns = now_ns
+            self._accepted_ns = now_ns
         return decision
 
     def _window_ms(self, step: Step) -> int:

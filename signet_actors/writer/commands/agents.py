@@ -6,30 +6,30 @@ Source: memory-api.txt "remember"; architecture.txt "Multi-Agent Support".
 from __future__ import annotations
 
 from signet_actors.store.read_policy import DEFAULT_AGENT
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 
 
-def register(session: Session, agent_id: str) -> None:
+def register(context: CommandContext, agent_id: str) -> None:
     """The agent has a row: ``shared`` when it is new; an existing policy is preserved."""
-    if agent_id in session.known.agents:
+    if agent_id in context.row_cache.agents:
         return
-    session.tx.execute(
+    context.tx.execute(
         "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES (?, ?, 'shared', ?, ?)"
         " ON CONFLICT (id) DO NOTHING",
-        (agent_id, agent_id, session.now, session.now),
+        (agent_id, agent_id, context.now, context.now),
     )
-    session.known.agents.add(agent_id)
+    context.row_cache.agents.add(agent_id)
 
 
-def sync_roster(session: Session) -> None:
+def sync_roster(context: CommandContext) -> None:
     """The default agent and every agent of ``agents.roster`` exist; a roster entry's policy wins."""
-    register(session, DEFAULT_AGENT)
-    for agent in session.config.agents.roster:
-        session.tx.execute(
+    register(context, DEFAULT_AGENT)
+    for agent in context.config.agents.roster:
+        context.tx.execute(
             "INSERT INTO agents (id, name, read_policy, policy_group, created_at, updated_at)"
             " VALUES (?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (id) DO UPDATE SET read_policy = excluded.read_policy,"
             " policy_group = excluded.policy_group, updated_at = excluded.updated_at"
             " WHERE read_policy IS NOT excluded.read_policy OR policy_group IS NOT excluded.policy_group",
-            (agent.name, agent.name, agent.read_policy, agent.policy_group, session.now, session.now),
+            (agent.name, agent.name, agent.read_policy, agent.policy_group, context.now, context.now),
         )

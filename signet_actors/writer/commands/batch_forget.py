@@ -11,36 +11,36 @@ from __future__ import annotations
 from signet_actors.domain import forget_budget
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.writer import ForgetMany, ForgetMemory, ForgetTarget, Forgotten, ManyForgotten
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import memories
 
 
-def forget(session: Session, command: ForgetMany) -> ManyForgotten:
+def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
     """Return one outcome for each target. Raises a ``SignetError`` where a confirmation is needed and missing."""
-    row = session.tx.one("SELECT value FROM store_meta WHERE key = ?", (forget_budget.STORE_KEY,))
+    row = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (forget_budget.STORE_KEY,))
     deletions = forget_budget.parse_deletions(None if row is None else row[0])
     matching = max(command.matching, len(command.targets))
-    recent = forget_budget.recently_deleted(deletions, session.now_ms)
+    recent = forget_budget.recently_deleted(deletions, context.now_ms)
     if not command.confirmed and forget_budget.needs_confirmation(matching, recent):
         raise SignetError("confirm_token is required", code=ErrorCode.CONFIRM_REQUIRED)
-    results = [_forget_one(session, command, target) for target in command.targets]
+    results = [_forget_one(context, command, target) for target in command.targets]
     deleted = sum(outcome.status == "deleted" for outcome in results)
     if deleted:
-        kept = forget_budget.with_deletion(deletions, session.now_ms, deleted)
-        session.tx.execute(
+        kept = forget_budget.with_deletion(deletions, context.now_ms, deleted)
+        context.tx.execute(
             "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             (forget_budget.STORE_KEY, forget_budget.deletions_text(kept)),
         )
     return ManyForgotten(results=results)
 
 
-def _forget_one(session: Session, command: ForgetMany, target: ForgetTarget) -> Forgotten:
+def _forget_one(context: CommandContext, command: ForgetMany, target: ForgetTarget) -> Forgotten:
     if command.hard:
-        with session.tx.savepoint():
-            return memories.erase(session, target.id, target.version, command.reason, command.principal, command.read)
-    with session.tx.savepoint():
+        with context.tx.savepoint():
+            return memories.erase(context, target.id, target.version, command.reason, command.principal, command.read)
+    with context.tx.savepoint():
         return memories.forget(
-            session,
+            context,
             ForgetMemory(
                 id=target.id,
                 reason=command.reason,

@@ -17,7 +17,7 @@ import msgspec
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.errors import Conflict
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, RememberChunks, Remembered
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import agents, idempotency_keys, memories
 from signet_actors.writer.insert_buffer import Insert
 
@@ -44,7 +44,7 @@ class _Part(NamedTuple):
 _PART = ", ".join(f"m.{name}" for name in ("seq", "id", "content", "is_deleted", "source_id", "idempotency_key"))
 
 
-def remember(session: Session, command: RememberChunks) -> ChunksRemembered | Remembered:
+def remember(context: CommandContext, command: RememberChunks) -> ChunksRemembered | Remembered:
     """Store every chunk as a row of one group, or return what the content duplicates.
 
     A duplicate has the same source id, else the same idempotency key, else the same text (unless another key is named).
@@ -52,40 +52,40 @@ def remember(session: Session, command: RememberChunks) -> ChunksRemembered | Re
     savepoint then undoes what was inserted.
     """
     memory = command.memory
-    found: ChunksRemembered | Remembered | None = by_source(session, memory) or memories.by_source(session, memory)
+    found: ChunksRemembered | Remembered | None = by_source(context, memory) or memories.by_source(context, memory)
     if found is None and memory.idempotency_key is not None:
-        found = _replay(session, command, memory.idempotency_key)
+        found = _replay(context, command, memory.idempotency_key)
     if found is None:
-        found = _same_text(session, command)
-    return found or _insert(session, command)
+        found = _group_of_same_text(context, command)
+    return found or _insert(context, command)
 
 
-def by_source(session: Session, memory: NewMemory) -> ChunksRemembered | None:
+def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | None:
     """Return the live chunks of the long text that came from the memory's source."""
-    if memory.source_id is None or memory.session_bound or memory.source_type in memories.NOT_SOURCES:
+    if memory.source_id is None or memory.session_bound or memory.source_type in memories.INTERNAL_SOURCE_TYPES:
         return None
     # Groups and their chunks never wait to be inserted, so that a look-up for one needs no flush.
-    for (group_id,) in session.tx_for((CHUNK_GROUP,)).rows(
+    for (group_id,) in context.tx_for((CHUNK_GROUP,)).rows(
         f"SELECT g.id FROM chunk_groups g WHERE g.source_id = ? AND {_IN_SCOPE} ORDER BY g.id",
         (memory.source_id, *memories.same_scope(memory)),
     ):
-        live = [part.id for part in _parts(session, memory, group_id) if not part.is_deleted]
+        live = [part.id for part in _parts(context, memory, group_id) if not part.is_deleted]
         if live:
             return ChunksRemembered(ids=live, group_id=group_id, deduped=True)
     return None
 
 
-def refuse_chunked_key(session: Session, key: str, memory: NewMemory) -> None:
+def refuse_chunked_key(context: CommandContext, key: str, memory: NewMemory) -> None:
     """A key that names a chunked import cannot name a small memory; raises ``Conflict``."""
-    row = memories.by_idempotency_key(session, memory, f"{key}:chunk:0")
+    row = memories.by_idempotency_key(context, memory, f"{key}:chunk:0")
     if row is not None and not row.is_deleted:
         raise Conflict("idempotency key was already used for chunked content")
 
 
-def _insert(session: Session, command: RememberChunks) -> ChunksRemembered:
+def _insert(context: CommandContext, command: RememberChunks) -> ChunksRemembered:
     memory, key = command.memory, command.memory.idempotency_key
-    agents.register(session, memory.agent_id)
-    group_id = _new_group(session, memory, len(command.chunks))
+    agents.register(context, memory.agent_id)
+    group_id = _new_group(context, memory, len(command.chunks))
     ids: list[str] = []
     for index, text in enumerate(command.chunks):
         part = msgspec.structs.replace(
@@ -97,27 +97,27 @@ def _insert(session: Session, command: RememberChunks) -> ChunksRemembered:
             vector=command.vectors[index] if command.vectors else None,
         )
         digest = content_hash(text)
-        if memories.live_by_hash(session, part, digest) is not None:
+        if memories.live_by_hash(context, part, digest) is not None:
             raise Conflict(_EXISTS)
         metadata = {"groupId": group_id, "chunk": index, "chunks": len(command.chunks)}
         metadata |= {"sourceType": memory.source_type, "sourceId": memory.source_id}
-        chunk_id = memories.insert(session, part, command.principal, digest, metadata=metadata).id
-        session.new_rows.add(_MENTIONS, (chunk_id, group_id, session.now))
+        chunk_id = memories.insert(context, part, command.principal, digest, metadata=metadata).id
+        context.insert_buffer.add(_MENTIONS, (chunk_id, group_id, context.now))
         ids.append(chunk_id)
-    session.new_rows.flush()
+    context.insert_buffer.flush()
     return ChunksRemembered(ids=ids, group_id=group_id, deduped=False)
 
 
-def _new_group(session: Session, memory: NewMemory, chunks: int) -> str:
-    group_id = session.new_id()
+def _new_group(context: CommandContext, memory: NewMemory, chunks: int) -> str:
+    group_id = context.new_id()
     name = f"chunk group {group_id}"
-    session.tx.execute(
+    context.tx.execute(
         "INSERT INTO entities (id, name, canonical_name, entity_type, agent_id, mentions, created_at, updated_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (group_id, name, name, CHUNK_GROUP, memory.agent_id, chunks, session.now, session.now),
+        (group_id, name, name, CHUNK_GROUP, memory.agent_id, chunks, context.now, context.now),
     )
     source_id = None if memory.session_bound else memory.source_id
-    session.tx.execute(
+    context.tx.execute(
         "INSERT INTO chunk_groups (id, agent_id, visibility, project, scope, content_hash, source_type, source_id,"
         " created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -129,81 +129,81 @@ def _new_group(session: Session, memory: NewMemory, chunks: int) -> str:
             content_hash(memory.content),
             memory.source_type,
             source_id,
-            session.now,
+            context.now,
         ),
     )
     return group_id
 
 
-def _replay(session: Session, command: RememberChunks, key: str) -> ChunksRemembered | None:
+def _replay(context: CommandContext, command: RememberChunks, key: str) -> ChunksRemembered | None:
     memory = command.memory
-    small = memories.by_idempotency_key(session, memory, key)
+    small = memories.by_idempotency_key(context, memory, key)
     if small is not None and not small.is_deleted:
         raise Conflict("idempotency key was already used for non-chunk content")
-    held = _rows(
-        session,
+    keyed = _rows(
+        context,
         # The keys that go on with a digit: `:` is the character after `9`.
         f"{memories.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ?",
         (*memories.same_scope(memory), f"{key}:chunk:0", f"{key}:chunk::"),
     )
-    live = [part for part in held if not part.is_deleted]
+    live = [part for part in keyed if not part.is_deleted]
     if not live:
-        for part in held:
+        for part in keyed:
             if part.key is not None:
-                idempotency_keys.release(session, part.seq, part.id, part.key, command.principal)
+                idempotency_keys.release(context, part.seq, part.id, part.key, command.principal)
         return None
-    group_id = held[0].group_id or ""
-    known = session.tx.one("SELECT content_hash FROM chunk_groups WHERE id = ?", (group_id,))
-    if (known is None or known[0] != content_hash(memory.content)) and not _says(held, command.chunks):
+    group_id = keyed[0].group_id or ""
+    known = context.tx.one("SELECT content_hash FROM chunk_groups WHERE id = ?", (group_id,))
+    if (known is None or known[0] != content_hash(memory.content)) and not _same_letters(keyed, command.chunks):
         raise Conflict("idempotency key was already used for different chunked content")
-    if len(live) < len(held):
+    if len(live) < len(keyed):
         raise Conflict(
             "some chunks of this import were forgotten; recover them, or import under another idempotency key"
         )
-    return ChunksRemembered(ids=[part.id for part in held], group_id=group_id, deduped=True)
+    return ChunksRemembered(ids=[part.id for part in keyed], group_id=group_id, deduped=True)
 
 
-def _same_text(session: Session, command: RememberChunks) -> ChunksRemembered | None:
+def _group_of_same_text(context: CommandContext, command: RememberChunks) -> ChunksRemembered | None:
     """Return the group that holds the same text. Raises ``Conflict`` where the caller names another key for it."""
     memory = command.memory
     groups: dict[str, None] = dict.fromkeys(
         group_id
-        for (group_id,) in session.tx.rows(
+        for (group_id,) in context.tx.rows(
             f"SELECT g.id FROM chunk_groups g WHERE g.content_hash = ? AND {_IN_SCOPE} ORDER BY g.id",
             (content_hash(memory.content), *memories.same_scope(memory)),
         )
     )
     # The groups of earlier releases have no hash; their chunks are found by their own.
-    first = memories.live_by_hash(session, memory, content_hash(command.chunks[0]))
+    first = memories.live_by_hash(context, memory, content_hash(command.chunks[0]))
     if first is not None and first.source_type == CHUNK and first.source_id is not None:
         groups[first.source_id] = None
     for group_id in groups:
-        live = [part for part in _parts(session, memory, group_id) if not part.is_deleted]
-        if _says(live, command.chunks):
+        live = [part for part in _parts(context, memory, group_id) if not part.is_deleted]
+        if _same_letters(live, command.chunks):
             if memory.idempotency_key is not None:
                 raise Conflict(_EXISTS)
             return ChunksRemembered(ids=[part.id for part in live], group_id=group_id, deduped=True)
     return None
 
 
-def _parts(session: Session, memory: NewMemory, group_id: str) -> list[_Part]:
+def _parts(context: CommandContext, memory: NewMemory, group_id: str) -> list[_Part]:
     """Return the rows of a group in the memory's scope, in order of the text."""
     return _rows(
-        session,
+        context,
         # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
         f"m.source_id = ? AND m.source_type = '{CHUNK}' AND +{memories.SAME_SCOPE}",
         (group_id, *memories.same_scope(memory)),
     )
 
 
-def _rows(session: Session, predicate: str, bindings: tuple[Any, ...]) -> list[_Part]:
-    found = session.tx_for((CHUNK_GROUP,)).rows(
+def _rows(context: CommandContext, predicate: str, bindings: tuple[Any, ...]) -> list[_Part]:
+    found = context.tx_for((CHUNK_GROUP,)).rows(
         f"SELECT {_PART} FROM memories m WHERE {predicate} ORDER BY m.seq", bindings
     )
     return [_Part(*row) for row in found]
 
 
-def _says(parts: Iterable[_Part], chunks: Iterable[str]) -> bool:
+def _same_letters(parts: Iterable[_Part], chunks: Iterable[str]) -> bool:
     """Return whether the parts hold the text of ``chunks``, wherever it was cut, as far as hashes tell texts apart."""
     return _letters(part.content for part in parts) == _letters(chunks)
 

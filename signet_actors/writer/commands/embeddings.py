@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from signet_actors.protocol.writer import Vector
 from signet_actors.store.vectors import create_vec_table, vec_table
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.insert_buffer import Insert
 
 _EMBEDDINGS = Insert(
@@ -16,69 +16,69 @@ _EMBEDDINGS = Insert(
 )
 
 
-def store(session: Session, memory_id: str, content_hash: str, vector: Vector) -> int | None:
+def store(context: CommandContext, memory_id: str, content_hash: str, vector: Vector) -> int | None:
     """The vector of the memory is stored and findable; returns ``embeddings.seq``, None if the frame is unusable."""
-    raw = session.vector_bytes(vector)
+    raw = context.vector_bytes(vector)
     if raw is None:
         return None
     space = (vector.model, vector.dimensions)
-    index = session.known.vec_tables.get(space)
+    index = context.row_cache.vec_tables.get(space)
     if index is None:
-        index = session.known.vec_tables[space] = Insert(_ensure_table(session, *space), ("rowid", "embedding"))
-    seq = session.new_rows.next_seq("embeddings")
-    session.new_rows.add(
+        index = context.row_cache.vec_tables[space] = Insert(_ensure_table(context, *space), ("rowid", "embedding"))
+    seq = context.insert_buffer.next_seq("embeddings")
+    context.insert_buffer.add(
         _EMBEDDINGS,
-        (seq, "memory", memory_id, vector.model, vector.dimensions, raw, content_hash, session.now),
+        (seq, "memory", memory_id, vector.model, vector.dimensions, raw, content_hash, context.now),
     )
-    session.new_rows.add(index, (seq, raw))
+    context.insert_buffer.add(index, (seq, raw))
     return seq
 
 
-def remove(session: Session, memory_id: str, *, model: str | None = None) -> None:
+def remove(context: CommandContext, memory_id: str, *, model: str | None = None) -> None:
     """No vector of the memory is left, under any model or under that one."""
-    for seq, name, dimensions in session.tx.rows(
+    for seq, name, dimensions in context.tx.rows(
         "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?"
         " AND (? IS NULL OR model = ?)",
         (memory_id, model, model),
     ):
-        hide(session, seq, name, dimensions)
-        session.tx.execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
+        hide(context, seq, name, dimensions)
+        context.tx.execute("DELETE FROM embeddings WHERE seq = ?", (seq,))
 
 
-def hide(session: Session, seq: int, model: str, dimensions: int) -> None:
+def hide(context: CommandContext, seq: int, model: str, dimensions: int) -> None:
     """The vector is out of the search index; its ``embeddings`` row stays, so that a recovery can bring it back."""
-    table = vec_table(session.tx.connection, model, dimensions)
+    table = vec_table(context.tx.connection, model, dimensions)
     if table is not None:
-        session.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
+        context.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
 
 
-def hide_all(session: Session, memory_id: str) -> None:
+def hide_all(context: CommandContext, memory_id: str) -> None:
     """``hide`` for every vector of the memory."""
-    for seq, model, dimensions in session.tx.rows(
+    for seq, model, dimensions in context.tx.rows(
         "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
     ):
-        hide(session, seq, model, dimensions)
+        hide(context, seq, model, dimensions)
 
 
-def show_all(session: Session, memory_id: str) -> None:
+def show_all(context: CommandContext, memory_id: str) -> None:
     """Every stored vector of the memory is in its search index again."""
-    for seq, model, dimensions, raw in session.tx.rows(
+    for seq, model, dimensions, raw in context.tx.rows(
         "SELECT seq, model, dimensions, vector FROM embeddings WHERE source_type = 'memory' AND source_id = ?",
         (memory_id,),
     ):
-        table = _ensure_table(session, model, dimensions)
-        session.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
-        session.tx.execute(f"INSERT INTO {table} (rowid, embedding) VALUES (?, ?)", (seq, raw))
+        table = _ensure_table(context, model, dimensions)
+        context.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
+        context.tx.execute(f"INSERT INTO {table} (rowid, embedding) VALUES (?, ?)", (seq, raw))
 
 
-def _ensure_table(session: Session, model: str, dimensions: int) -> str:
+def _ensure_table(context: CommandContext, model: str, dimensions: int) -> str:
     """The ``vec0`` table of ``model`` exists; created inside the transaction at first sight of the model."""
-    known = vec_table(session.tx.connection, model, dimensions)
+    known = vec_table(context.tx.connection, model, dimensions)
     if known is not None:
         return known
-    session.tx.execute(
+    context.tx.execute(
         "INSERT INTO embedding_models (model, dimensions, created_at) VALUES (?, ?, ?)",
-        (model, dimensions, session.now),
+        (model, dimensions, context.now),
     )
-    connection = session.tx.connection
+    connection = context.tx.connection
     return create_vec_table(connection, connection.last_insert_rowid(), dimensions)

@@ -5,24 +5,24 @@ Source: knowledge-graph.txt "Graph Persistence" (txDecrementEntityMentions).
 
 from __future__ import annotations
 
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 
 
-def remove(session: Session, memory_id: str) -> int:
+def remove(context: CommandContext, memory_id: str) -> int:
     """The memory mentions nothing any more; entities without a mention are gone with their relations.
 
     Returns the number of links removed.
     """
     entities = [
         entity
-        for (entity,) in session.tx.rows(
+        for (entity,) in context.tx.rows(
             "SELECT entity_id FROM memory_entity_mentions WHERE memory_id = ?", (memory_id,)
         )
     ]
     for entity in entities:
-        session.tx.execute(
+        context.tx.execute(
             "DELETE FROM memory_entity_mentions WHERE memory_id = ? AND entity_id = ?", (memory_id, entity)
         )
-        session.tx.execute("UPDATE entities SET mentions = max(0, mentions - 1) WHERE id = ?", (entity,))
-        session.tx.execute("DELETE FROM entities WHERE id = ? AND mentions = 0 AND pinned = 0", (entity,))
+        context.tx.execute("UPDATE entities SET mentions = max(0, mentions - 1) WHERE id = ?", (entity,))
+        context.tx.execute("DELETE FROM entities WHERE id = ? AND mentions = 0 AND pinned = 0", (entity,))
     return len(entities)

@@ -13,36 +13,36 @@ from signet_actors.domain.jobs import PROSPECTIVE_INDEX
 from signet_actors.domain.normalization import collapsed
 from signet_actors.domain.query_words import cjk_bigrams
 from signet_actors.protocol.pipeline import HintsStored, StoreHints
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import leases
 
-MOST_HINTS = 20
+MAX_HINTS = 20
 MAX_HINT_CHARS = 500
 
 
-def store(session: Session, command: StoreHints) -> HintsStored:
+def store(context: CommandContext, command: StoreHints) -> HintsStored:
     """The memory has these hints and no others, unless it says something else meanwhile; the job is completed.
 
     Raises ``lease_lost``.
     """
-    job = leases.held(session, command.job_id, command.lease_id)
-    leases.expect(job, PROSPECTIVE_INDEX)
-    row = session.tx.one(
+    job = leases.active_lease(context, command.job_id, command.lease_id)
+    leases.require_kind(job, PROSPECTIVE_INDEX)
+    row = context.tx.one(
         "SELECT seq FROM memories WHERE id = ? AND is_deleted = 0 AND content_hash = ?",
         (job.memory_id, job.leased_hash),
     )
     hints = _clean(command.hints) if row is not None else []
     if row is not None:
-        session.tx.execute("DELETE FROM memory_hints WHERE memory_id = ?", (job.memory_id,))
+        context.tx.execute("DELETE FROM memory_hints WHERE memory_id = ?", (job.memory_id,))
     for hint in hints:
-        session.tx.execute(
+        context.tx.execute(
             "INSERT INTO memory_hints (memory_id, memory_seq, hint, cjk, created_at) VALUES (?, ?, ?, ?, ?)",
-            (job.memory_id, row[0] if row else None, hint, cjk_bigrams(hint), session.now),
+            (job.memory_id, row[0] if row else None, hint, cjk_bigrams(hint), context.now),
         )
-    leases.end(session, job, msgspec.json.encode({"hints": len(hints)}).decode())
+    leases.complete_leased(context, job, msgspec.json.encode({"hints": len(hints)}).decode())
     return HintsStored(len(hints))
 
 
 def _clean(hints: tuple[str, ...]) -> list[str]:
     texts = (collapsed(hint)[:MAX_HINT_CHARS].strip() for hint in hints)
-    return list(dict.fromkeys(filter(None, texts)))[:MOST_HINTS]
+    return list(dict.fromkeys(filter(None, texts)))[:MAX_HINTS]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from signet_actors.protocol.message import Principal
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.insert_buffer import Insert
 
 _HISTORY = Insert(
@@ -55,7 +55,7 @@ _WITHOUT_REASON = f"reason = nullif(reason, metadata ->> {_REASON})"
 
 
 def record(
-    session: Session,
+    context: CommandContext,
     memory_id: str,
     event: str,
     principal: Principal,
@@ -69,10 +69,10 @@ def record(
     """An event is in the trail of ``memory_id``."""
     if evidence is not None:
         metadata = {**(metadata or {}), **evidence.metadata}
-    session.new_rows.add(
+    context.insert_buffer.add(
         _HISTORY,
         (
-            session.new_id() if evidence is None else evidence.event_id,
+            context.new_id() if evidence is None else evidence.event_id,
             memory_id,
             event,
             old_content,
@@ -84,27 +84,27 @@ def record(
             principal.session_id,
             principal.request_id,
             None if evidence is None else evidence.job_id,
-            session.now,
+            context.now,
         ),
     )
 
 
-def erase_content(session: Session, memory_id: str, memory_seq: int) -> None:
+def erase_content(context: CommandContext, memory_id: str, memory_seq: int) -> None:
     """The events of a memory that is gone stay, their content does not. Source: docs/reliability.md R23."""
-    session.tx.execute(
+    context.tx.execute(
         f"UPDATE memory_history SET old_content = NULL, new_content = NULL, {_WITHOUT_REASON},"
         f" metadata = json_remove(metadata, {_TEXTS}, '$.{KEY}') WHERE memory_id = ?",
         (memory_id,),
     )
     # What a model said of it may stand in the trail of the memory that it was said of.
-    session.tx.execute(
+    context.tx.execute(
         f"UPDATE memory_history SET {_WITHOUT_REASON}, metadata = json_remove(metadata, {_TEXTS})"
         " WHERE seq IN (SELECT h.seq FROM memory_proposals p JOIN memory_history h"
         " ON h.job_id = p.job_id AND h.id = p.history_id"
         " WHERE p.memory_id = :id OR p.target_id = :id OR p.result_memory_id = :id)",
         {"id": memory_id},
     )
-    session.tx.execute(
+    context.tx.execute(
         f"UPDATE memory_history SET {_WITHOUT_REASON}, metadata = json_remove(metadata, {_REASON})"
         " WHERE seq IN (SELECT h.seq FROM shown_memories s JOIN memory_proposals p ON p.seq = s.proposal_seq"
         " JOIN memory_history h ON h.job_id = p.job_id AND h.id = p.history_id WHERE s.memory_seq = ?)",

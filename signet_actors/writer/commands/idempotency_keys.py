@@ -6,21 +6,21 @@ Source: memory-api.txt "POST /api/memory/remember" (``idempotencyKey``), "POST /
 from __future__ import annotations
 
 from signet_actors.protocol.message import Principal
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history
 
 RELEASED = "its idempotency key was given to another memory"
 
 
-def release(session: Session, seq: int, memory_id: str, key: str, principal: Principal) -> None:
+def release(context: CommandContext, seq: int, memory_id: str, key: str, principal: Principal) -> None:
     """Take the key from a deleted row, so that the content can be remembered again under it; its history keeps it."""
-    session.tx.execute("UPDATE memories SET idempotency_key = NULL WHERE seq = ?", (seq,))
-    history.record(session, memory_id, "none", principal, reason=RELEASED, metadata={history.KEY: key})
+    context.tx.execute("UPDATE memories SET idempotency_key = NULL WHERE seq = ?", (seq,))
+    history.record(context, memory_id, "none", principal, reason=RELEASED, metadata={history.KEY: key})
 
 
-def released(session: Session, seq: int) -> str | None:
+def released(context: CommandContext, seq: int) -> str | None:
     """Return the key that was taken from the row; None when none was, or it has one again."""
-    found = session.tx.one(
+    found = context.tx.one(
         f"SELECT h.metadata ->> '$.{history.KEY}' FROM memories m JOIN memory_history h ON h.memory_id = m.id"
         " WHERE m.seq = ? AND m.idempotency_key IS NULL AND h.event = 'none' AND h.reason = ?"
         " ORDER BY h.seq DESC LIMIT 1",
@@ -29,6 +29,6 @@ def released(session: Session, seq: int) -> str | None:
     return None if found is None else found[0]
 
 
-def restore(session: Session, seq: int, key: str) -> None:
+def restore(context: CommandContext, seq: int, key: str) -> None:
     """Give the row the key, which no other row may hold."""
-    session.tx.execute("UPDATE memories SET idempotency_key = ? WHERE seq = ?", (key, seq))
+    context.tx.execute("UPDATE memories SET idempotency_key = ? WHERE seq = ?", (key, seq))

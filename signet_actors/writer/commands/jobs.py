@@ -39,11 +39,11 @@ from signet_actors.protocol.pipeline import (
 )
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
 from signet_actors.runtime.clock import iso
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
 from signet_actors.writer.insert_buffer import Insert
 
-_FIRST_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempts", "created_at", "updated_at"))
+_NEW_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempts", "created_at", "updated_at"))
 
 LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
 WORKER_LOST = "the worker went away"
@@ -54,12 +54,12 @@ DERIVED = "pipeline-v2"
 """``source_type`` and ``who`` of a memory that the pipeline made: nothing is extracted from it again."""
 
 _OF_MEMORIES = frozenset(kind.name for kind in JOB_KINDS if kind.of_memory)
-ALIVE = "status IN ('pending', 'leased')"
-_MOST_REQUEUED = 500
+UNFINISHED = "status IN ('pending', 'leased')"
+_MAX_REQUEUED = 500
 _AFTER_SETTLED_MS = 500
 
 
-def wanted_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str, ...]:
+def required_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str, ...]:
     """The jobs that a memory has with its present content; ``derived``: the pipeline itself made it."""
     pipeline = config.memory.pipeline_v2
     kinds = []
@@ -72,29 +72,29 @@ def wanted_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str,
     return tuple(kinds)
 
 
-def enqueue_first(session: Session, kind: str, memory_id: str) -> None:
+def enqueue_new(context: CommandContext, kind: str, memory_id: str) -> None:
     """A pending job waits for a memory that has no other of the kind."""
-    session.new_rows.add(
-        _FIRST_JOBS,
+    context.insert_buffer.add(
+        _NEW_JOBS,
         (
-            session.new_id(),
+            context.new_id(),
             kind,
             memory_id,
-            session.config.memory.pipeline_v2.worker.max_retries,
-            session.now,
-            session.now,
+            context.config.memory.pipeline_v2.worker.max_retries,
+            context.now,
+            context.now,
         ),
     )
-    session.queue.ready.add(kind)
+    context.queue_changes.ready.add(kind)
 
 
-def enqueue(session: Session, kind: str, memory_id: str) -> bool:
+def enqueue(context: CommandContext, kind: str, memory_id: str) -> bool:
     """The same unless one is pending or leased; False then, because that one sees to it."""
-    waiting = session.tx.one(
-        f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {ALIVE} LIMIT 1", (memory_id, kind)
+    waiting = context.tx.one(
+        f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {UNFINISHED} LIMIT 1", (memory_id, kind)
     )
     if waiting is None:
-        enqueue_first(session, kind, memory_id)
+        enqueue_new(context, kind, memory_id)
     return waiting is None
 
 
@@ -124,129 +124,131 @@ _SUBJECT = (
 )
 
 
-def follow(session: Session, kind: str, memory_id: str | None, handed_out_hash: str | None, state: JobState) -> None:
+def on_job_end(
+    context: CommandContext, kind: str, memory_id: str | None, leased_hash: str | None, state: JobState
+) -> None:
     """A job of the memory has ended (or waits again): its row says so, and a newer content has a job of its own."""
     if kind not in _OF_MEMORIES or memory_id is None:
         return
-    row = session.tx.one(f"SELECT {_SUBJECT} WHERE m.id = ? AND m.is_deleted = 0", (memory_id,))
+    row = context.tx.one(f"SELECT {_SUBJECT} WHERE m.id = ? AND m.is_deleted = 0", (memory_id,))
     if row is None:
         return
     subject = _Subject(*row)
     if (
         state is not JobState.PENDING
-        and handed_out_hash not in {None, subject.content_hash}
-        and kind in _wanted_by(session, subject)
+        and leased_hash not in {None, subject.content_hash}
+        and kind in _required_by(context, subject)
     ):
-        enqueue_first(session, kind, memory_id)
+        enqueue_new(context, kind, memory_id)
         state = JobState.PENDING
     if kind == EXTRACT:
         status = {JobState.COMPLETED: "completed", JobState.DEAD: "failed"}.get(state, "pending")
         if status != subject.extraction_status:
-            session.tx.execute("UPDATE memories SET extraction_status = ? WHERE seq = ?", (status, subject.seq))
+            context.tx.execute("UPDATE memories SET extraction_status = ? WHERE seq = ?", (status, subject.seq))
 
 
-def recovered(session: Session, memory_id: str) -> None:
+def restore_jobs(context: CommandContext, memory_id: str) -> None:
     """A memory that came back has the jobs that it missed as a tombstone; its hints went with it and come anew."""
-    (row,) = session.tx.rows(f"SELECT {_SUBJECT} WHERE m.id = ?", (memory_id,))
+    (row,) = context.tx.rows(f"SELECT {_SUBJECT} WHERE m.id = ?", (memory_id,))
     subject = _Subject(*row)
-    for kind in _wanted_by(session, subject):
+    for kind in _required_by(context, subject):
         if kind != EXTRACT or subject.extraction_status == "pending":
-            enqueue(session, kind, memory_id)
+            enqueue(context, kind, memory_id)
 
 
-def _wanted_by(session: Session, subject: _Subject) -> tuple[str, ...]:
-    embedded = subject.embedded_in(configured_space(session.config.embedding))
-    return wanted_kinds(session.config, derived=subject.source_type == DERIVED, embedded=embedded)
+def _required_by(context: CommandContext, subject: _Subject) -> tuple[str, ...]:
+    embedded = subject.embedded_in(configured_space(context.config.embedding))
+    return required_kinds(context.config, derived=subject.source_type == DERIVED, embedded=embedded)
 
 
-def tried_with(session: Session, kind: str) -> str | None:
+def attempt_model(context: CommandContext, kind: str) -> str | None:
     """What an attempt at such a job depends on, noted as its result until it has another: the model, of an embedding.
 
     A job that dies keeps it, and so says by which model its memory could not be embedded (``_settled``).
     """
-    space = configured_space(session.config.embedding) if kind == EMBED else None
+    space = configured_space(context.config.embedding) if kind == EMBED else None
     return None if space is None else msgspec.json.encode({"model": space[0], "dimensions": space[1]}).decode()
 
 
-def reap(session: Session, command: ReapLeases) -> LeasesReaped:
+def reap(context: CommandContext, command: ReapLeases) -> LeasesReaped:
     """Expired leases are given back: to ``pending`` while attempts remain, else to ``dead`` with the cause.
 
     A lease counts on the monotonic clock of one supervisor life; a lease of another life is expired, because no
     worker of that life can still be running.
     """
-    expired = session.tx.rows(
-        f"SELECT {LOST_COLUMNS} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
+    expired = context.tx.rows(
+        f"SELECT {EXPIRED_COLUMNS} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
         " WHERE status = 'leased' AND (lease_boot IS NOT ? OR lease_expires_ns < ?) ORDER BY seq LIMIT ?",
-        (session.boot_id, session.clock.monotonic_ns(), command.limit),
+        (context.boot_id, context.clock.monotonic_ns(), command.limit),
     )
-    return lose(session, expired)
+    return expire_leases(context, expired)
 
 
-LOST_COLUMNS = "seq, job_type, memory_id, attempts, max_attempts, leased_hash"
+EXPIRED_COLUMNS = "seq, job_type, memory_id, attempts, max_attempts, leased_hash"
 """What ``lose`` wants to know of a job."""
 
 
-def lose(session: Session, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
+def expire_leases(context: CommandContext, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
     """Leased jobs whose workers are gone wait for their next attempt, or are dead after their last.
 
     They wait until the next life of the worker has settled: the death of one that has served for a while is no early
     one, which would be counted against its restarts, so that a few jobs that kill cannot have it given up for all.
     """
     dead = 0
-    settled_ms = min(session.config.supervision.settled_ms + _AFTER_SETTLED_MS, MAX_DELAY_MS // 2)
-    waits_until = iso(session.now_ms + settled_ms)
-    for seq, kind, memory_id, attempts, max_attempts, handed_out_hash in leased:
+    settled_ms = min(context.config.supervision.settled_ms + _AFTER_SETTLED_MS, MAX_DELAY_MS // 2)
+    waits_until = iso(context.now_ms + settled_ms)
+    for seq, kind, memory_id, attempts, max_attempts, leased_hash in leased:
         state = advance(JobState.LEASED, event_after_failure(attempts, max_attempts))
         dead += state is JobState.DEAD
-        session.tx.execute(
+        context.tx.execute(
             "UPDATE memory_jobs SET status = ?, error = ?, failed_at = ?, updated_at = ?, available_at = ?,"
             " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
             (
                 state,
                 LAST_ATTEMPT_LOST if state is JobState.DEAD else WORKER_LOST,
-                session.now,
-                session.now,
+                context.now,
+                context.now,
                 waits_until if state is JobState.PENDING else None,
                 seq,
             ),
         )
-        follow(session, kind, memory_id, handed_out_hash, state)
+        on_job_end(context, kind, memory_id, leased_hash, state)
     if leased:
         # Those that lost their workers before wait for each other, whatever their kinds.
-        session.queue.ready.update(kind.name for kind in JOB_KINDS)
+        context.queue_changes.ready.update(kind.name for kind in JOB_KINDS)
     return LeasesReaped(requeued=len(leased) - dead, dead=dead)
 
 
-def erase_words(session: Session, memory_id: str) -> None:
+def erase_texts(context: CommandContext, memory_id: str) -> None:
     """What jobs of the memory came to, or failed of, is not told any more. Source: docs/reliability.md R23."""
-    session.tx.execute(
+    context.tx.execute(
         "UPDATE memory_jobs SET result = NULL,"
         " error = CASE WHEN error IS NULL OR error IN (?, ?) THEN error ELSE ? END WHERE memory_id = ?",
         (WORKER_LOST, LAST_ATTEMPT_LOST, ERASED, memory_id),
     )
 
 
-def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
+def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
     """Dead jobs have all their attempts again, as far as they may; see ``RequeueJobs``.
 
     Raises ``SignetError`` (``rate_limited``) where the last requeue is too near, or the hour has had too many.
     """
-    limits = session.config.memory.pipeline_v2.repair
+    limits = context.config.memory.pipeline_v2.repair
     repairs.enforce_rate(
-        session,
+        context,
         repairs.REQUEUE_DEAD,
         cooldown_ms=limits.requeue_cooldown_ms,
         hourly_budget=limits.requeue_hourly_budget,
     )
-    limit = min(command.limit, _MOST_REQUEUED)
+    limit = min(command.limit, _MAX_REQUEUED)
     columns = "seq, id, job_type, memory_id, status, requeues"
     if command.ids:
-        rows = session.tx.rows(
+        rows = context.tx.rows(
             f"SELECT {columns} FROM memory_jobs WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
             (_json(command.ids), limit),
         )
     else:
-        rows = session.tx.rows(
+        rows = context.tx.rows(
             f"SELECT {columns} FROM memory_jobs j WHERE status = 'dead' AND requeues = 0"
             " AND (? OR job_type IN (SELECT value FROM json_each(?)))"
             # What would be refused would be the oldest the next time too, and nothing behind it ever revived.
@@ -259,36 +261,36 @@ def requeue(session: Session, command: RequeueJobs) -> JobsRequeued:
     found = {row[1] for row in rows}
     answer.refused.extend(RequeueRefused(job_id, "not_found") for job_id in command.ids if job_id not in found)
     for seq, job_id, kind, memory_id, status, requeues in rows[:limit]:
-        refusal = _refusal(session, kind, memory_id, status)
+        refusal = _refusal(context, kind, memory_id, status)
         if refusal is not None:
             answer.refused.append(RequeueRefused(job_id, refusal))
             continue
         state = advance(JobState(status), JobEvent.REQUEUE)
-        session.tx.execute(
+        context.tx.execute(
             "UPDATE memory_jobs SET status = ?, attempts = 0, releases = 0, requeues = ?, available_at = NULL,"
             " result = NULL, failed_at = NULL, updated_at = ? WHERE seq = ?",
-            (state, requeues + 1, session.now, seq),
+            (state, requeues + 1, context.now, seq),
         )
-        session.queue.ready.add(kind)
-        follow(session, kind, memory_id, None, state)
+        context.queue_changes.ready.add(kind)
+        on_job_end(context, kind, memory_id, None, state)
         answer.requeued.append(job_id)
     if answer.requeued:
-        repairs.record(session, repairs.REQUEUE_DEAD, command.principal, affected=len(answer.requeued))
+        repairs.record(context, repairs.REQUEUE_DEAD, command.principal, affected=len(answer.requeued))
     return answer
 
 
-def _refusal(session: Session, kind: str, memory_id: str | None, status: str) -> str | None:
+def _refusal(context: CommandContext, kind: str, memory_id: str | None, status: str) -> str | None:
     if status != JobState.DEAD:
         return "not_dead"
     if memory_id is None:
         return None
-    if not session.tx.one("SELECT 1 FROM memories WHERE id = ? AND is_deleted = 0", (memory_id,)):
+    if not context.tx.one("SELECT 1 FROM memories WHERE id = ? AND is_deleted = 0", (memory_id,)):
         return "memory_gone"
-    waiting = f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {ALIVE}"
-    return "already_waiting" if session.tx.one(waiting, (memory_id, kind)) else None
+    waiting = f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {UNFINISHED}"
+    return "already_waiting" if context.tx.one(waiting, (memory_id, kind)) else None
 
 
-def reconcile(session: Session, command: ReconcileJobs) -> JobsReconciled:
+def reconcile(context: CommandContext, command: ReconcileJobs) -> JobsReconciled:
     """Of the memories behind ``after``, each that should have a job and has none has one.
 
     That is one whose extraction is pending, and one without a vector of its present content by the configured model,
@@ -297,24 +299,24 @@ def reconcile(session: Session, command: ReconcileJobs) -> JobsReconciled:
     while the pipeline was off is not extracted by surprise. A vector of a former model stays, and is searched, until
     the new one takes its place.
     """
-    rows = session.tx.rows(
+    rows = context.tx.rows(
         f"SELECT {_SUBJECT} WHERE m.seq > ? AND m.is_deleted = 0 ORDER BY m.seq LIMIT ?",
         (command.after, command.limit),
     )
-    enqueued, space = 0, configured_space(session.config.embedding)
+    enqueued, space = 0, configured_space(context.config.embedding)
     for subject in map(_Subject._make, rows):
         if subject.extraction_status != "pending" and subject.embedded_in(space):
             continue
-        for kind in _wanted_by(session, subject):
+        for kind in _required_by(context, subject):
             if kind == EXTRACT and subject.extraction_status != "pending":
                 continue
-            if kind != PROSPECTIVE_INDEX and not _settled(session, kind, subject, space):
-                enqueued += enqueue(session, kind, subject.id)
+            if kind != PROSPECTIVE_INDEX and not _already_attempted(context, kind, subject, space):
+                enqueued += enqueue(context, kind, subject.id)
     following = rows[-1][0] if len(rows) == command.limit else None
-    return JobsReconciled(enqueued, following, space_name(session.config.embedding))
+    return JobsReconciled(enqueued, following, space_name(context.config.embedding))
 
 
-def _settled(session: Session, kind: str, subject: _Subject, space: Space | None) -> bool:
+def _already_attempted(context: CommandContext, kind: str, subject: _Subject, space: Space | None) -> bool:
     """Whether a job for this content has ended; a dead extraction is then written on its memory, too.
 
     An embedding without a vector to show for it, completed or dead, was of a text that the model cannot read; another
@@ -325,12 +327,12 @@ def _settled(session: Session, kind: str, subject: _Subject, space: Space | None
     if kind == EMBED:
         ended = "status IN ('completed', 'dead') AND result ->> '$.model' IS ? AND result ->> '$.dimensions' IS ?"
         tried = space or (None, None)
-    found = session.tx.one(
+    found = context.tx.one(
         f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND leased_hash = ? AND {ended} LIMIT 1",
         (subject.id, kind, subject.content_hash, *tried),
     )
     if found is not None and kind == EXTRACT:
-        session.tx.execute("UPDATE memories SET extraction_status = 'failed' WHERE seq = ?", (subject.seq,))
+        context.tx.execute("UPDATE memories SET extraction_status = 'failed' WHERE seq = ?", (subject.seq,))
     return found is not None
 
 

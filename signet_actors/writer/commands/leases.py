@@ -1,17 +1,17 @@
 """Leases on durable jobs: who holds one may report the job's end, and nobody else.
 
 A lease is an id that is checked in the transaction of the report (a fencing token): the report of a worker whose lease
-expired and went to somebody else changes nothing. Expiry is on the monotonic clock of one supervisor life.
+expired and went to somebody else changes nothing. Expiry is on the monotonic clock of one supervisor incarnation.
 
 A lease id begins with its holder: the name of a process, and which of its lives. A worker that asks for jobs in a new
-life is proof that its former ones are over: what they held is lost at once, without waiting for the leases to expire.
+incarnation proves that its former ones ended: what they held is lost at once, without waiting for the leases to expire.
 One that says what it holds, and holds more than that, was never told of the rest, because the answer was lost: nobody
 works at it, so it is handed out again as it was, and the attempt is the same one.
 
-A job whose worker went away may be what killed it. Of such suspects one at a time is handed out, whatever its kind, so
+A job whose worker went away may be what killed it. Of such jobs one at a time is handed out, whatever its kind, so
 that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts.
 The quarantine asks for nothing else, and while it is there the extractor asks for none. Whoever takes both gets a
-suspect only when no other job is ready, for a minute at most.
+poison candidate only when no other job is ready, for a minute at most.
 
 Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
 came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
@@ -49,18 +49,18 @@ from signet_actors.protocol.writer import (
 )
 from signet_actors.runtime.clock import iso
 from signet_actors.store.errors import Connection
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import jobs
 from signet_actors.writer.commands.job_subjects import job_subjects
 
-MAX_LEASED_AT_ONCE = 64
+MAX_LEASED = 64
 MAX_LEASED_BYTES = 4 * 1024 * 1024
 """Of contents in one answer, plus the last one: an answer must fit into a frame of the bus."""
-MAX_DROPPED_AT_ONCE = 256
+MAX_DROPPED = 256
 """Jobs of memories that are gone which one request completes on its way."""
-GONE = '{"skipped":"memory_gone"}'
+MEMORY_GONE = '{"skipped":"memory_gone"}'
 MAX_REASON_CHARS = 500
-SUSPECTS_YIELD_MS = 60_000
+CANDIDATE_DELAY_MS = 60_000
 """So long a job that may have killed its worker lets others go ahead of it."""
 _MS = 1_000_000
 
@@ -81,7 +81,7 @@ _READY = f"""
                    WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at > :never
                    ORDER BY j.available_at LIMIT :limit)
 """
-"""What may be handed out. A suspect always has a time; the last part is what a wall clock that went back would keep
+"""What may be handed out. Such a job always has a time; the last part is what a wall clock that went back would keep
 waiting for ever."""
 
 
@@ -95,37 +95,37 @@ class ActiveLease(NamedTuple):
     memory_id: str | None
     leased_hash: str | None
     releases: int
-    suspect: bool
+    poison_candidate: bool
 
 
-def lease(session: Session, command: LeaseJobs) -> JobsLeased:
-    """The jobs of these kinds that have been ready for longest are the asker's, one attempt each is spent."""
-    _end_former_lives(session)
-    name, life = session.asker
-    expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
-    leased = _redeliver(session, command, expires_ns)
-    fresh, suspects = _handed_out(session.tx.connection, command.suspects)
-    limit = min(command.limit, MAX_LEASED_AT_ONCE)
+def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
+    """The jobs of these kinds that have been ready for longest are the caller's, one attempt each is spent."""
+    _expire_earlier_incarnations(context)
+    name, incarnation = context.caller
+    expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
+    leased = _redeliver(context, command, expires_ns)
+    fresh, allow_candidates = _leasable(context.tx.connection, command.suspects)
+    limit = min(command.limit, MAX_LEASED)
     dropped = 0
     handed_bytes = 0
-    while len(leased) < limit and dropped < MAX_DROPPED_AT_ONCE and handed_bytes < MAX_LEASED_BYTES:
-        rows = _ready_rows(session, command.kinds, limit - len(leased), fresh=fresh, suspects=suspects)
+    while len(leased) < limit and dropped < MAX_DROPPED and handed_bytes < MAX_LEASED_BYTES:
+        rows = _ready_rows(context, command.kinds, limit - len(leased), fresh=fresh, allow_candidates=allow_candidates)
         if not rows:
             break
-        subjects = job_subjects(session.tx.connection, [row[4] for row in rows if row[4] is not None])
-        for kind, _, seq, job_id, memory_id, payload, attempts, max_attempts, suspect in rows:
+        subjects = job_subjects(context.tx.connection, [row[4] for row in rows if row[4] is not None])
+        for kind, _, seq, job_id, memory_id, payload, attempts, max_attempts, poison_candidate in rows:
             if handed_bytes >= MAX_LEASED_BYTES:
                 break
-            if suspect and not suspects:
+            if poison_candidate and not allow_candidates:
                 continue
             subject = None if memory_id is None else subjects.get(memory_id)
             if memory_id is not None and subject is None:
-                _drop(session, seq)
+                _drop(context, seq)
                 dropped += 1
                 continue
-            suspects = suspects and not suspect
-            lease_id = f"{name}.{life}.{session.new_id()}"
-            session.tx.execute(
+            allow_candidates = allow_candidates and not poison_candidate
+            lease_id = f"{name}.{incarnation}.{context.new_id()}"
+            context.tx.execute(
                 "UPDATE memory_jobs SET status = ?, attempts = ?, lease_id = ?, lease_boot = ?, lease_expires_ns = ?,"
                 " leased_at = ?, updated_at = ?, available_at = NULL, leased_version = ?, leased_hash = ?, result = ?"
                 " WHERE seq = ?",
@@ -133,13 +133,13 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
                     advance(JobState.PENDING, JobEvent.LEASE),
                     attempts + 1,
                     lease_id,
-                    session.boot_id,
+                    context.boot_id,
                     expires_ns,
-                    session.now,
-                    session.now,
+                    context.now,
+                    context.now,
                     None if subject is None else subject.version,
                     None if subject is None else subject.content_hash,
-                    jobs.tried_with(session, kind),
+                    jobs.attempt_model(context, kind),
                     seq,
                 ),
             )
@@ -148,102 +148,105 @@ def lease(session: Session, command: LeaseJobs) -> JobsLeased:
     return JobsLeased(leased, expires_ns)
 
 
-def renew(session: Session, command: RenewLease) -> LeaseRenewed:
+def renew(context: CommandContext, command: RenewLease) -> LeaseRenewed:
     """The lease lasts for another ``lease_ms`` from now; raises ``lease_lost`` where it is not held any more."""
-    job = held(session, command.job_id, command.lease_id)
-    expires_ns = session.clock.monotonic_ns() + command.lease_ms * _MS
-    session.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, job.seq))
+    job = active_lease(context, command.job_id, command.lease_id)
+    expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
+    context.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, job.seq))
     return LeaseRenewed(expires_ns)
 
 
-def complete(session: Session, command: CompleteJob) -> JobEnded:
+def complete(context: CommandContext, command: CompleteJob) -> JobEnded:
     """The job is completed with its result; raises ``lease_lost`` where the lease is not held any more."""
-    return JobEnded(end(session, held(session, command.job_id, command.lease_id), command.result))
+    return JobEnded(complete_leased(context, active_lease(context, command.job_id, command.lease_id), command.result))
 
 
-def end(session: Session, job: ActiveLease, result: str | None) -> JobState:
+def complete_leased(context: CommandContext, job: ActiveLease, result: str | None) -> JobState:
     """The job that is held is completed, and followed by another when its memory says something else meanwhile.
 
     What it came to may repeat the memory's text: of one that was erased meanwhile nothing is kept.
     """
     state = advance(JobState.LEASED, JobEvent.COMPLETE)
-    if job.memory_id is not None and not session.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
-        result = GONE
-    session.tx.execute(
+    if job.memory_id is not None and not context.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
+        result = MEMORY_GONE
+    context.tx.execute(
         "UPDATE memory_jobs SET status = ?, result = ?, error = NULL, completed_at = ?, updated_at = ?,"
         " lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL WHERE seq = ?",
-        (state, result, session.now, session.now, job.seq),
+        (state, result, context.now, context.now, job.seq),
     )
-    _call_next_suspect(session, job)
-    jobs.follow(session, job.kind, job.memory_id, job.leased_hash, state)
+    _wake_for_next_candidate(context, job)
+    jobs.on_job_end(context, job.kind, job.memory_id, job.leased_hash, state)
     return state
 
 
-def fail(session: Session, command: FailJob) -> JobEnded:
+def fail(context: CommandContext, command: FailJob) -> JobEnded:
     """The attempt is over without a result: the job waits for its next one, or is dead after its last.
 
     Raises ``lease_lost`` where the lease is not held any more.
     """
-    job = held(session, command.job_id, command.lease_id)
+    job = active_lease(context, command.job_id, command.lease_id)
     state = advance(JobState.LEASED, event_after_failure(job.attempts, job.max_attempts))
-    _give_back(
-        session,
+    _return_job(
+        context,
         job,
         state,
         command.error,
         attempts=job.attempts,
         releases=0,
-        waits_ms=retry_delay_ms(job.attempts, session.rng.random()),
+        waits_ms=retry_delay_ms(job.attempts, context.rng.random()),
     )
-    jobs.follow(session, job.kind, job.memory_id, job.leased_hash, state)
+    jobs.on_job_end(context, job.kind, job.memory_id, job.leased_hash, state)
     return JobEnded(state)
 
 
-def release(session: Session, command: ReleaseJobs) -> JobsReleased:
+def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
     """Each job that is held waits again with its attempt given back; one whose lease was lost is only counted."""
     lost = 0
     for given in command.leases:
         try:
-            job = held(session, given.job_id, given.lease_id)
+            job = active_lease(context, given.job_id, given.lease_id)
         except SignetError:
             lost += 1
             continue
-        _give_back(
-            session,
+        _return_job(
+            context,
             job,
             advance(JobState.LEASED, JobEvent.RELEASE),
             command.reason,
             attempts=max(0, job.attempts - 1),
             releases=job.releases + 1,
-            waits_ms=release_delay_ms(job.releases + 1, session.rng.random()),
+            waits_ms=release_delay_ms(job.releases + 1, context.rng.random()),
         )
     return JobsReleased(len(command.leases) - lost, lost)
 
 
-def held(session: Session, job_id: str, lease_id: str) -> ActiveLease:
+def active_lease(context: CommandContext, job_id: str, lease_id: str) -> ActiveLease:
     """The job that this lease holds now; one past its time holds nothing, and raises ``lease_lost``."""
-    row = session.tx.one(
+    row = context.tx.one(
         "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, error IS ? FROM memory_jobs"
         " WHERE id = ? AND status = 'leased' AND lease_id = ? AND lease_boot = ? AND lease_expires_ns > ?",
-        (jobs.WORKER_LOST, job_id, lease_id, session.boot_id, session.clock.monotonic_ns()),
+        (jobs.WORKER_LOST, job_id, lease_id, context.boot_id, context.clock.monotonic_ns()),
     )
     if row is None:
         raise SignetError("the lease is not held any more; nothing was applied", code=ErrorCode.LEASE_LOST)
     return ActiveLease(*row)
 
 
-def expect(job: ActiveLease, kind: str) -> None:
+def require_kind(job: ActiveLease, kind: str) -> None:
     """The job is of the kind that the report is for; raises ``InvalidRequest``."""
     if job.kind != kind:
         raise InvalidRequest(f"the job is {job.kind}, not {kind}", field="job_id")
 
 
 def ready_kinds(
-    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: PoisonCandidates = PoisonCandidates.INCLUDED
+    connection: Connection,
+    kinds: tuple[str, ...],
+    now_ms: int,
+    candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
 ) -> tuple[str, ...]:
     """Those of ``kinds`` of which ``lease`` would hand out (or drop) a job now."""
-    fresh, suspects = _handed_out(connection, asked)
-    bindings = {**_bounds(now_ms), "fresh": fresh, "suspects": suspects}
+    fresh, allow_candidates = _leasable(connection, candidates)
+    bindings = {**_bounds(now_ms), "fresh": fresh, "suspects": allow_candidates}
     return tuple(
         kind
         for kind in kinds
@@ -252,7 +255,10 @@ def ready_kinds(
 
 
 def next_due(
-    connection: Connection, kinds: tuple[str, ...], now_ms: int, asked: PoisonCandidates = PoisonCandidates.INCLUDED
+    connection: Connection,
+    kinds: tuple[str, ...],
+    now_ms: int,
+    candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
 ) -> str | None:
     """When (ISO) the first job of these kinds that waits for its time becomes ready; None when none does."""
     dues = [
@@ -263,9 +269,9 @@ def next_due(
             (
                 kind,
                 iso(now_ms),
-                asked is not PoisonCandidates.EXCLUDED,
+                candidates is not PoisonCandidates.EXCLUDED,
                 jobs.WORKER_LOST,
-                asked is not PoisonCandidates.ONLY,
+                candidates is not PoisonCandidates.ONLY,
                 jobs.WORKER_LOST,
             ),
         ).get
@@ -274,84 +280,85 @@ def next_due(
     return min((str(due) for due in dues if due is not None), default=None)
 
 
-def _end_former_lives(session: Session) -> None:
-    """What an earlier life of the asker still holds is lost, as if its leases had expired."""
-    name, life = session.asker
-    jobs.lose(
-        session,
+def _expire_earlier_incarnations(context: CommandContext) -> None:
+    """What an earlier incarnation of the caller still holds is lost, as if its leases had expired."""
+    name, incarnation = context.caller
+    jobs.expire_leases(
+        context,
         [
             lost
-            for lease_id, *lost in _held_by(session, name, jobs.LOST_COLUMNS)
-            if int(lease_id[len(name) + 1 :].split(".", 1)[0]) < life
+            for lease_id, *lost in _leased_by(context, name, jobs.EXPIRED_COLUMNS)
+            if int(lease_id[len(name) + 1 :].split(".", 1)[0]) < incarnation
         ],
     )
 
 
-def _held_by(session: Session, name: str, columns: str) -> list[tuple[Any, ...]]:
+def _leased_by(context: CommandContext, name: str, columns: str) -> list[tuple[Any, ...]]:
     """``(lease_id, …)`` of every job that lives of this process hold, this one or earlier ones."""
-    return session.tx.rows(
+    return context.tx.rows(
         f"SELECT lease_id, {columns} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
         " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq",
-        (session.boot_id, len(name) + 1, f"{name}."),
+        (context.boot_id, len(name) + 1, f"{name}."),
     )
 
 
-def _redeliver(session: Session, command: LeaseJobs, expires_ns: int) -> list[LeasedJob]:
-    """What the asker holds without knowing it, as it was handed out, for ``lease_ms`` from now.
+def _redeliver(context: CommandContext, command: LeaseJobs, expires_ns: int) -> list[LeasedJob]:
+    """What the caller holds without knowing it, as it was handed out, for ``lease_ms`` from now.
 
     The lease is the same one, so that a twin of the ask that comes late takes nothing away from who works at the job
     already. So is the hash of what was handed out: a memory that changed since is followed by another job at worst.
     """
     if command.holding is None:
         return []
-    name, life = session.asker
+    name, incarnation = context.caller
     known = set(command.holding)
     again: list[LeasedJob] = []
     rows = [
         row
-        for row in _held_by(session, name, "seq, id, job_type, attempts, max_attempts, memory_id, payload")
-        if row[0].startswith(f"{name}.{life}.") and row[0] not in known and row[3] in command.kinds
+        for row in _leased_by(context, name, "seq, id, job_type, attempts, max_attempts, memory_id, payload")
+        if row[0].startswith(f"{name}.{incarnation}.") and row[0] not in known and row[3] in command.kinds
     ]
-    subjects = job_subjects(session.tx.connection, [row[6] for row in rows if row[6] is not None])
+    subjects = job_subjects(context.tx.connection, [row[6] for row in rows if row[6] is not None])
     for lease_id, seq, job_id, kind, attempts, max_attempts, memory_id, payload in rows:
         # Also when its time is over: until it is taken back, nobody else can have it.
-        session.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, seq))
+        context.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, seq))
         subject = None if memory_id is None else subjects.get(memory_id)
         if memory_id is not None and subject is None:
-            end(session, held(session, job_id, lease_id), GONE)
+            complete_leased(context, active_lease(context, job_id, lease_id), MEMORY_GONE)
             continue
         again.append(LeasedJob(job_id, kind, lease_id, attempts, max_attempts, memory_id, payload, subject))
     return again
 
 
-def _handed_out(connection: Connection, asked: PoisonCandidates) -> tuple[bool, bool]:
-    """Return whether jobs that nothing is held against, and whether a suspect, may be handed out on this ask."""
-    return asked is not PoisonCandidates.ONLY, asked is not PoisonCandidates.EXCLUDED and not _suspect_in_hands(
-        connection
+def _leasable(connection: Connection, candidates: PoisonCandidates) -> tuple[bool, bool]:
+    """Return whether jobs that nothing is held against, and whether such a job, may be handed out on this ask."""
+    return (
+        candidates is not PoisonCandidates.ONLY,
+        candidates is not PoisonCandidates.EXCLUDED and not _candidate_leased(connection),
     )
 
 
-def _suspect_in_hands(connection: Connection) -> bool:
+def _candidate_leased(connection: Connection) -> bool:
     sql = "SELECT 1 FROM memory_jobs WHERE status = 'leased' AND error = ? LIMIT 1"
     return connection.execute(sql, (jobs.WORKER_LOST,)).fetchone() is not None
 
 
-def _call_next_suspect(session: Session, job: ActiveLease) -> None:
-    """Whoever watches for jobs looks again: the next suspect, of whatever kind, has waited for this one."""
-    if job.suspect:
-        session.queue.ready.update(kind.name for kind in JOB_KINDS)
+def _wake_for_next_candidate(context: CommandContext, job: ActiveLease) -> None:
+    """Whoever watches for jobs looks again: the next candidate, of whatever kind, has waited for this one."""
+    if job.poison_candidate:
+        context.queue_changes.ready.update(kind.name for kind in JOB_KINDS)
 
 
 def _ready_rows(
-    session: Session, kinds: tuple[str, ...], limit: int, *, fresh: bool, suspects: bool
+    context: CommandContext, kinds: tuple[str, ...], limit: int, *, fresh: bool, allow_candidates: bool
 ) -> list[tuple[Any, ...]]:
-    """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first, and suspects
+    """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first, and candidates
     behind all others unless they have waited for long: whatever such a job kills, it kills when least is lost."""
-    bindings = {**_bounds(session.now_ms), "limit": limit, "fresh": fresh, "suspects": suspects}
+    bindings = {**_bounds(context.now_ms), "limit": limit, "fresh": fresh, "suspects": allow_candidates}
     rows = [
-        (kind, *row) for kind in dict.fromkeys(kinds) for row in session.tx.rows(_READY, {**bindings, "kind": kind})
+        (kind, *row) for kind in dict.fromkeys(kinds) for row in context.tx.rows(_READY, {**bindings, "kind": kind})
     ]
-    waited = iso(session.now_ms - SUSPECTS_YIELD_MS)
+    waited = iso(context.now_ms - CANDIDATE_DELAY_MS)
     rows.sort(key=lambda row: (bool(row[-1]) and row[1] > waited, row[1], row[2]))
     return rows[:limit]
 
@@ -360,35 +367,35 @@ def _bounds(now_ms: int) -> dict[str, str]:
     return {"now": iso(now_ms), "never": iso(now_ms + MAX_DELAY_MS), "suspect": jobs.WORKER_LOST}
 
 
-def _drop(session: Session, seq: int) -> None:
-    session.tx.execute(
+def _drop(context: CommandContext, seq: int) -> None:
+    context.tx.execute(
         "UPDATE memory_jobs SET status = ?, result = ?, completed_at = ?, updated_at = ?, available_at = NULL"
         " WHERE seq = ?",
-        (advance(JobState.PENDING, JobEvent.DROP), GONE, session.now, session.now, seq),
+        (advance(JobState.PENDING, JobEvent.DROP), MEMORY_GONE, context.now, context.now, seq),
     )
 
 
-def _give_back(
-    session: Session, job: ActiveLease, state: JobState, why: str, *, attempts: int, releases: int, waits_ms: int
+def _return_job(
+    context: CommandContext, job: ActiveLease, state: JobState, why: str, *, attempts: int, releases: int, waits_ms: int
 ) -> None:
     waits = state is JobState.PENDING
-    if job.memory_id is not None and not session.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
+    if job.memory_id is not None and not context.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
         why = jobs.ERASED
-    session.tx.execute(
+    context.tx.execute(
         "UPDATE memory_jobs SET status = ?, error = ?, failed_at = coalesce(?, failed_at), updated_at = ?,"
         " available_at = ?, attempts = ?,"
         " releases = ?, lease_id = NULL, lease_boot = NULL, lease_expires_ns = NULL, leased_at = NULL WHERE seq = ?",
         (
             state,
             why[:MAX_REASON_CHARS],
-            session.now if releases == 0 else None,
-            session.now,
-            iso(session.now_ms + waits_ms) if waits else None,
+            context.now if releases == 0 else None,
+            context.now,
+            iso(context.now_ms + waits_ms) if waits else None,
             attempts,
             releases,
             job.seq,
         ),
     )
-    _call_next_suspect(session, job)
+    _wake_for_next_candidate(context, job)
     if waits:
-        session.queue.delayed.add(job.kind)
+        context.queue_changes.delayed.add(job.kind)

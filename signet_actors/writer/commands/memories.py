@@ -35,7 +35,7 @@ from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import (
     agents,
     embeddings,
@@ -49,7 +49,7 @@ from signet_actors.writer.insert_buffer import Insert
 
 REMEMBERED_AGAIN = "remembered again"
 _DAY_MS = 86_400_000
-NOT_SOURCES = ("chunk", jobs.DERIVED)
+INTERNAL_SOURCE_TYPES = ("chunk", jobs.DERIVED)
 """Source types whose ``source_id`` is an id of ours, and names no source that could come again."""
 SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
 
@@ -136,49 +136,49 @@ _TAGS = Insert("memory_tags", ("tag", "memory_seq"), "INSERT OR IGNORE")
 _EDGES = Insert("temporal_edges", ("subject_type", "subject_id", "facet", "start_at", "end_at", "created_at"))
 
 
-def remember(session: Session, command: Remember) -> Remembered:
+def remember(context: CommandContext, command: Remember) -> Remembered:
     """The memory is stored, or the one that it duplicates is returned unchanged."""
-    return remember_one(session, command.memory, command.principal)
+    return remember_one(context, command.memory, command.principal)
 
 
 def remember_one(
-    session: Session, memory: NewMemory, principal: Principal, former: ImportLine | None = None
+    context: CommandContext, memory: NewMemory, principal: Principal, import_line: ImportLine | None = None
 ) -> Remembered:
-    """The same for a memory that comes from an export, where ``former`` tells what it was there."""
+    """The same for a memory that comes from an export, where ``import_line`` tells what it was there."""
     digest = content_hash(memory.content)
-    existing = _duplicate(session, memory, digest, principal)
+    existing = _duplicate(context, memory, digest, principal)
     if existing is not None:
         if jobs.DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
             # Whoever is told that it is stored relies on it: to undo the run that wrote it must not take it away.
-            history.record(session, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
-        return _already_there(session, existing, memory, digest)
-    agents.register(session, memory.agent_id)
-    return insert(session, memory, principal, digest, former)
+            history.record(context, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
+        return _deduplicated(context, existing, memory, digest)
+    agents.register(context, memory.agent_id)
+    return insert(context, memory, principal, digest, import_line)
 
 
 def insert(
-    session: Session,
+    context: CommandContext,
     memory: NewMemory,
     principal: Principal,
     digest: str,
-    former: ImportLine | None = None,
+    import_line: ImportLine | None = None,
     derived: Derived | None = None,
     metadata: Mapping[str, object] | None = None,
 ) -> Remembered:
     """A new row with its vector, tags, temporal edges, history and jobs. ``metadata`` is of the created event."""
-    memory_id = session.new_id() if former is None else _free_id(session, former.id)
+    memory_id = context.new_id() if import_line is None else _unused_id(context, import_line.id)
     embedding_seq = None
     if memory.vector is not None:
-        embedding_seq = embeddings.store(session, memory_id, digest, memory.vector)
-    kinds = jobs.wanted_kinds(
-        session.config,
+        embedding_seq = embeddings.store(context, memory_id, digest, memory.vector)
+    kinds = jobs.required_kinds(
+        context.config,
         derived=derived is not None or memory.source_type == jobs.DERIVED,
         embedded=embedding_seq is not None,
     )
-    created_at = memory.created_at or session.now
+    created_at = memory.created_at or context.now
     changed_by = principal.changed_by if principal.changed_by != "daemon" else (memory.who or principal.changed_by)
-    seq = session.new_rows.next_seq("memories")
-    session.new_rows.add(
+    seq = context.insert_buffer.next_seq("memories")
+    context.insert_buffer.add(
         _MEMORIES,
         (
             seq,
@@ -196,7 +196,7 @@ def insert(
             memory.source_path,
             memory.runtime_path,
             memory.idempotency_key,
-            principal.session_id if former is None else former.session_id,
+            principal.session_id if import_line is None else import_line.session_id,
             msgspec.json.encode(memory.tags).decode(),
             memory.who,
             None if derived is None else derived.why,
@@ -210,30 +210,30 @@ def insert(
             memory.vector.model if memory.vector is not None and embedding_seq is not None else None,
             embedding_seq,
             created_at,
-            session.now if former is None else former.updated_at or session.now,
+            context.now if import_line is None else import_line.updated_at or context.now,
             changed_by,
-            0 if former is None else former.access_count,
-            0 if former is None else former.injected_count,
-            None if former is None else former.last_accessed,
+            0 if import_line is None else import_line.access_count,
+            0 if import_line is None else import_line.injected_count,
+            None if import_line is None else import_line.last_accessed,
         ),
-        *_marks(memory_id, memory, digest),
+        *_lookup_keys(memory_id, memory, digest),
     )
     for tag in memory.tags:
-        session.new_rows.add(_TAGS, (tag, seq))
+        context.insert_buffer.add(_TAGS, (tag, seq))
     for edge in memory.temporal:
-        session.new_rows.add(_EDGES, ("memory", memory_id, edge.facet, edge.start, edge.end, session.now))
+        context.insert_buffer.add(_EDGES, ("memory", memory_id, edge.facet, edge.start, edge.end, context.now))
     history.record(
-        session,
+        context,
         memory_id,
         "created",
         msgspec.structs.replace(principal, changed_by=changed_by),
         new_content=memory.content,
-        reason="imported" if former is not None else derived.reason if derived is not None else None,
+        reason="imported" if import_line is not None else derived.reason if derived is not None else None,
         metadata=metadata,
         evidence=None if derived is None else derived.evidence,
     )
     for kind in kinds:
-        jobs.enqueue_first(session, kind, memory_id)
+        jobs.enqueue_new(context, kind, memory_id)
     return Remembered(
         id=memory_id,
         type=memory.type,
@@ -252,109 +252,110 @@ def same_scope(memory: NewMemory) -> tuple[str, str, str, str]:
     return (memory.agent_id, memory.visibility, memory.project or "", memory.scope or "")
 
 
-def live_by_hash(session: Session, memory: NewMemory, digest: str) -> StoredRow | None:
+def live_by_hash(context: CommandContext, memory: NewMemory, digest: str) -> StoredRow | None:
     """The live row with this content in the memory's scope."""
-    return _found_by(
-        session,
+    return _row_by_lookup_key(
+        context,
         ("hash", *same_scope(memory), digest),
         f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (*same_scope(memory), digest),
     )
 
 
-def by_idempotency_key(session: Session, memory: NewMemory, key: str) -> StoredRow | None:
+def by_idempotency_key(context: CommandContext, memory: NewMemory, key: str) -> StoredRow | None:
     """The row, live or deleted, that holds an idempotency key in the memory's scope."""
-    return _found_by(
-        session,
+    return _row_by_lookup_key(
+        context,
         ("key", *same_scope(memory), key),
         f"{SAME_SCOPE} AND m.idempotency_key = ?",
         (*same_scope(memory), key),
     )
 
 
-def _free_id(session: Session, wanted: str | None) -> str:
+def _unused_id(context: CommandContext, wanted: str | None) -> str:
     """``wanted`` if no memory has it or ever had it here, else a new one.
 
     Of one that was erased, jobs, proposals and reviews may still be under way that name it by its id, and perhaps by a
     version that the new one would have, too; what was meant for the one must not be done to the other.
     """
     if wanted is None:
-        return session.new_id()
-    known = session.tx_for(("id", wanted)).one(
+        return context.new_id()
+    known = context.tx_for(("id", wanted)).one(
         "SELECT 1 FROM memories WHERE id = :id UNION ALL SELECT 1 FROM memory_history WHERE memory_id = :id"
-        f" UNION ALL SELECT 1 FROM memory_jobs WHERE memory_id = :id AND {jobs.ALIVE} LIMIT 1",
+        f" UNION ALL SELECT 1 FROM memory_jobs WHERE memory_id = :id AND {jobs.UNFINISHED} LIMIT 1",
         {"id": wanted},
     )
-    return wanted if known is None else session.new_id()
+    return wanted if known is None else context.new_id()
 
 
-def _marks(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
-    """By what a new row of the memory is found; see ``Session.tx_for``."""
+def _lookup_keys(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
+    """By what a new row of the memory is found; see ``CommandContext.tx_for``."""
     scope = same_scope(memory)
-    marks: list[tuple[str, ...]] = [("id", memory_id), ("hash", *scope, digest)]
+    lookup_keys: list[tuple[str, ...]] = [("id", memory_id), ("hash", *scope, digest)]
     if memory.idempotency_key is not None:
-        marks.append(("key", *scope, memory.idempotency_key))
-    if memory.source_id is not None and memory.source_type not in NOT_SOURCES:
-        marks.append(("source", *scope, memory.source_id))
-    return marks
+        lookup_keys.append(("key", *scope, memory.idempotency_key))
+    if memory.source_id is not None and memory.source_type not in INTERNAL_SOURCE_TYPES:
+        lookup_keys.append(("source", *scope, memory.source_id))
+    return lookup_keys
 
 
-def _restore_key(session: Session, row: StoredRow, principal: Principal) -> dict[str, object] | None:
+def _restore_key(context: CommandContext, row: StoredRow, principal: Principal) -> dict[str, object] | None:
     """Give a recovered row its idempotency key back; returns what its history says of it."""
-    key = idempotency_keys.released(session, row.seq)
+    key = idempotency_keys.released(context, row.seq)
     if key is None:
         return None
     holder = _row(
-        session,
+        context,
         f"{SAME_SCOPE} AND m.idempotency_key = ?",
         (row.agent_id, row.visibility, row.project or "", row.scope or "", key),
     )
     if holder is not None and not holder.is_deleted:
         return {"idempotencyKeyHeldBy": holder.id}
     if holder is not None:
-        idempotency_keys.release(session, holder.seq, holder.id, key, principal)
-    idempotency_keys.restore(session, row.seq, key)
+        idempotency_keys.release(context, holder.seq, holder.id, key, principal)
+    idempotency_keys.restore(context, row.seq, key)
     return {"idempotencyKeyRestored": True}
 
 
-def by_source(session: Session, memory: NewMemory) -> Remembered | None:
+def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
     """Return the live memory that came from the memory's source, for a content that would be stored otherwise."""
-    row = _row_of_source(session, memory)
-    return None if row is None else _already_there(session, row, memory, content_hash(memory.content))
+    row = _row_of_source(context, memory)
+    return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
 
 
-def _row_of_source(session: Session, memory: NewMemory) -> StoredRow | None:
+def _row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | None:
     if memory.source_id is None or memory.session_bound:
         return None
-    return _found_by(
-        session,
+    return _row_by_lookup_key(
+        context,
         ("source", *same_scope(memory), memory.source_id),
         # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
-        f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {NOT_SOURCES} AND +{SAME_SCOPE} AND m.is_deleted = 0",
+        f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
+        f" AND +{SAME_SCOPE} AND m.is_deleted = 0",
         (memory.source_id, *same_scope(memory)),
     )
 
 
-def _duplicate(session: Session, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
+def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
     """Order: source id, idempotency key, content hash."""
-    row = _row_of_source(session, memory)
+    row = _row_of_source(context, memory)
     if row is not None:
         return row
     if memory.idempotency_key is not None:
-        row = by_idempotency_key(session, memory, memory.idempotency_key)
+        row = by_idempotency_key(context, memory, memory.idempotency_key)
         if row is not None and row.is_deleted:
-            idempotency_keys.release(session, row.seq, row.id, memory.idempotency_key, principal)
+            idempotency_keys.release(context, row.seq, row.id, memory.idempotency_key, principal)
         elif row is not None:
             return row
-    return live_by_hash(session, memory, digest)
+    return live_by_hash(context, memory, digest)
 
 
-def _already_there(session: Session, row: StoredRow, memory: NewMemory, digest: str) -> Remembered:
+def _deduplicated(context: CommandContext, row: StoredRow, memory: NewMemory, digest: str) -> Remembered:
     embedding_seq = row.embedding_seq
     if embedding_seq is None and memory.vector is not None and row.content_hash == digest:
-        embedding_seq = embeddings.store(session, row.id, digest, memory.vector)
+        embedding_seq = embeddings.store(context, row.id, digest, memory.vector)
         if embedding_seq is not None:
-            session.tx.execute(
+            context.tx.execute(
                 "UPDATE memories SET embedding_seq = ?, embedding_model = ? WHERE seq = ?",
                 (embedding_seq, memory.vector.model, row.seq),
             )
@@ -372,7 +373,7 @@ def _already_there(session: Session, row: StoredRow, memory: NewMemory, digest: 
 
 
 def modify(
-    session: Session,
+    context: CommandContext,
     patch: MemoryPatch,
     principal: Principal,
     read: ReadScope,
@@ -383,7 +384,7 @@ def modify(
 
     With ``evidence`` the new content came of the pipeline or was there before, so that nothing is extracted from it.
     """
-    row = _readable_row(session, patch.id, read)
+    row = _readable_row(context, patch.id, read)
     if row is None:
         return Modified(id=patch.id, status="not_found")
     if row.is_deleted:
@@ -415,7 +416,7 @@ def modify(
         new_content = patch.content
         digest = content_hash(new_content)
         twin = _row(
-            session,
+            context,
             f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ?",
             (row.agent_id, row.visibility, row.project or "", row.scope or "", digest, row.seq),
         )
@@ -426,8 +427,8 @@ def modify(
                 current_version=row.version,
                 duplicate_memory_id=twin.id,
             )
-        embeddings.remove(session, row.id)
-        seq = None if patch.vector is None else embeddings.store(session, row.id, digest, patch.vector)
+        embeddings.remove(context, row.id)
+        seq = None if patch.vector is None else embeddings.store(context, row.id, digest, patch.vector)
         embedded = seq is not None
         columns.update(
             content=new_content,
@@ -439,27 +440,27 @@ def modify(
             embedding_model=patch.vector.model if patch.vector is not None and embedded else None,
         )
         derived = evidence is not None or row.source_type == jobs.DERIVED
-        kinds = jobs.wanted_kinds(session.config, derived=derived, embedded=embedded)
+        kinds = jobs.required_kinds(context.config, derived=derived, embedded=embedded)
         if EXTRACT in kinds:
             columns["extraction_status"] = "pending"
         for kind in kinds:
-            jobs.enqueue(session, kind, row.id)
+            jobs.enqueue(context, kind, row.id)
     if "tags" in columns:
         columns["tags"] = msgspec.json.encode(columns["tags"]).decode()
-        session.tx.execute(
+        context.tx.execute(
             "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))",
             (row.seq, row.tags),
         )
         for tag in tags or ():
-            session.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, row.seq))
+            context.tx.execute("INSERT OR IGNORE INTO memory_tags (tag, memory_seq) VALUES (?, ?)", (tag, row.seq))
     assignments = ", ".join(f"{column} = ?" for column in columns)
-    session.tx.execute(
+    context.tx.execute(
         f"UPDATE memories SET {assignments}, version = version + 1, update_count = update_count + 1,"
         " updated_at = ?, updated_by = ? WHERE seq = ?",
-        (*columns.values(), session.now, principal.changed_by, row.seq),
+        (*columns.values(), context.now, principal.changed_by, row.seq),
     )
     history.record(
-        session,
+        context,
         row.id,
         "updated",
         principal,
@@ -479,9 +480,9 @@ def modify(
     )
 
 
-def forget(session: Session, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
+def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
     """The memory is a tombstone out of every search index, or the status says why not."""
-    row = _readable_row(session, command.id, command.read)
+    row = _readable_row(context, command.id, command.read)
     if row is None:
         return Forgotten(id=command.id, status="not_found")
     if row.is_deleted:
@@ -492,14 +493,14 @@ def forget(session: Session, command: ForgetMemory, *, evidence: history.Evidenc
         return Forgotten(id=command.id, status="autonomous_force_denied", current_version=row.version)
     if row.pinned and not command.force:
         return Forgotten(id=command.id, status="pinned_requires_force", current_version=row.version)
-    session.tx.execute(
+    context.tx.execute(
         "UPDATE memories SET is_deleted = 1, deleted_at = ?, version = version + 1, updated_at = ?, updated_by = ?"
         " WHERE seq = ?",
-        (session.now, session.now, command.principal.changed_by, row.seq),
+        (context.now, context.now, command.principal.changed_by, row.seq),
     )
-    embeddings.hide_all(session, row.id)
+    embeddings.hide_all(context, row.id)
     history.record(
-        session,
+        context,
         row.id,
         "deleted",
         command.principal,
@@ -511,54 +512,54 @@ def forget(session: Session, command: ForgetMemory, *, evidence: history.Evidenc
 
 
 def erase(
-    session: Session, memory_id: str, version: int | None, reason: str, principal: Principal, read: ReadScope
+    context: CommandContext, memory_id: str, version: int | None, reason: str, principal: Principal, read: ReadScope
 ) -> Forgotten:
     """The row and everything that holds its content are gone for good; the trail keeps the events without content.
 
     Source: docs/decisions.md 38 (batch ``force``); docs/reliability.md R23.
     """
-    row = _readable_row(session, memory_id, read)
+    row = _readable_row(context, memory_id, read)
     if row is None:
         return Forgotten(id=memory_id, status="not_found")
     if principal.actor_type in AUTONOMOUS_ACTOR_TYPES:
         return Forgotten(id=memory_id, status="autonomous_force_denied", current_version=row.version)
     if version is not None and version != row.version:
         return Forgotten(id=memory_id, status="version_conflict", current_version=row.version)
-    embeddings.remove(session, row.id)
-    remove_row(session, row.seq, row.id, row.tags)
-    history.record(session, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
+    embeddings.remove(context, row.id)
+    remove_row(context, row.seq, row.id, row.tags)
+    history.record(context, row.id, "deleted", principal, reason=reason, metadata={"hard": True})
     return Forgotten(id=row.id, status="deleted", current_version=row.version)
 
 
-def remove_row(session: Session, seq: int, memory_id: str, tags: str) -> None:
+def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> None:
     """The memory's row and what hangs on it are deleted; vectors must be gone already."""
-    session.tx.execute(
+    context.tx.execute(
         "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))", (seq, tags)
     )
-    session.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
-    entity_mentions.remove(session, memory_id)
-    session.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
-    jobs.erase_words(session, memory_id)
-    session.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
-    history.erase_content(session, memory_id, seq)
-    proposal_erasure.erase(session, memory_id, seq)
+    context.tx.execute("DELETE FROM temporal_edges WHERE subject_type = 'memory' AND subject_id = ?", (memory_id,))
+    entity_mentions.remove(context, memory_id)
+    context.tx.execute("DELETE FROM memory_jobs WHERE memory_id = ? AND status = 'pending'", (memory_id,))
+    jobs.erase_texts(context, memory_id)
+    context.tx.execute("DELETE FROM memories WHERE seq = ?", (seq,))
+    history.erase_content(context, memory_id, seq)
+    proposal_erasure.erase(context, memory_id, seq)
 
 
-def recover(session: Session, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
+def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
     """The tombstone is a live memory again, findable by every index, or the status says why not."""
-    window_ms = session.config.retention.tombstone_retention_ms
+    window_ms = context.config.retention.tombstone_retention_ms
     days = window_ms // _DAY_MS
-    row = _readable_row(session, command.id, command.read)
+    row = _readable_row(context, command.id, command.read)
     if row is None:
         return Recovered(id=command.id, status="not_found", retention_days=days)
     if not row.is_deleted:
         return Recovered(id=command.id, status="not_deleted", retention_days=days, current_version=row.version)
-    if row.deleted_at is not None and row.deleted_at < iso(session.now_ms - window_ms):
+    if row.deleted_at is not None and row.deleted_at < iso(context.now_ms - window_ms):
         return Recovered(id=command.id, status="retention_expired", retention_days=days, current_version=row.version)
     if command.if_version is not None and command.if_version != row.version:
         return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
     twin = _row(
-        session,
+        context,
         f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (row.agent_id, row.visibility, row.project or "", row.scope or "", row.content_hash),
     )
@@ -570,15 +571,15 @@ def recover(session: Session, command: RecoverMemory, *, evidence: history.Evide
             current_version=row.version,
             duplicate_memory_id=twin.id,
         )
-    session.tx.execute(
+    context.tx.execute(
         "UPDATE memories SET is_deleted = 0, deleted_at = NULL, version = version + 1, updated_at = ?, updated_by = ?"
         " WHERE seq = ?",
-        (session.now, command.principal.changed_by, row.seq),
+        (context.now, command.principal.changed_by, row.seq),
     )
-    embeddings.show_all(session, row.id)
-    key_note = _restore_key(session, row, command.principal)
+    embeddings.show_all(context, row.id)
+    key_note = _restore_key(context, row, command.principal)
     history.record(
-        session,
+        context,
         row.id,
         "recovered",
         command.principal,
@@ -587,7 +588,7 @@ def recover(session: Session, command: RecoverMemory, *, evidence: history.Evide
         metadata=key_note,
         evidence=evidence,
     )
-    jobs.recovered(session, row.id)
+    jobs.restore_jobs(context, row.id)
     return Recovered(
         id=row.id,
         status="recovered",
@@ -597,31 +598,33 @@ def recover(session: Session, command: RecoverMemory, *, evidence: history.Evide
     )
 
 
-def by_id(session: Session, memory_id: str) -> StoredRow | None:
+def by_id(context: CommandContext, memory_id: str) -> StoredRow | None:
     """The row, live or deleted, whoever may read it."""
-    return _row(session, "m.id = ?", (memory_id,))
+    return _row(context, "m.id = ?", (memory_id,))
 
 
-def readable_by_id(session: Session, memory_id: str, read: ReadScope) -> StoredRow | None:
+def readable_by_id(context: CommandContext, memory_id: str, read: ReadScope) -> StoredRow | None:
     """The same if the caller may read it."""
-    return _readable_row(session, memory_id, read)
+    return _readable_row(context, memory_id, read)
 
 
-def _row(session: Session, predicate: str, bindings: Any) -> StoredRow | None:
-    return _first(session.tx, predicate, bindings)
+def _row(context: CommandContext, predicate: str, bindings: Any) -> StoredRow | None:
+    return _select_row(context.tx, predicate, bindings)
 
 
-def _found_by(session: Session, mark: tuple[str, ...], predicate: str, bindings: Any) -> StoredRow | None:
-    """The same, without inserting the new rows that wait unless one of them bears ``mark``."""
-    return _first(session.tx_for(mark), predicate, bindings)
+def _row_by_lookup_key(
+    context: CommandContext, lookup_key: tuple[str, ...], predicate: str, bindings: Any
+) -> StoredRow | None:
+    """The same, without inserting the new rows that wait unless one of them bears ``lookup_key``."""
+    return _select_row(context.tx_for(lookup_key), predicate, bindings)
 
 
-def _first(tx: WriteTransaction, predicate: str, bindings: Any) -> StoredRow | None:
+def _select_row(tx: WriteTransaction, predicate: str, bindings: Any) -> StoredRow | None:
     row = tx.one(f"SELECT {_COLUMNS} FROM memories m WHERE {predicate} LIMIT 1", bindings)
     return None if row is None else StoredRow(*row)
 
 
-def _readable_row(session: Session, memory_id: str, read: ReadScope) -> StoredRow | None:
+def _readable_row(context: CommandContext, memory_id: str, read: ReadScope) -> StoredRow | None:
     """The row if the read policy lets the caller read it; another agent's private memory looks like a missing one."""
-    predicate, bindings = readable_in_any_scope(session.tx.connection, read.agent_id)
-    return _row(session, f"m.id = :id AND {predicate}", {"id": memory_id, **bindings})
+    predicate, bindings = readable_in_any_scope(context.tx.connection, read.agent_id)
+    return _row(context, f"m.id = :id AND {predicate}", {"id": memory_id, **bindings})

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 
 _ABOUT = ("memory_id", "target_id", "result_memory_id")
 
 
-def erase(session: Session, memory_id: str, memory_seq: int) -> None:
+def erase(context: CommandContext, memory_id: str, memory_seq: int) -> None:
     """No proposal that came of the memory, would change it or made it says any more what it said, and none that was
     made in its sight says why.
 
     Comes after ``history.erase_content``, which finds the events by the same rows.
     """
     for column in _ABOUT:
-        session.tx.execute(
+        context.tx.execute(
             f"UPDATE memory_proposals SET fact_content = NULL, rationale = NULL WHERE {column} = ?", (memory_id,)
         )
-    session.tx.execute(
+    context.tx.execute(
         "UPDATE memory_proposals SET rationale = NULL"
         " WHERE seq IN (SELECT proposal_seq FROM shown_memories WHERE memory_seq = ?)",
         (memory_seq,),
     )
-    session.tx.execute("DELETE FROM shown_memories WHERE memory_seq = ?", (memory_seq,))
+    context.tx.execute("DELETE FROM shown_memories WHERE memory_seq = ?", (memory_seq,))

@@ -36,9 +36,9 @@ from signet_actors.protocol.message import Failure, Principal
 from signet_actors.protocol.pipeline import AppliedProposal, ApplyProposals, ProposalsApplied
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, NewMemory, Vector
 from signet_actors.store.errors import ConstraintViolated
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, jobs, leases, memories
-from signet_actors.writer.commands.leases import GONE, ActiveLease
+from signet_actors.writer.commands.leases import MEMORY_GONE, ActiveLease
 from signet_actors.writer.commands.memories import StoredRow
 from signet_actors.writer.insert_buffer import Insert
 
@@ -49,7 +49,7 @@ OWN_SOURCE = "own_source"
 FENCED = "fenced"
 REASON_ERASED = "not kept: it may quote a memory that was erased"
 """The history's reason of a change whose own reason may not be written."""
-_MOST_REASONS = 32
+_MAX_REASONS = 32
 
 _RUNS = (
     "INSERT INTO pipeline_runs (id, job_id, memory_id, agent_id, mode, provider, model, proposals, counts, created_at)"
@@ -120,7 +120,7 @@ class _Run(NamedTuple):
         return self.command.proposals[ordinal].reason if self.shown(ordinal) <= self.seqs.keys() else None
 
 
-def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failure:
+def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied | Failure:
     """Every proposal has its outcome, its history event and its row; the job is completed.
 
     Facts of a text that its memory does not say any more are not written; the job's successor reads the new one. A
@@ -134,28 +134,28 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
         raise InvalidRequest(f"a model is shown at most {MAX_CANDIDATES} memories", field="shown")
     if command.mode not in set(PipelineMode):
         raise InvalidRequest(f"unknown mode {command.mode!r}", field="mode")
-    earlier = _earlier(session, command)
+    earlier = _earlier_report(context, command)
     if earlier is not None:
         return earlier
     try:
-        job = leases.held(session, command.job_id, command.lease_id)
+        job = leases.active_lease(context, command.job_id, command.lease_id)
     except SignetError as lost:
-        count(session, {FENCED: 1})
+        count(context, {FENCED: 1})
         return Failure(lost.code, lost.detail)
-    leases.expect(job, EXTRACT)
-    source = None if job.memory_id is None else memories.by_id(session, job.memory_id)
+    leases.require_kind(job, EXTRACT)
+    source = None if job.memory_id is None else memories.by_id(context, job.memory_id)
     if source is None or source.is_deleted:
-        leases.end(session, job, GONE)
+        leases.complete_leased(context, job, MEMORY_GONE)
         return ProposalsApplied(None, command.mode, [])
     flags = gates.restrict(
-        gates.flags_of(session.config.memory.pipeline_v2),
+        gates.flags_of(context.config.memory.pipeline_v2),
         PipelineMode(command.mode),
         autonomous_frozen=command.autonomous_frozen,
     )
     mode = gates.pipeline_mode(flags)
     outdated = job.leased_hash not in {None, source.content_hash}
-    run = _Run(command, job, source, flags, outdated, _seqs_of_shown(session, command))
-    session.tx.execute(
+    run = _Run(command, job, source, flags, outdated, _seqs_of_shown(context, command))
+    context.tx.execute(
         _RUNS,
         (
             command.run_id,
@@ -166,25 +166,25 @@ def apply(session: Session, command: ApplyProposals) -> ProposalsApplied | Failu
             command.provider,
             command.model,
             len(command.proposals),
-            session.now,
+            context.now,
         ),
     )
-    results = [_settle(session, run, ordinal) for ordinal in range(len(command.proposals))]
+    results = [_apply_one(context, run, ordinal) for ordinal in range(len(command.proposals))]
     outcomes = Counter(result.outcome for result in results)
-    session.tx.execute("UPDATE pipeline_runs SET counts = ? WHERE id = ?", (_json(outcomes), command.run_id))
-    count(session, _counters(command, results))
-    leases.end(session, job, _json(_result(command, mode, outcomes)))
+    context.tx.execute("UPDATE pipeline_runs SET counts = ? WHERE id = ?", (_json(outcomes), command.run_id))
+    count(context, _counters(command, results))
+    leases.complete_leased(context, job, _json(_result(command, mode, outcomes)))
     return ProposalsApplied(command.run_id, mode, results)
 
 
-def count(session: Session, counts: dict[str, int]) -> None:
+def count(context: CommandContext, counts: dict[str, int]) -> None:
     """The counters of this UTC day are higher by so much."""
     for name, number in counts.items():
         if number:
-            session.tx.execute(
+            context.tx.execute(
                 "INSERT INTO pipeline_counters (day, name, count) VALUES (?, ?, ?)"
                 " ON CONFLICT DO UPDATE SET count = count + excluded.count",
-                (session.now[:10], name, number),
+                (context.now[:10], name, number),
             )
 
 
@@ -195,18 +195,18 @@ def target_of(row: StoredRow | None) -> gates.Target | None:
     return gates.Target(id=row.id, version=row.version, pinned=bool(row.pinned), content=row.content)
 
 
-def twin_of(session: Session, like: StoredRow, text: str) -> str | None:
+def find_duplicate(context: CommandContext, like: StoredRow, text: str) -> str | None:
     """The live memory that says ``text`` in the scope of ``like``."""
-    found = memories.live_by_hash(session, _memory(like, text), content_hash(text))
+    found = memories.live_by_hash(context, _memory(like, text), content_hash(text))
     return None if found is None else found.id
 
 
-def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
+def _apply_one(context: CommandContext, run: _Run, ordinal: int) -> AppliedProposal:
     """One proposal is carried out or not, and either is on record."""
     proposal = run.command.proposals[ordinal]
     text = collapsed(proposal.fact.content)
-    verdict, protected = _judged(session, run, proposal, text)
-    event_id, proposal_id = session.new_id(), session.new_id()
+    verdict, protected = _evaluate(context, run, proposal, text)
+    event_id, proposal_id = context.new_id(), context.new_id()
     metadata = gates.history_metadata(
         proposal,
         verdict,
@@ -222,36 +222,38 @@ def _settle(session: Session, run: _Run, ordinal: int) -> AppliedProposal:
     by = Principal(changed_by=gates.changed_by(verdict), actor_type="pipeline")
     evidence = history.Evidence(event_id, run.command.job_id, metadata)
     if protected is not None:
-        settled = protected
+        result = protected
     elif verdict.changes:
-        settled = _carry_out(session, run, ordinal, text, verdict, by, evidence)
+        result = _carry_out(context, run, ordinal, text, verdict, by, evidence)
     else:
         reason = None if verdict.reason is None else verdict.reason.value
         review = verdict.review_needed and verdict.outcome in {ProposalOutcome.REVIEW, ProposalOutcome.BLOCKED}
-        settled = ProposalResult(verdict.outcome, reason, verdict.existing_id, review=review)
-    if settled.outcome not in {ProposalOutcome.CREATED, ProposalOutcome.UPDATED, ProposalOutcome.DELETED}:
+        result = ProposalResult(verdict.outcome, reason, verdict.existing_id, review=review)
+    if result.outcome not in {ProposalOutcome.CREATED, ProposalOutcome.UPDATED, ProposalOutcome.DELETED}:
         if verdict.changes or protected is not None:
             metadata.pop("recordedReason", None)
-            metadata |= _held_after_all(settled)
-        reason = settled.reason or settled.outcome
-        history.record(session, run.source.id, "none", by, reason=reason, evidence=evidence)
-    _store(session, run, ordinal, proposal_id, event_id, settled)
-    return AppliedProposal(ordinal, settled.outcome.value, settled.reason, settled.memory_id, settled.version)
+            metadata |= _not_applied_metadata(result)
+        reason = result.reason or result.outcome
+        history.record(context, run.source.id, "none", by, reason=reason, evidence=evidence)
+    _store(context, run, ordinal, proposal_id, event_id, result)
+    return AppliedProposal(ordinal, result.outcome.value, result.reason, result.memory_id, result.version)
 
 
-def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple[GateOutcome, ProposalResult | None]:
+def _evaluate(
+    context: CommandContext, run: _Run, proposal: Proposal, text: str
+) -> tuple[GateOutcome, ProposalResult | None]:
     """The verdict of the gates, and what the store holds against a proposal that passed them."""
-    target = memories.by_id(session, proposal.target_id) if proposal.target_id is not None else None
+    target = memories.by_id(context, proposal.target_id) if proposal.target_id is not None else None
     if target is not None and target.agent_id != run.source.agent_id:
         target = None  # another agent's memory looks like a missing one
     verdict = gates.gate(
         proposal,
         run.flags,
-        min_confidence=session.config.memory.pipeline_v2.extraction.min_confidence,
+        min_confidence=context.config.memory.pipeline_v2.extraction.min_confidence,
         target=target_of(target),
-        duplicate_of=twin_of(session, run.source, text) if proposal.action in {"add", "update"} else None,
+        duplicate_of=find_duplicate(context, run.source, text) if proposal.action in {"add", "update"} else None,
     )
-    against = protection(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
+    against = protection_reason(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
     if not verdict.changes and verdict.outcome is not ProposalOutcome.REVIEW:
         if run.outdated or against is not None:  # no approval could carry it out
             verdict = msgspec.structs.replace(verdict, review_needed=False)
@@ -261,7 +263,7 @@ def _judged(session: Session, run: _Run, proposal: Proposal, text: str) -> tuple
     return verdict, None if against is None else ProposalResult(ProposalOutcome.BLOCKED, against)
 
 
-def protection(source: StoredRow, target: StoredRow) -> str | None:
+def protection_reason(source: StoredRow, target: StoredRow) -> str | None:
     """Why this memory is not changed by way of a proposal, whatever the gates, and whoever approves of it, say.
 
     A person who means it changes the memory itself. Source: docs/security.md "Poisoned memories".
@@ -278,7 +280,7 @@ def _scope(row: StoredRow) -> tuple[str, str, str | None, str | None]:
 
 
 def _carry_out(
-    session: Session,
+    context: CommandContext,
     run: _Run,
     ordinal: int,
     text: str,
@@ -288,13 +290,13 @@ def _carry_out(
 ) -> ProposalResult:
     proposal = run.command.proposals[ordinal]
     if proposal.action == "add":
-        return _add(session, run, ordinal, text, by, evidence)
+        return _add(context, run, ordinal, text, by, evidence)
     assert proposal.target_id is not None
     read = ReadScope(agent_id=run.source.agent_id, scope=run.source.scope)
     why = run.reason(ordinal) or REASON_ERASED
     if proposal.action == "delete":
         forgotten = memories.forget(
-            session,
+            context,
             ForgetMemory(
                 id=proposal.target_id,
                 reason=why,
@@ -314,23 +316,23 @@ def _carry_out(
         if_version=proposal.target_version,
         vector=_vector(run.command, ordinal),
     )
-    modified = memories.modify(session, patch, by, read, evidence=evidence)
+    modified = memories.modify(context, patch, by, read, evidence=evidence)
     if modified.status != "updated":
         return ProposalResult(ProposalOutcome.SKIPPED, modified.status, modified.duplicate_memory_id)
     return ProposalResult(verdict.outcome, None, modified.id, modified.new_version)
 
 
 def _add(
-    session: Session, run: _Run, ordinal: int, text: str, by: Principal, evidence: history.Evidence
+    context: CommandContext, run: _Run, ordinal: int, text: str, by: Principal, evidence: history.Evidence
 ) -> ProposalResult:
     fact = run.command.proposals[ordinal].fact
     why = run.reason(ordinal) or REASON_ERASED
     derived = memories.Derived(gates.EXTRACTED_WHY, run.command.model, fact.confidence, evidence, why)
-    return derive(session, run.source, text, fact.type, by, derived, _vector(run.command, ordinal))
+    return derive(context, run.source, text, fact.type, by, derived, _vector(run.command, ordinal))
 
 
 def derive(
-    session: Session,
+    context: CommandContext,
     source: StoredRow,
     text: str,
     type_name: str,
@@ -347,13 +349,13 @@ def derive(
         vector=vector,
     )
     try:
-        with session.tx.savepoint():
-            made = memories.insert(session, memory, by, content_hash(text), derived=derived)
-            session.new_rows.flush()
+        with context.tx.savepoint():
+            made = memories.insert(context, memory, by, content_hash(text), derived=derived)
+            context.insert_buffer.flush()
     except ConstraintViolated:
-        session.new_rows.discard()
-        session.known.forget()
-        return ProposalResult(ProposalOutcome.DEDUPED, Reason.DUPLICATE_CONTENT, twin_of(session, source, text))
+        context.insert_buffer.discard()
+        context.row_cache.clear()
+        return ProposalResult(ProposalOutcome.DEDUPED, Reason.DUPLICATE_CONTENT, find_duplicate(context, source, text))
     return ProposalResult(ProposalOutcome.CREATED, None, made.id, made.version)
 
 
@@ -378,21 +380,23 @@ def _vector(command: ApplyProposals, ordinal: int) -> Vector | None:
     return Vector(command.vector_model, command.dimensions, frame) if frame >= 0 else None
 
 
-def _held_after_all(settled: ProposalResult) -> dict[str, object]:
+def _not_applied_metadata(result: ProposalResult) -> dict[str, object]:
     """How the event of a proposal that passed the gates says that it was not carried out."""
     key = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
-        settled.outcome, "recordedReason"
+        result.outcome, "recordedReason"
     )
-    told: dict[str, object] = {"outcome": settled.outcome, key: settled.reason, "reviewNeeded": settled.review}
-    if settled.memory_id is not None:
-        told["dedupedExistingId"] = settled.memory_id
-    return told
+    metadata: dict[str, object] = {"outcome": result.outcome, key: result.reason, "reviewNeeded": result.review}
+    if result.memory_id is not None:
+        metadata["dedupedExistingId"] = result.memory_id
+    return metadata
 
 
-def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id: str, settled: ProposalResult) -> None:
+def _store(
+    context: CommandContext, run: _Run, ordinal: int, proposal_id: str, event_id: str, result: ProposalResult
+) -> None:
     proposal, reason = run.command.proposals[ordinal], run.reason(ordinal)
-    seq = session.new_rows.next_seq("memory_proposals")
-    session.new_rows.add(
+    seq = context.insert_buffer.next_seq("memory_proposals")
+    context.insert_buffer.add(
         _PROPOSALS,
         (
             seq,
@@ -402,8 +406,8 @@ def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id
             ordinal,
             run.source.id,
             proposal.action,
-            settled.outcome,
-            settled.reason,
+            result.outcome,
+            result.reason,
             reason,
             proposal.fact.content,
             proposal.fact.type,
@@ -411,35 +415,35 @@ def _store(session: Session, run: _Run, ordinal: int, proposal_id: str, event_id
             proposal.confidence,
             proposal.target_id,
             proposal.target_version,
-            settled.memory_id,
-            settled.version,
+            result.memory_id,
+            result.version,
             event_id,
             proposal.syntactic_contradiction,
             proposal.semantic_contradiction,
-            "pending" if settled.review else None,
-            session.now,
+            "pending" if result.review else None,
+            context.now,
         ),
     )
     if reason is not None:
         for memory_id in sorted(run.shown(ordinal)):
-            session.new_rows.add(_SHOWN, (seq, run.seqs[memory_id]))
+            context.insert_buffer.add(_SHOWN, (seq, run.seqs[memory_id]))
 
 
-def _seqs_of_shown(session: Session, command: ApplyProposals) -> dict[str, int]:
+def _seqs_of_shown(context: CommandContext, command: ApplyProposals) -> dict[str, int]:
     ids = {memory_id for shown in command.shown for memory_id in shown}
     ids |= {proposal.target_id for proposal in command.proposals if proposal.target_id is not None}
-    rows = session.tx.rows(
+    rows = context.tx.rows(
         "SELECT m.id, m.seq FROM json_each(?) i CROSS JOIN memories m ON m.id = i.value", (_json(sorted(ids)),)
     )
     return dict(rows)
 
 
-def _earlier(session: Session, command: ApplyProposals) -> ProposalsApplied | None:
+def _earlier_report(context: CommandContext, command: ApplyProposals) -> ProposalsApplied | None:
     """What the same run was answered, when its report comes again after its job was completed."""
-    run = session.tx.one("SELECT mode FROM pipeline_runs WHERE id = ? AND job_id = ?", (command.run_id, command.job_id))
+    run = context.tx.one("SELECT mode FROM pipeline_runs WHERE id = ? AND job_id = ?", (command.run_id, command.job_id))
     if run is None:
         return None
-    rows = session.tx.rows(
+    rows = context.tx.rows(
         "SELECT ordinal, outcome, reason, result_memory_id, result_version FROM memory_proposals WHERE run_id = ?"
         " ORDER BY ordinal",
         (command.run_id,),
@@ -463,7 +467,7 @@ def _counters(command: ApplyProposals, results: list[AppliedProposal]) -> dict[s
         if result.reason is not None:
             counts[f"reason.{result.reason}"] += 1
     counts.update(f"flagged.{proposal.suspicion}" for proposal in command.proposals if proposal.suspicion is not None)
-    for reason, number in list(command.turned_away.items())[:_MOST_REASONS]:
+    for reason, number in list(command.turned_away.items())[:_MAX_REASONS]:
         counts[f"turned_away.{reason}"] += number
     return dict(counts)
 

@@ -8,13 +8,13 @@ Source: docs/decisions.md 18.
 from __future__ import annotations
 
 from signet_actors.protocol.pipeline import CallsReserved, RecordUsage, ReserveCalls, UsageRecorded
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 
 
-def reserve(session: Session, command: ReserveCalls) -> CallsReserved:
+def reserve(context: CommandContext, command: ReserveCalls) -> CallsReserved:
     """The calls are counted if the caps of the provider's day allow all of them, else nothing is."""
-    day = session.now[:10]
-    calls, tokens = session.tx.one(
+    day = context.now[:10]
+    calls, tokens = context.tx.one(
         "SELECT coalesce(sum(calls), 0), coalesce(sum(tokens_in + tokens_out + tokens_reserved), 0)"
         " FROM provider_usage WHERE day = ? AND provider = ?",
         (day, command.provider),
@@ -23,7 +23,7 @@ def reserve(session: Session, command: ReserveCalls) -> CallsReserved:
     granted = _within(calls + wanted_calls, command.call_limit) and _within(tokens + wanted_tokens, command.token_limit)
     if not granted:
         return CallsReserved(False, day, calls, tokens)
-    session.tx.execute(
+    context.tx.execute(
         "INSERT INTO provider_usage (day, provider, model, calls, tokens_reserved) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
         " tokens_reserved = tokens_reserved + excluded.tokens_reserved",
@@ -32,9 +32,9 @@ def reserve(session: Session, command: ReserveCalls) -> CallsReserved:
     return CallsReserved(True, day, calls + wanted_calls, tokens + wanted_tokens)
 
 
-def record(session: Session, command: RecordUsage) -> UsageRecorded:
+def record(context: CommandContext, command: RecordUsage) -> UsageRecorded:
     """What the calls took stands in the place of what was put aside for them, on the day that they began in."""
-    session.tx.execute(
+    context.tx.execute(
         "INSERT INTO provider_usage (day, provider, model, calls, tokens_in, tokens_out, cost_microusd)"
         " VALUES (:day, :provider, :model, :calls, :tokens_in, :tokens_out, :cost)"
         " ON CONFLICT DO UPDATE SET tokens_in = tokens_in + excluded.tokens_in,"

@@ -13,7 +13,7 @@ from datetime import datetime
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.writer import AdvanceHighWaterMark, HighWaterMark, Purged, PurgeStep
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import embeddings, entity_mentions, memories
 
 _EXPIRED = "m.is_deleted = 1 AND m.deleted_at < ?"
@@ -21,40 +21,40 @@ _CHANGES_KEPT = 50_000
 _MARK, _LEAP = "retention_high_water_mark", "retention_suspected_leap_since"
 
 
-def step(session: Session, command: PurgeStep) -> Purged:
+def step(context: CommandContext, command: PurgeStep) -> Purged:
     """At most ``limit`` rows of one step are gone. Raises ``InvalidRequest`` for an unknown step."""
     run = _STEPS.get(command.step)
     if run is None:
         raise InvalidRequest(f"unknown purge step {command.step!r}", field="step")
     sync_point("maintenance.mid_step")
-    count = run(session, command.cutoff, command.limit)
+    count = run(context, command.cutoff, command.limit)
     return Purged(step=command.step, count=count, more=count >= command.limit)
 
 
-def _graph_links(session: Session, cutoff: str, limit: int) -> int:
-    rows = session.tx.rows(
+def _graph_links(context: CommandContext, cutoff: str, limit: int) -> int:
+    rows = context.tx.rows(
         f"SELECT m.id FROM memories m WHERE {_EXPIRED}"
         " AND EXISTS (SELECT 1 FROM memory_entity_mentions x WHERE x.memory_id = m.id) ORDER BY m.deleted_at LIMIT ?",
         (cutoff, limit),
     )
-    return sum(entity_mentions.remove(session, memory_id) for (memory_id,) in rows)
+    return sum(entity_mentions.remove(context, memory_id) for (memory_id,) in rows)
 
 
-def _embeddings(session: Session, cutoff: str, limit: int) -> int:
-    rows = session.tx.rows(
+def _embeddings(context: CommandContext, cutoff: str, limit: int) -> int:
+    rows = context.tx.rows(
         f"SELECT m.seq, m.id FROM memories m WHERE {_EXPIRED}"
         " AND EXISTS (SELECT 1 FROM embeddings e WHERE e.source_type = 'memory' AND e.source_id = m.id)"
         " ORDER BY m.deleted_at LIMIT ?",
         (cutoff, limit),
     )
     for seq, memory_id in rows:
-        embeddings.remove(session, memory_id)
-        session.tx.execute("UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE seq = ?", (seq,))
+        embeddings.remove(context, memory_id)
+        context.tx.execute("UPDATE memories SET embedding_seq = NULL, embedding_model = NULL WHERE seq = ?", (seq,))
     return len(rows)
 
 
-def _tombstones(session: Session, cutoff: str, limit: int) -> int:
-    rows = session.tx.rows(
+def _tombstones(context: CommandContext, cutoff: str, limit: int) -> int:
+    rows = context.tx.rows(
         f"SELECT m.seq, m.id, m.tags FROM memories m WHERE {_EXPIRED}"
         " AND NOT EXISTS (SELECT 1 FROM embeddings e WHERE e.source_type = 'memory' AND e.source_id = m.id)"
         " AND NOT EXISTS (SELECT 1 FROM memory_entity_mentions x WHERE x.memory_id = m.id)"
@@ -62,52 +62,52 @@ def _tombstones(session: Session, cutoff: str, limit: int) -> int:
         (cutoff, limit),
     )
     for seq, memory_id, tags in rows:
-        memories.remove_row(session, seq, memory_id, tags)
+        memories.remove_row(context, seq, memory_id, tags)
     return len(rows)
 
 
-def _pipeline_runs(session: Session, cutoff: str, limit: int) -> int:
+def _pipeline_runs(context: CommandContext, cutoff: str, limit: int) -> int:
     """Runs with their proposals; before the history, which explains them."""
-    return _delete(session, "pipeline_runs", "seq", "created_at < ?", cutoff, limit)
+    return _delete(context, "pipeline_runs", "seq", "created_at < ?", cutoff, limit)
 
 
-def _provider_usage(session: Session, cutoff: str, limit: int) -> int:
+def _provider_usage(context: CommandContext, cutoff: str, limit: int) -> int:
     """What was counted by day, on days that ended before."""
-    session.tx.execute(
+    context.tx.execute(
         "DELETE FROM provider_usage WHERE (day, provider, model) IN"
         " (SELECT day, provider, model FROM provider_usage WHERE day < ? LIMIT ?)",
         (cutoff[:10], limit),
     )
-    usage = session.tx.changes()
-    session.tx.execute(
+    usage = context.tx.changes()
+    context.tx.execute(
         "DELETE FROM pipeline_counters WHERE (day, name) IN"
         " (SELECT day, name FROM pipeline_counters WHERE day < ? LIMIT ?)",
         (cutoff[:10], limit - usage),
     )
-    return usage + session.tx.changes()
+    return usage + context.tx.changes()
 
 
-def _history(session: Session, cutoff: str, limit: int) -> int:
-    return _delete(session, "memory_history", "seq", "created_at < ?", cutoff, limit)
+def _history(context: CommandContext, cutoff: str, limit: int) -> int:
+    return _delete(context, "memory_history", "seq", "created_at < ?", cutoff, limit)
 
 
-def _completed_jobs(session: Session, cutoff: str, limit: int) -> int:
-    return _delete(session, "memory_jobs", "seq", "status = 'completed' AND completed_at < ?", cutoff, limit)
+def _completed_jobs(context: CommandContext, cutoff: str, limit: int) -> int:
+    return _delete(context, "memory_jobs", "seq", "status = 'completed' AND completed_at < ?", cutoff, limit)
 
 
-def _dead_jobs(session: Session, cutoff: str, limit: int) -> int:
-    return _delete(session, "memory_jobs", "seq", "status = 'dead' AND failed_at < ?", cutoff, limit)
+def _dead_jobs(context: CommandContext, cutoff: str, limit: int) -> int:
+    return _delete(context, "memory_jobs", "seq", "status = 'dead' AND failed_at < ?", cutoff, limit)
 
 
-def _request_replies(session: Session, cutoff: str, limit: int) -> int:
+def _request_replies(context: CommandContext, cutoff: str, limit: int) -> int:
     cutoff_ms = int(datetime.fromisoformat(cutoff).timestamp() * 1000)
-    return prune_replies(session, cutoff_ms, limit)
+    return prune_replies(context, cutoff_ms, limit)
 
 
-def prune_replies(session: Session, cutoff_ms: int, limit: int) -> int:
+def prune_replies(context: CommandContext, cutoff_ms: int, limit: int) -> int:
     """Replies kept for retries before ``cutoff_ms`` are gone, and the change feed is cut to its bound."""
-    count = _delete(session, "request_replies", "request_id", "created_ms < ?", cutoff_ms, limit)
-    session.tx.execute(
+    count = _delete(context, "request_replies", "request_id", "created_ms < ?", cutoff_ms, limit)
+    context.tx.execute(
         "DELETE FROM memory_changes WHERE change IN (SELECT change FROM memory_changes WHERE change <"
         " (SELECT max(change) - ? FROM memory_changes) ORDER BY change LIMIT ?)",
         (_CHANGES_KEPT, limit),
@@ -115,11 +115,11 @@ def prune_replies(session: Session, cutoff_ms: int, limit: int) -> int:
     return count
 
 
-def _delete(session: Session, table: str, key: str, where: str, cutoff: str | int, limit: int) -> int:
-    session.tx.execute(
+def _delete(context: CommandContext, table: str, key: str, where: str, cutoff: str | int, limit: int) -> int:
+    context.tx.execute(
         f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE {where} LIMIT ?)", (cutoff, limit)
     )
-    return session.tx.changes()
+    return context.tx.changes()
 
 
 _STEPS = {
@@ -135,23 +135,23 @@ _STEPS = {
 }
 
 
-def advance_mark(session: Session, command: AdvanceHighWaterMark) -> HighWaterMark:
+def advance_high_water_mark(context: CommandContext, command: AdvanceHighWaterMark) -> HighWaterMark:
     """The mark moves forward to ``now`` when accepted; a suspected leap is stored or cleared."""
-    previous = session.tx.one("SELECT value FROM store_meta WHERE key = ?", (_MARK,))
-    leap = session.tx.one("SELECT value FROM store_meta WHERE key = ?", (_LEAP,))
+    previous = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (_MARK,))
+    leap = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (_LEAP,))
     if command.accept:
-        _put(session, _MARK, command.now)
+        _put(context, _MARK, command.now)
     if command.suspected_leap_since is None:
-        session.tx.execute("DELETE FROM store_meta WHERE key = ?", (_LEAP,))
+        context.tx.execute("DELETE FROM store_meta WHERE key = ?", (_LEAP,))
     else:
-        _put(session, _LEAP, command.suspected_leap_since)
+        _put(context, _LEAP, command.suspected_leap_since)
     return HighWaterMark(
         previous=None if previous is None else previous[0], suspected_leap_since=None if leap is None else leap[0]
     )
 
 
-def _put(session: Session, key: str, value: str) -> None:
-    session.tx.execute(
+def _put(context: CommandContext, key: str, value: str) -> None:
+    context.tx.execute(
         "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (key, value),
     )

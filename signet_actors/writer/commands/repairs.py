@@ -16,7 +16,7 @@ from typing import Final
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.protocol.message import Principal
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history
 
 SYSTEM: Final = "system"
@@ -25,13 +25,13 @@ REQUEUE_DEAD: Final = "requeueDeadJobs"
 _HOUR_MS: Final = 3_600_000
 
 
-def enforce_rate(session: Session, action: str, *, cooldown_ms: int, hourly_budget: int) -> None:
+def enforce_rate(context: CommandContext, action: str, *, cooldown_ms: int, hourly_budget: int) -> None:
     """The repair may run now; raises ``SignetError`` (``rate_limited``), which says when it may."""
-    rows = session.tx.rows(
+    rows = context.tx.rows(
         "SELECT created_at FROM memory_history WHERE memory_id = ? AND reason = ? ORDER BY seq DESC LIMIT ?",
         (SYSTEM, action, hourly_budget),
     )
-    ages = [session.now_ms - (epoch_ms(moment) or 0) for (moment,) in rows]
+    ages = [context.now_ms - (epoch_ms(moment) or 0) for (moment,) in rows]
     ages = [age for age in ages if 0 <= age < _HOUR_MS]  # one that lies ahead is of a clock that went back
     if ages and ages[0] < cooldown_ms:
         raise _refused(
@@ -41,9 +41,9 @@ def enforce_rate(session: Session, action: str, *, cooldown_ms: int, hourly_budg
         raise _refused(f"{action} ran {hourly_budget} times within an hour; nothing was applied", _HOUR_MS - ages[-1])
 
 
-def record(session: Session, action: str, principal: Principal, *, affected: int) -> None:
+def record(context: CommandContext, action: str, principal: Principal, *, affected: int) -> None:
     """The repair is in the trail."""
-    history.record(session, SYSTEM, "none", principal, reason=action, metadata={"repair": action, "affected": affected})
+    history.record(context, SYSTEM, "none", principal, reason=action, metadata={"repair": action, "affected": affected})
 
 
 def _refused(detail: str, wait_ms: int) -> SignetError:

@@ -32,10 +32,10 @@ from signet_actors.protocol.pipeline import (
     UndoRun,
 )
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, RecoverMemory
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history, memories
 from signet_actors.writer.commands.memories import REMEMBERED_AGAIN, StoredRow
-from signet_actors.writer.commands.proposals import count, derive, protection, target_of, twin_of
+from signet_actors.writer.commands.proposals import count, derive, find_duplicate, protection_reason, target_of
 
 
 class _Row(NamedTuple):
@@ -71,7 +71,7 @@ APPROVED = "approved in review"
 """The history's reason of an approval that gives none."""
 
 
-class _Found(NamedTuple):
+class _Reviewable(NamedTuple):
     """A proposal that is somebody's to decide, with the memories that it came from and would change."""
 
     row: _Row
@@ -79,14 +79,14 @@ class _Found(NamedTuple):
     target: StoredRow | None
 
 
-def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
+def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
     """The proposal is carried out in the person's name, or the status says why it waits on."""
-    found = _found(session, command.id, command.read)
+    found = _find_reviewable(context, command.id, command.read)
     if isinstance(found, ReviewDecided):
         return found
     row, source, target = found
     if row.review_state != "pending":
-        return _decided_before(row, "approved")
+        return _already_decided(row, "approved")
     if command.principal.actor_type != PERSON_ACTOR_TYPE:
         return ReviewDecided(row.id, "autonomous_denied", memory_id=row.target_id)
     if row.fact_content is None:
@@ -95,26 +95,26 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
         return ReviewDecided(row.id, "source_gone", memory_id=row.target_id)
     text = collapsed(row.fact_content)
     if row.action == "add":
-        return _approve_addition(session, row, source, text, command)
+        return _approve_addition(context, row, source, text, command)
     verdict = gates.gate_approved(
         _proposal(row, text),
-        gates.flags_of(session.config.memory.pipeline_v2),
+        gates.flags_of(context.config.memory.pipeline_v2),
         target=target_of(target),
-        duplicate_of=twin_of(session, target, text) if target is not None and row.action == "update" else None,
+        duplicate_of=find_duplicate(context, target, text) if target is not None and row.action == "update" else None,
     )
     if verdict.reason is not None or target is None:
         reason = verdict.reason or Reason.TARGET_GONE
         version = None if target is None else target.version
         return ReviewDecided(row.id, reason.value, memory_id=row.target_id, current_version=version)
-    against = protection(source, target)
+    against = protection_reason(source, target)
     if against is not None:
         return ReviewDecided(row.id, against, memory_id=row.target_id, current_version=target.version)
-    evidence = _evidence(session, row, {"review": "approved"})
+    evidence = _evidence(context, row, {"review": "approved"})
     why = command.reason or APPROVED
     new_version: int | None
     if row.action == "delete":
         forgotten = memories.forget(
-            session,
+            context,
             ForgetMemory(
                 id=target.id, reason=why, principal=command.principal, if_version=target.version, read=command.read
             ),
@@ -123,100 +123,100 @@ def approve(session: Session, command: ApproveProposal) -> ReviewDecided:
         status, new_version = forgotten.status, forgotten.new_version
     else:
         patch = MemoryPatch(id=target.id, reason=why, content=text, if_version=target.version)
-        modified = memories.modify(session, patch, command.principal, command.read, evidence=evidence)
+        modified = memories.modify(context, patch, command.principal, command.read, evidence=evidence)
         status, new_version = modified.status, modified.new_version
     if status not in {"deleted", "updated"}:
         return ReviewDecided(row.id, status, memory_id=target.id, current_version=target.version)
-    _approved(session, row, command, target.id, new_version)
+    _mark_approved(context, row, command, target.id, new_version)
     return ReviewDecided(
         row.id, "approved", memory_id=target.id, current_version=target.version, new_version=new_version
     )
 
 
 def _approve_addition(
-    session: Session, row: _Row, source: StoredRow, text: str, command: ApproveProposal
+    context: CommandContext, row: _Row, source: StoredRow, text: str, command: ApproveProposal
 ) -> ReviewDecided:
     """The fact is a memory beside the one that it was taken from."""
     verdict = gates.gate_approved(
         _proposal(row, text),
-        gates.flags_of(session.config.memory.pipeline_v2),
+        gates.flags_of(context.config.memory.pipeline_v2),
         target=None,
-        duplicate_of=twin_of(session, source, text),
+        duplicate_of=find_duplicate(context, source, text),
     )
     if verdict.reason is not None:
         return ReviewDecided(row.id, verdict.reason.value, memory_id=verdict.existing_id)
-    model = session.tx.one("SELECT model FROM pipeline_runs WHERE id = ?", (row.run_id,))
-    evidence = _evidence(session, row, {"review": "approved"})
+    model = context.tx.one("SELECT model FROM pipeline_runs WHERE id = ?", (row.run_id,))
+    evidence = _evidence(context, row, {"review": "approved"})
     why = command.reason or APPROVED
     derived = memories.Derived(gates.EXTRACTED_WHY, model[0] if model else "", row.fact_confidence, evidence, why)
-    made = derive(session, source, text, row.fact_type, command.principal, derived)
+    made = derive(context, source, text, row.fact_type, command.principal, derived)
     if made.outcome is not ProposalOutcome.CREATED:
         return ReviewDecided(row.id, made.reason or made.outcome.value, memory_id=made.memory_id)
-    _approved(session, row, command, made.memory_id, made.version)
+    _mark_approved(context, row, command, made.memory_id, made.version)
     return ReviewDecided(row.id, "approved", memory_id=made.memory_id, new_version=made.version)
 
 
-def _approved(
-    session: Session, row: _Row, command: ApproveProposal, memory_id: str | None, version: int | None
+def _mark_approved(
+    context: CommandContext, row: _Row, command: ApproveProposal, memory_id: str | None, version: int | None
 ) -> None:
     """The proposal waits for nobody any more; this came of it."""
-    session.tx.execute(
+    context.tx.execute(
         "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
         " result_memory_id = ?, result_version = ? WHERE id = ?",
-        (ProposalOutcome.APPROVED, command.principal.changed_by, session.now, memory_id, version, row.id),
+        (ProposalOutcome.APPROVED, command.principal.changed_by, context.now, memory_id, version, row.id),
     )
-    count(session, {"review.approved": 1})
+    count(context, {"review.approved": 1})
 
 
-def reject(session: Session, command: RejectProposal) -> ReviewDecided:
+def reject(context: CommandContext, command: RejectProposal) -> ReviewDecided:
     """The proposal waits for nobody any more."""
-    found = _found(session, command.id, command.read)
+    found = _find_reviewable(context, command.id, command.read)
     if isinstance(found, ReviewDecided):
         return found
     row, _, target = found
     if row.review_state != "pending":
-        return _decided_before(row, "rejected")
-    evidence = _evidence(session, row, {"review": "rejected"})
-    _put_aside(session, row, command.principal, command.reason or "rejected in review", evidence)
-    count(session, {"review.rejected": 1})
+        return _already_decided(row, "rejected")
+    evidence = _evidence(context, row, {"review": "rejected"})
+    _reject(context, row, command.principal, command.reason or "rejected in review", evidence)
+    count(context, {"review.rejected": 1})
     return ReviewDecided(
         row.id, "rejected", memory_id=row.target_id, current_version=None if target is None else target.version
     )
 
 
-def undo(session: Session, command: UndoRun) -> RunUndone:
+def undo(context: CommandContext, command: UndoRun) -> RunUndone:
     """What the run changed is as it was before, except what the results name as kept, each for its reason; nothing of
     it waits for a person any more."""
-    run = session.tx.one("SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?", (command.run_id,))
-    if run is None or not _may_see(session, run[0], run[1], command.read):
+    run = context.tx.one("SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?", (command.run_id,))
+    if run is None or not _may_see(context, run[0], run[1], command.read):
         return RunUndone(command.run_id, "not_found")
     rows = [
         _Row(*row)
-        for row in session.tx.rows(
+        for row in context.tx.rows(
             f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal DESC", (command.run_id,)
         )
     ]
     if run[2] is not None:
-        results = [result for row in rows if (result := _remembered(row)) is not None]
+        results = [result for row in rows if (result := _earlier_undo_result(row)) is not None]
         return RunUndone(
             command.run_id, "already_undone", results[::-1], sum(row.undo_note == RUN_UNDONE for row in rows)
         )
-    results = [result for row in rows if (result := _undo(session, row, command.principal, command.read)) is not None]
+    results = [result for row in rows if (result := _undo(context, row, command.principal, command.read)) is not None]
     waiting = [row for row in rows if row.review_state == "pending"]
     for row in waiting:
-        evidence = _evidence(session, row, {"review": "rejected", "undo": True})
-        _put_aside(session, row, command.principal, _why(row), evidence, note=RUN_UNDONE)
-    session.tx.execute(
+        evidence = _evidence(context, row, {"review": "rejected", "undo": True})
+        _reject(context, row, command.principal, _undo_reason(row), evidence, note=RUN_UNDONE)
+    context.tx.execute(
         "UPDATE pipeline_runs SET undone_at = ?, undone_by = ? WHERE id = ?",
-        (session.now, command.principal.changed_by, command.run_id),
+        (context.now, command.principal.changed_by, command.run_id),
     )
     undone = sum(result.status == "undone" for result in results)
-    count(session, {"undone": undone, "review.closed": len(waiting)})
+    count(context, {"undone": undone, "review.closed": len(waiting)})
     return RunUndone(command.run_id, "undone", results[::-1], len(waiting))
 
 
-def _put_aside(
-    session: Session,
+def _reject(
+    context: CommandContext,
     row: _Row,
     principal: Principal,
     reason: str,
@@ -224,30 +224,30 @@ def _put_aside(
     note: str | None = None,
 ) -> None:
     """The proposal waits for nobody any more, and the trail of the memory that it came from says why."""
-    history.record(session, row.memory_id, "none", principal, reason=reason, evidence=evidence)
-    session.tx.execute(
+    history.record(context, row.memory_id, "none", principal, reason=reason, evidence=evidence)
+    context.tx.execute(
         "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?,"
         " undo_note = ? WHERE id = ?",
-        (ProposalOutcome.REJECTED, principal.changed_by, session.now, note, row.id),
+        (ProposalOutcome.REJECTED, principal.changed_by, context.now, note, row.id),
     )
 
 
-def _found(session: Session, proposal_id: str, read: ReadScope) -> _Found | ReviewDecided:
+def _find_reviewable(context: CommandContext, proposal_id: str, read: ReadScope) -> _Reviewable | ReviewDecided:
     """The proposal with its memories as the reader may see them; a target that is gone is None."""
-    raw = session.tx.one(f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?", (proposal_id,))
+    raw = context.tx.one(f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?", (proposal_id,))
     if raw is None:
         return ReviewDecided(proposal_id, "not_found")
     row = _Row(*raw)
-    source = memories.readable_by_id(session, row.memory_id, read)
+    source = memories.readable_by_id(context, row.memory_id, read)
     if source is None:
         return ReviewDecided(proposal_id, "not_found")
     if row.review_state is None:
         return ReviewDecided(proposal_id, "not_reviewable")
-    target = None if row.target_id is None else memories.readable_by_id(session, row.target_id, read)
-    return _Found(row, source, target)
+    target = None if row.target_id is None else memories.readable_by_id(context, row.target_id, read)
+    return _Reviewable(row, source, target)
 
 
-def _decided_before(row: _Row, wanted: str) -> ReviewDecided:
+def _already_decided(row: _Row, wanted: str) -> ReviewDecided:
     same = row.review_state == wanted
     return ReviewDecided(
         row.id,
@@ -271,7 +271,7 @@ def _proposal(row: _Row, text: str) -> Proposal:
     )
 
 
-def _evidence(session: Session, row: _Row, told: dict[str, object]) -> history.Evidence:
+def _evidence(context: CommandContext, row: _Row, details: dict[str, object]) -> history.Evidence:
     metadata: dict[str, object] = {
         "runId": row.run_id,
         "proposalId": row.id,
@@ -279,19 +279,19 @@ def _evidence(session: Session, row: _Row, told: dict[str, object]) -> history.E
         "proposedAction": row.action,
         "targetMemoryId": row.target_id,
         "sourceMemoryId": row.memory_id,
-        **told,
+        **details,
     }
-    return history.Evidence(session.new_id(), row.job_id, metadata)
+    return history.Evidence(context.new_id(), row.job_id, metadata)
 
 
-def _may_see(session: Session, memory_id: str, agent_id: str, read: ReadScope) -> bool:
+def _may_see(context: CommandContext, memory_id: str, agent_id: str, read: ReadScope) -> bool:
     """Whether the run's memory is the reader's to see; of one that is purged its own agent is left to ask."""
-    if memories.by_id(session, memory_id) is None:
+    if memories.by_id(context, memory_id) is None:
         return agent_id == read.agent_id
-    return memories.readable_by_id(session, memory_id, read) is not None
+    return memories.readable_by_id(context, memory_id, read) is not None
 
 
-def _remembered(row: _Row) -> UndoneProposal | None:
+def _earlier_undo_result(row: _Row) -> UndoneProposal | None:
     """What an earlier undo came to."""
     if row.outcome == ProposalOutcome.UNDONE:
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
@@ -300,90 +300,90 @@ def _remembered(row: _Row) -> UndoneProposal | None:
     return None
 
 
-def _undo(session: Session, row: _Row, principal: Principal, read: ReadScope) -> UndoneProposal | None:
+def _undo(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> UndoneProposal | None:
     """The proposal's change is taken back, or kept for the reason given; None where it had changed nothing."""
-    way = _WAYS.get(row.outcome)
-    if way is None:
+    undo_change = _UNDO_BY_OUTCOME.get(row.outcome)
+    if undo_change is None:
         return None
-    why = way(session, row, principal, read)
+    why = undo_change(context, row, principal, read)
     if why is None:
-        session.tx.execute("UPDATE memory_proposals SET outcome = ? WHERE id = ?", (ProposalOutcome.UNDONE, row.id))
+        context.tx.execute("UPDATE memory_proposals SET outcome = ? WHERE id = ?", (ProposalOutcome.UNDONE, row.id))
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
-    session.tx.execute("UPDATE memory_proposals SET undo_note = ? WHERE id = ?", (why, row.id))
+    context.tx.execute("UPDATE memory_proposals SET undo_note = ? WHERE id = ?", (why, row.id))
     return UndoneProposal(row.ordinal, row.action, "kept", row.result_memory_id, why)
 
 
-def _result(session: Session, row: _Row, read: ReadScope) -> StoredRow | None:
-    return None if row.result_memory_id is None else memories.readable_by_id(session, row.result_memory_id, read)
+def _result(context: CommandContext, row: _Row, read: ReadScope) -> StoredRow | None:
+    return None if row.result_memory_id is None else memories.readable_by_id(context, row.result_memory_id, read)
 
 
-def _undo_add(session: Session, row: _Row, principal: Principal, read: ReadScope) -> str | None:
-    made = _result(session, row, read)
+def _undo_add(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+    made = _result(context, row, read)
     if made is None or made.is_deleted:
         return "gone"
     if made.version != row.result_version:
         return "changed_since"
-    if _relied_on(session, made.id):
+    if _remembered_again_since(context, made.id):
         return "remembered_since"
     command = ForgetMemory(
-        id=made.id, reason=_why(row), principal=principal, force=False, if_version=made.version, read=read
+        id=made.id, reason=_undo_reason(row), principal=principal, force=False, if_version=made.version, read=read
     )
-    status = memories.forget(session, command, evidence=_evidence(session, row, {"undo": True})).status
+    status = memories.forget(context, command, evidence=_evidence(context, row, {"undo": True})).status
     return None if status == "deleted" else status
 
 
-def _relied_on(session: Session, memory_id: str, since: int = 0) -> bool:
+def _remembered_again_since(context: CommandContext, memory_id: str, since: int = 0) -> bool:
     """Whether somebody remembered what the memory says, and was told that it is stored, after that event."""
-    found = session.tx.one(
+    found = context.tx.one(
         "SELECT 1 FROM memory_history WHERE memory_id = ? AND seq > ? AND event = 'none' AND reason = ?",
         (memory_id, since, REMEMBERED_AGAIN),
     )
     return found is not None
 
 
-def _undo_update(session: Session, row: _Row, principal: Principal, read: ReadScope) -> str | None:
-    changed = _result(session, row, read)
+def _undo_update(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+    changed = _result(context, row, read)
     if changed is None or changed.is_deleted:
         return "gone"
     if changed.version != row.result_version:
         return "changed_since"
-    before = session.tx.one(
+    before = context.tx.one(
         "SELECT old_content, seq FROM memory_history WHERE job_id = ? AND id = ?", (row.job_id, row.history_id)
     )
     if before is None or before[0] is None:
         return "history_purged"
-    if _relied_on(session, changed.id, since=before[1]):
+    if _remembered_again_since(context, changed.id, since=before[1]):
         return "remembered_since"
-    patch = MemoryPatch(id=changed.id, reason=_why(row), content=before[0], if_version=changed.version)
-    evidence = _evidence(session, row, {"undo": True})
-    status = memories.modify(session, patch, principal, read, evidence=evidence).status
+    patch = MemoryPatch(id=changed.id, reason=_undo_reason(row), content=before[0], if_version=changed.version)
+    evidence = _evidence(context, row, {"undo": True})
+    status = memories.modify(context, patch, principal, read, evidence=evidence).status
     return None if status == "updated" else status
 
 
-def _undo_delete(session: Session, row: _Row, principal: Principal, read: ReadScope) -> str | None:
-    deleted = _result(session, row, read)
+def _undo_delete(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> str | None:
+    deleted = _result(context, row, read)
     if deleted is None:
         return "gone"
     if not deleted.is_deleted:
         return "recovered_since"
     if deleted.version != row.result_version:
         return "changed_since"
-    command = RecoverMemory(id=deleted.id, reason=_why(row), principal=principal, read=read)
-    status = memories.recover(session, command, evidence=_evidence(session, row, {"undo": True})).status
+    command = RecoverMemory(id=deleted.id, reason=_undo_reason(row), principal=principal, read=read)
+    status = memories.recover(context, command, evidence=_evidence(context, row, {"undo": True})).status
     return None if status == "recovered" else status
 
 
-def _leave_approved(_session: Session, _row: _Row, _principal: Principal, _read: ReadScope) -> str | None:
+def _keep_approved(_context: CommandContext, _row: _Row, _principal: Principal, _read: ReadScope) -> str | None:
     return "approved_by_a_person"
 
 
-_WAYS: dict[str, Callable[[Session, _Row, Principal, ReadScope], str | None]] = {
+_UNDO_BY_OUTCOME: dict[str, Callable[[CommandContext, _Row, Principal, ReadScope], str | None]] = {
     ProposalOutcome.CREATED: _undo_add,
     ProposalOutcome.UPDATED: _undo_update,
     ProposalOutcome.DELETED: _undo_delete,
-    ProposalOutcome.APPROVED: _leave_approved,
+    ProposalOutcome.APPROVED: _keep_approved,
 }
 
 
-def _why(row: _Row) -> str:
+def _undo_reason(row: _Row) -> str:
     return f"undo of run {row.run_id}"

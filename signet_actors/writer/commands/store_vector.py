@@ -10,34 +10,34 @@ import msgspec
 from signet_actors.domain.jobs import EMBED
 from signet_actors.protocol.pipeline import StoreVector, VectorStored
 from signet_actors.protocol.writer import Vector
-from signet_actors.writer.command_context import Session
+from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import embeddings, leases
 
 
-def store(session: Session, command: StoreVector) -> VectorStored:
+def store(context: CommandContext, command: StoreVector) -> VectorStored:
     """The vector is stored and findable if the memory still says what was embedded; the job is completed.
 
     A vector of another model stays beside it; the result says of which model this one is. Raises ``lease_lost``.
     """
-    job = leases.held(session, command.job_id, command.lease_id)
-    leases.expect(job, EMBED)
-    stored = job.memory_id is not None and _store(session, job.memory_id, command)
+    job = leases.active_lease(context, command.job_id, command.lease_id)
+    leases.require_kind(job, EMBED)
+    stored = job.memory_id is not None and _store(context, job.memory_id, command)
     result = {"stored": stored, "model": command.model, "dimensions": command.dimensions}
-    leases.end(session, job, msgspec.json.encode(result).decode())
+    leases.complete_leased(context, job, msgspec.json.encode(result).decode())
     return VectorStored(stored)
 
 
-def _store(session: Session, memory_id: str, command: StoreVector) -> bool:
-    row = session.tx.one(
+def _store(context: CommandContext, memory_id: str, command: StoreVector) -> bool:
+    row = context.tx.one(
         "SELECT seq FROM memories WHERE id = ? AND content_hash = ? AND is_deleted = 0",
         (memory_id, command.content_hash),
     )
     vector = Vector(command.model, command.dimensions, 0)
-    if row is None or session.vector_bytes(vector) is None:
+    if row is None or context.vector_bytes(vector) is None:
         return False
-    embeddings.remove(session, memory_id, model=command.model)
-    seq = embeddings.store(session, memory_id, command.content_hash, vector)
-    session.tx.execute(
+    embeddings.remove(context, memory_id, model=command.model)
+    seq = embeddings.store(context, memory_id, command.content_hash, vector)
+    context.tx.execute(
         "UPDATE memories SET embedding_seq = ?, embedding_model = ? WHERE seq = ?", (seq, command.model, row[0])
     )
     return True
