@@ -1,4 +1,4 @@
-"""The route table of the gateway: every endpoint there is, in the order of the API document."""
+"""The gateway's route table: every endpoint, in the order of the API document."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The API document, a page to read it and try it, and a index door that says what listens here.
+"""The API document, a page that shows it, and the index page at ``/``.
 
-Everything is served from the installed package: the page works offline and may load nothing from elsewhere.
+All files come from the installed package. The page works offline and may not load anything from another host.
 
 Source: docs/decisions.md 27, 40. The page is swagger-ui of the ``swagger-ui-bundle`` package.
 """
@@ -24,10 +24,10 @@ DOCS_FILES: dict[str, str] = {
     "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
     "favicon-32x32.png": "image/png",
 }
-"""The only files that are served, by name: a name that is not here is not looked for on disk."""
+"""The files that may be served, by name. Other names are never looked up on disk."""
 
 OPENAPI_30_FILE = "openapi-3.0.json"
-"""The bundled swagger-ui reads OpenAPI up to 3.0."""
+"""The document as OpenAPI 3.0, the newest version that the bundled swagger-ui reads."""
 
 START_SCRIPT = b"""window.addEventListener("load", () => {
   SwaggerUIBundle({
@@ -89,13 +89,13 @@ PAGE_HEADERS = {
     ),
     "x-frame-options": "DENY",
 }
-"""No script but ours. Inline styles are allowed because swagger-ui sets them on elements."""
+"""Allow only our own scripts. Inline styles are allowed because swagger-ui sets them on elements."""
 
 HTML = "text/html; charset=utf-8"
 
 
 async def index(request: HttpRequest) -> HttpResponse:
-    """A page for a browser, text for everything else."""
+    """Return an HTML page to a browser and plain text to any other client."""
     version = signet_actors.__version__
     if "text/html" in request.headers.get("accept", ""):
         return HttpResponse(INDEX_PAGE.format(version=escape(version)).encode(), headers=PAGE_HEADERS, media_type=HTML)
@@ -104,18 +104,18 @@ async def index(request: HttpRequest) -> HttpResponse:
     return HttpResponse(text.encode(), headers=PAGE_HEADERS, media_type="text/plain; charset=utf-8")
 
 
-async def openapi(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the document is the same for everybody
-    """The API document."""
+async def openapi(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - every caller gets the same document
+    """Return the API document (OpenAPI 3.1)."""
     return HttpResponse(_openapi_31_document())
 
 
-async def docs(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - the page is the same for everybody
-    """The page that shows the document."""
+async def docs(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - every caller gets the same page
+    """Return the page that shows the API document."""
     return HttpResponse(DOCS_PAGE.encode(), headers=PAGE_HEADERS, media_type=HTML)
 
 
 async def docs_file(request: HttpRequest) -> HttpResponse:
-    """A file of the page."""
+    """Return a file that the page loads."""
     name = request.path["file"]
     if name == "start.js":
         return HttpResponse(START_SCRIPT, headers=PAGE_HEADERS, media_type="text/javascript; charset=utf-8")
@@ -130,7 +130,7 @@ async def docs_file(request: HttpRequest) -> HttpResponse:
 
 @functools.cache
 def _docs_bytes(name: str) -> bytes:
-    import swagger_ui_bundle  # noqa: PLC0415 - only for who opens the page
+    import swagger_ui_bundle  # noqa: PLC0415 - needed only when the page is opened
 
     return (Path(swagger_ui_bundle.swagger_ui_path) / name).read_bytes()
 
@@ -146,7 +146,7 @@ def _openapi_30_document() -> bytes:
 
 
 def _all_routes() -> Sequence[Route]:
-    from signet_actors.gateway.routes import ROUTES as ALL_ROUTES  # noqa: PLC0415 - this module is one of its parts
+    from signet_actors.gateway.routes import ROUTES as ALL_ROUTES  # noqa: PLC0415 - the package imports this module
 
     return ALL_ROUTES
 

@@ -1,4 +1,4 @@
-"""Who the caller is taken for. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
+"""The identity of the caller. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.protocol.http.auth import WhoAmIReply
 
 
-async def who_am_i(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - in local mode every caller is the same
-    """Local mode, without claims."""
+async def who_am_i(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - all callers get the same reply
+    """Report local mode, in which callers are not authenticated and have no claims."""
     return HttpResponse(WhoAmIReply(authenticated=False, claims=None, mode="local"))
 
 

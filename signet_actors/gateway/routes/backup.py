@@ -1,6 +1,6 @@
-"""Backups: begin one, and see how far it is and which there are.
+"""Start a backup, list the backups, and report the progress of a running one.
 
-No path comes from a caller: backups are made in the workspace, and whoever wants one elsewhere copies it.
+Callers cannot choose a path: backups are written to the workspace, and can be copied from there.
 
 Source: docs/reliability.md R17, R18.
 """
@@ -17,7 +17,7 @@ ASK_MS = 5000
 
 
 async def back_up(request: HttpRequest) -> HttpResponse:
-    """A backup is in progress; answered at once, because a large database takes a while."""
+    """Start a backup, or join the running one, and return at once, because a large database takes a while."""
     request.json_object(required=False)
     return HttpResponse(
         _backup_reply(await request.state.bus.ask_retention(BackUpNow(), trace_id=request.trace_id, timeout_ms=ASK_MS))
@@ -25,7 +25,7 @@ async def back_up(request: HttpRequest) -> HttpResponse:
 
 
 async def backups(request: HttpRequest) -> HttpResponse:
-    """Which backups there are, and how far the one in progress is."""
+    """List the backups and report the progress of a running one."""
     return HttpResponse(
         _backup_reply(await request.state.bus.ask_retention(GetBackups(), trace_id=request.trace_id, timeout_ms=ASK_MS))
     )

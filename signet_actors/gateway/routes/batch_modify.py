@@ -1,4 +1,4 @@
-"""The batch modify: up to 200 patches in one commit, each entries by itself.
+"""Batch modify: apply up to 200 patches in one commit and report a result for each of them.
 
 Source: memory-api.txt "POST /api/memory/modify"; memory-system.txt "Modify"; docs/compatibility.md "Forget and modify".
 """
@@ -26,11 +26,11 @@ from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
 
 MAX_PATCHES: Final = 200
 MAX_BATCH_BYTES: Final = 2_000_000
-"""UTF-8 bytes of new content in one batch: with its vectors it stays well below the writer's mailbox."""
+"""Limit of the new content in one batch, in UTF-8 bytes. With its vectors it fits easily into the writer's mailbox."""
 
 
 async def modify(request: HttpRequest) -> HttpResponse:
-    """Each result says what became of its patch; one that is not valid does not keep the others back."""
+    """Apply the patches; a patch that is not valid gets an error result and does not stop the others."""
     body = request.json_object()
     fields = Fields(body)
     reason = fields.text("reason", max_chars=4096)
@@ -43,7 +43,7 @@ async def modify(request: HttpRequest) -> HttpResponse:
     frames: list[bytes] = []
     patches: list[MemoryPatch] = []
     size = 0
-    entries: list[ModifyResult | Kinds] = []  # the refusal, or the kinds of secrets cut out of an accepted patch
+    entries: list[ModifyResult | Kinds] = []  # a refusal, or the kinds of secrets redacted from a valid patch
     for item in items:
         try:
             patch, redactions = await _read_item(request, item, reason, frames)
@@ -57,7 +57,7 @@ async def modify(request: HttpRequest) -> HttpResponse:
                 )
             patches.append(patch)
             entries.append(redactions)
-        await asyncio.sleep(0)  # 200 redactions take 25 ms; others may be served between two of them
+        await asyncio.sleep(0)  # 200 redactions take 25 ms: let other requests run in between
 
     done: Iterator[Modified] = iter(())
     stored: Collection[str] = ()

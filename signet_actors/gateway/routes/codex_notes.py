@@ -1,11 +1,11 @@
-"""An explicit note for Codex, as a file where Codex reads its own memories.
+"""Write a note as a file into the folder from which Codex reads its own memories.
 
-The daemon makes the name. The folders below ``$CODEX_HOME`` are walked by descriptor and never through a symbolic
-link, so that nobody can lead the note elsewhere; the file appears whole under its name, and replaces none.
+The daemon chooses the file name. The folders below ``$CODEX_HOME`` are opened by descriptor without following symbolic
+links, so that the note cannot be redirected. The file appears complete under its name and never replaces another file.
 
 Source: memory-api.txt "POST /api/memory/codex-native-note"; docs/decisions.md 3, 26, 47; docs/security.md
 "Where the specification is unsafe".
-Departs: with an ``Idempotency-Key`` the name comes from the key, so that a retry finds its own note.
+Departs: with an ``Idempotency-Key`` the name is derived from the key, so that a retry finds the note it wrote before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 async def write_note(request: HttpRequest) -> HttpResponse:
-    """The note is on disk at the path answered."""
+    """Write the note durably and return its path."""
     state = request.state
     fields = Fields(request.json_object())
     _, raw = fields.find("content")
@@ -64,7 +64,7 @@ async def write_note(request: HttpRequest) -> HttpResponse:
     clean, kinds = state.redactor.cleaned(text) if state.config.redaction.memories else (text, ())
     idempotency = request.idempotency(fields.body)
     if idempotency is None:
-        # The slug is part of the path that is answered and logged: it is made from the title after redaction.
+        # The slug is part of the path, which is returned and logged: make it from the redacted title.
         slug = _slug(clean.splitlines()[0][:MAX_NAME_CHARS]) if title else DEFAULT_SLUG
         name = f"{_new_ulid(state)}-{slug}.md"
     else:
@@ -81,7 +81,7 @@ def _slug(title: str) -> str:
 
 
 def _new_ulid(state: GatewayState) -> str:
-    """48 bits of time and 80 of randomness: names sort by time and cannot be foreseen."""
+    """Return a ULID: 48 bits of time and 80 random bits, so that names sort by time and cannot be predicted."""
     return _crockford((state.clock.wall_ms() & ((1 << 48) - 1)) << 80 | secrets.randbits(80))
 
 
@@ -94,9 +94,9 @@ def _crockford(value: int) -> str:
 
 
 def _write(home: Path, name: str, content: bytes, *, retry: bool) -> str:
-    """The absolute path under which ``content`` is on disk. Blocks; raises SignetError.
+    """Write ``content`` durably and return the absolute path. Blocks.
 
-    Nothing is left then, except by ``OutcomeUnknown``.
+    Raises SignetError. Except for ``OutcomeUnknown``, a failure leaves no file behind.
     """
     try:
         folder = _open_folder(home)
@@ -108,12 +108,12 @@ def _write(home: Path, name: str, content: bytes, *, retry: bool) -> str:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StorageFull from error
         raise SignetError(f"The note was not written: {error.strerror}", code=ErrorCode.NOT_APPLIED) from error
-    # Not resolve(): the path answered goes through the user's own links, as the user knows it.
+    # Not resolve(): keep the user's own links in the returned path, because the user knows it by them.
     return str(Path(os.path.abspath(home), *FOLDERS, name))
 
 
 def _open_folder(home: Path) -> int:
-    """A descriptor of the notes' folder. ``home`` is the user's word and may be a link; nothing below it may."""
+    """Return a descriptor of the notes folder. ``home`` may be a symbolic link, the folders below it may not."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = os.open(home, _DIRECTORY & ~os.O_NOFOLLOW)
     for part in FOLDERS:
@@ -132,7 +132,7 @@ def _open_folder(home: Path) -> int:
 
 
 def _write_durably(folder: int, name: str, content: bytes, *, retry: bool) -> None:
-    """``content`` is whole and durable under ``name``, which did not exist, or held the same on a retry."""
+    """Write ``content`` durably under ``name``, which must not exist; on a retry it may exist with the same content."""
     temporary = f".{name}.{secrets.token_hex(4)}.tmp"
     handle = os.open(
         temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
@@ -163,7 +163,7 @@ def _write_durably(folder: int, name: str, content: bytes, *, retry: bool) -> No
 
 
 def _read_previous(folder: int, name: str, limit: int) -> bytes:
-    """What an earlier try left under the key's name; whether that was this note is unknown if it cannot be read."""
+    """Return the file that an earlier attempt left under ``name``; raise OutcomeUnknown if it cannot be read."""
     try:
         return _read(folder, name, limit)
     except OSError as error:

@@ -1,11 +1,11 @@
-"""The files that a person edits: the configuration and the identity documents, read and replaced whole.
+"""Read and replace whole files that the user edits: the configuration and the identity documents.
 
-A replacement is all or nothing (written temporary, synced, renamed), keeps the former file in ``.daemon/previous``,
-and for agent.yaml happens only if the daemon could start with it. It takes effect at the next reload or start.
+A replacement is atomic (temporary file, fsync, rename) and saves the previous file in ``.daemon/previous``. A new
+agent.yaml is accepted only if the daemon could start with it. It takes effect at the next reload or start.
 
 Source: docs/compatibility.md "Configuration files"; memory-system.txt "User Data Layout".
-Departs: only the listed names, not every .md or .yaml of the workspace: a page or an agent with this route could
-otherwise plant instructions in files that other programs read.
+Departs: only the listed names, not every .md or .yaml of the workspace. Otherwise a web page or an agent with access
+to this route could plant instructions in files that other programs read.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from signet_actors.runtime.messaging.dispatch import mark_sent
 FILES = (CONFIG_FILE_NAME, *IDENTITY_FILE_NAMES)
 MAX_FILE_BYTES = 1024 * 1024
 MAX_CONFIG_BYTES = 128 * 1024
-"""Of a posted agent.yaml, which is parsed before it replaces the present one."""
+"""Limit of a posted agent.yaml. It is smaller because the file is parsed before it replaces the current one."""
 
 _replace_lock = threading.Lock()
 
 
 async def list_files(request: HttpRequest) -> HttpResponse:
-    """The listed files that exist; one that is not plain text of ours is named with the reason."""
+    """Return the listed files that exist; a file that is not a regular UTF-8 file is reported with the reason."""
     return HttpResponse(await asyncio.to_thread(_read_files, request.state.workspace))
 
 
 async def write_file(request: HttpRequest) -> HttpResponse:
-    """The file holds ``content``, on disk."""
+    """Replace the file with ``content`` durably."""
     body = request.json_object()
     name, content = body.get("file"), body.get("content")
     if not isinstance(name, str) or not isinstance(content, str):
@@ -60,7 +60,7 @@ async def write_file(request: HttpRequest) -> HttpResponse:
     try:
         warnings = await asyncio.to_thread(_replace, request.state, name, data, abandoned)
     except asyncio.CancelledError:
-        abandoned.set()  # the thread goes on by itself, but not as far as the file
+        abandoned.set()  # the thread keeps running, but does not replace the file
         raise
     request.state.log.info("config_file_written", file=name, size=len(data), trace=request.trace_id)
     message = "Takes effect at the next reload or start" if name == CONFIG_FILE_NAME else "Written"
@@ -120,9 +120,9 @@ def _read(path: Path) -> bytes:
 
 
 def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.Event) -> list[str]:
-    """``data`` is in the file, the former content in ``.daemon/previous``; returns the loader's warnings.
+    """Write ``data`` to the file, save the previous file in ``.daemon/previous``, and return the loader's warnings.
 
-    Nothing is changed once the request is ``abandoned``.
+    Changes nothing once ``abandoned`` is set.
     """
     workspace = state.workspace
     target = workspace / name
@@ -159,12 +159,12 @@ def _raise_if_abandoned(abandoned: threading.Event) -> None:
 def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
     """Return the warnings of a configuration that the daemon could start with.
 
-    Raises ``InvalidRequest`` with every problem of one that it could not start with, and a 403 for one that sends
-    texts or keys elsewhere than the owner's file does (than ``running`` does, where that file cannot be read): the
-    loaded configurations are compared, so that no spelling of a key matters.
+    Raises InvalidRequest with every problem of an invalid configuration. Raises a 403 if the configuration sends texts
+    or keys to other places than the current file does, or than ``running`` does if that file cannot be read. The loaded
+    configurations are compared, so that the spelling of a key does not matter.
     """
     from signet_actors.config.destinations import owner_only_changes  # noqa: PLC0415 - as below
-    from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway is born without a YAML parser
+    from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway starts without a YAML parser
 
     scratch_parent = Workspace(workspace).daemon_dir
     scratch_parent.mkdir(mode=0o700, exist_ok=True)
@@ -191,7 +191,7 @@ def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
 
 
 def _target_exists(target: Path) -> bool:
-    """Whether there is a file to replace; ``Conflict`` for anything but a regular file."""
+    """Return whether there is a file to replace; raise Conflict for anything but a regular file."""
     try:
         facts = os.lstat(target)
     except FileNotFoundError:
@@ -206,7 +206,7 @@ def _save_previous(target: Path, directory: Path) -> None:
     temporary = directory / f".{target.name}.{secrets.token_hex(4)}"
     os.link(target, temporary, follow_symlinks=False)
     temporary.replace(directory / target.name)
-    temporary.unlink(missing_ok=True)  # renaming a second link of the same file onto the first leaves both
+    temporary.unlink(missing_ok=True)  # rename() leaves both names if they already link to the same file
 
 
 ROUTES: tuple[Route, ...] = (

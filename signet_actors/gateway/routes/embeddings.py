@@ -1,4 +1,4 @@
-"""Stored embeddings: export, the provider's state, and how well they cover the memories.
+"""Stored embeddings: export them, report the provider's state and how many memories have an embedding.
 
 Source: memory-api.txt "Embeddings"; docs/compatibility.md "Embeddings".
 """
@@ -42,7 +42,7 @@ PROBE_TTL_MS: Final = 30_000
 PROBE_TIMEOUT_S: Final = 5.0
 PROBE_TEXT: Final = "Is the embedding provider there?"
 VECTOR_DECIMALS: Final = 8
-"""More than a float32 holds below 1; fewer digits than its float64 reading would print."""
+"""More precision than a float32 has below 1, and fewer digits than printing it as a float64 would give."""
 
 HEALTHY_FROM: Final = 0.8
 DEGRADED_FROM: Final = 0.5
@@ -56,12 +56,12 @@ class _Probe(NamedTuple):
     error: str | None
 
 
-# By embedder, so that a reload that brings another one is probed at once. One event loop only.
+# Keyed by embedder, so that a new one is probed at once after a reload. Used by one event loop only.
 _probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
 
 
 async def export_embeddings(request: HttpRequest) -> HttpResponse:
-    """A page of stored embeddings with their memories; the raw vectors only when asked for."""
+    """Return a page of stored embeddings with their memories, and the raw vectors on request."""
     fields = Fields(request.query, warnings=request.warnings)
     limit = fields.query_integer("limit", 600, 50, 5000)
     offset = fields.query_integer("offset", 0, 0, 100_000)
@@ -69,7 +69,7 @@ async def export_embeddings(request: HttpRequest) -> HttpResponse:
         ExportEmbeddings(read=read_scope_of(request), limit=limit, offset=offset, vectors=fields.query_flag("vectors")),
         trace_id=request.trace_id,
     )
-    # A full page of vectors is a million numbers; the thread keeps the event loop free while they are printed.
+    # A full page of vectors is a million numbers; encode them in a thread to keep the event loop free.
     rows = await asyncio.to_thread(lambda: [_export_row(row, frames) for row in page.rows])
     return HttpResponse(
         EmbeddingsReply(
@@ -101,13 +101,13 @@ def _export_row(row: EmbeddingRow, frames: list[bytes]) -> ExportedEmbedding:
 
 
 def _encode_vector(frame: bytes) -> list[float]:
-    """The vector as ready JSON: what goes out is a list of numbers, which the struct says and the document shows."""
+    """Encode the vector as JSON numbers. The cast keeps the declared type, from which the API document is made."""
     numbers = np.frombuffer(frame, dtype="<f4").astype(np.float64).round(VECTOR_DECIMALS)
     return cast("list[float]", msgspec.Raw(msgspec.json.encode(numbers.tolist())))
 
 
 async def embedding_status(request: HttpRequest) -> HttpResponse:
-    """Whether the provider answers, measured at most every 30 seconds."""
+    """Report whether the provider answers, probing it at most every 30 seconds."""
     state = request.state
     embedder = state.embedder
     probe, tracker = await asyncio.gather(_recent_probe(state), _tracker(request))
@@ -126,7 +126,7 @@ async def embedding_status(request: HttpRequest) -> HttpResponse:
 
 
 async def _tracker(request: HttpRequest) -> Tracker:
-    """What the extractor and the queue say; zeros for what nobody says in time."""
+    """Return the extractor's and the queue's counts; zeros for the part that does not answer in time."""
     extractor, queue = await asyncio.gather(ask_extractor(request, []), glance("searcher", _queue(request), []))
     tracker = TrackerState() if extractor is None else extractor.tracker
     waiting = [] if queue is None else [kind for kind in queue.queues if kind.kind == EMBED]
@@ -149,7 +149,7 @@ async def _queue(request: HttpRequest) -> PipelineStatus:
 
 
 async def _recent_probe(state: GatewayState) -> _Probe:
-    """The last probe if it is fresh, else a new one; failures are remembered like successes."""
+    """Return the last probe if it is recent, else probe again. Failures are cached like successes."""
     embedder = state.embedder
     now_ms = state.clock.wall_ms()
     if embedder is None:
@@ -169,7 +169,7 @@ async def _recent_probe(state: GatewayState) -> _Probe:
 
 
 async def embedding_health(request: HttpRequest) -> HttpResponse:
-    """Seven checks over all live memories and one score."""
+    """Run seven checks over all live memories and combine them into one score."""
     state = request.state
     embedder = state.embedder
     config = state.config.embedding
@@ -211,7 +211,7 @@ async def embedding_health(request: HttpRequest) -> HttpResponse:
 
 
 def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[tuple[EmbeddingCheck, int]]:
-    """Each check with its weight."""
+    """Return each check with its weight."""
     stored = sum(counts.by_model.values())
     coverage = _ratio(counts.embedded, counts.memories)
     foreign = {name: rows for name, rows in counts.by_model.items() if name != model}
@@ -262,7 +262,7 @@ def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[t
 
 
 def _defect_check(name: str, count: int, of: int, message: str) -> EmbeddingCheck:
-    """A check for something that should not be there at all: any is a warning, every tenth a failure."""
+    """Return a check for a defect: ``warn`` if there is any, ``fail`` from one in ten."""
     share = min(1.0, _ratio(count, max(of, count), empty=0.0))
     return EmbeddingCheck(
         name=name,

@@ -1,14 +1,13 @@
-"""The batch forget: preview what would go, then execute on exactly that.
+"""Batch forget: preview the memories to delete, then delete exactly those.
 
-Nothing is kept between the two calls. A confirm token is an HMAC over expiry, force and the id:version pairs of the
-candidate set; execute selects the candidates anew and compares, and the writer deletes each row only at the version
-that was seen.
+No state is kept between the two requests. A confirm token is an HMAC over expiry, force and the id:version pairs of
+the candidates. Execute selects the candidates again and compares; the writer deletes each row only at that version.
 
 Source: memory-api.txt "POST /api/memory/forget"; docs/compatibility.md "Forget and modify"; docs/decisions.md 3, 38,
 42.
-Departs: what needs a confirmation is counted before ``limit`` and over five minutes (``domain.forget_budget``); an id
-that names nothing the caller may read is reported as ``not_found`` instead of being passed over; ``project``,
-``pinned`` and ``importance_min`` narrow a selection too, but do not make one.
+Departs: matches are counted before ``limit`` and over five minutes to decide on confirmation
+(``domain.forget_budget``); an id that the caller cannot read is reported as ``not_found`` instead of being skipped;
+``project``, ``pinned`` and ``importance_min`` narrow a selection, but are not enough for one.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _STALE_TOKEN_TEXTS: Final[dict[ConfirmCheck, str]] = {
 
 
 class _ForgetParams(msgspec.Struct, frozen=True):
-    """What the body asks for."""
+    """The parameters of a forget request."""
 
     execute: bool
     selection: FindForgetCandidates
@@ -60,7 +59,7 @@ class _ForgetParams(msgspec.Struct, frozen=True):
 
 
 async def forget(request: HttpRequest) -> HttpResponse:
-    """A preview changes nothing; an execute has deleted exactly the candidates that it answers for."""
+    """Preview the selected memories, or delete them (``mode: execute``) and report each result."""
     body = request.json_object()
     params = _read(request, Fields(body))
     if params.execute:
@@ -102,15 +101,15 @@ async def forget(request: HttpRequest) -> HttpResponse:
     if refused is not None:
         if idempotency is None:
             return refused
-        # A retry finds its candidates gone, so that its token fits no more, or itself among what was deleted lately:
-        # the first answer is the writer's to give.
+        # This may be a retry: its candidates are deleted already, so its token no longer matches, or its own deletions
+        # count against the budget. The writer may hold the first reply under the Idempotency-Key: ask it.
         command = msgspec.structs.replace(command, targets=(), matching=0)
     try:
         done = await request.state.bus.ask_writer(command, trace_id=request.trace_id)
     except SignetError as error:
         if error.code is not ErrorCode.CONFIRM_REQUIRED:
             raise
-        return _confirm_required(request, params, candidates)  # others have deleted meanwhile
+        return _confirm_required(request, params, candidates)  # other requests deleted memories in the meantime
     if refused is not None and not done.results:
         return refused
     results = [_result(outcome) for outcome in done.results]
@@ -175,7 +174,10 @@ def _token(request: HttpRequest, candidates: list[ForgetCandidate], *, force: bo
 def _check_token(
     request: HttpRequest, params: _ForgetParams, candidates: list[ForgetCandidate], *, requires_confirm: bool
 ) -> HttpResponse | None:
-    """Why this set may not be deleted on this token, or None. A token is checked also where none is needed."""
+    """Return a refusal if the token does not allow this deletion, else None.
+
+    A token is checked even where none is needed.
+    """
     if params.token is None:
         if not requires_confirm:
             return None

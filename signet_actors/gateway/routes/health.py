@@ -1,4 +1,4 @@
-"""Is it there, does it serve, what is away: answered from the tree that the supervisor tells, never from the database.
+"""Liveness, readiness and health, answered from the supervisor's process tree and never from the database.
 
 Source: docs/compatibility.md "Health and status"; docs/reliability.md R22.
 """
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
 MAX_COUNT_AGE_MS: Final = 60_000
-"""A count of jobs that is older than this is not shown."""
+"""Age above which a job count is not shown."""
 
 
 async def health(request: HttpRequest) -> HttpResponse:
-    """200 in every state, because clients take any other status for "no daemon"; ``status`` tells the state."""
+    """Report the daemon's state in ``status``. Always 200, because clients take any other code for "no daemon"."""
     state = request.state
     children = state.bus.tree.children
     found = state.readiness()
@@ -81,7 +81,7 @@ def _pipeline(state: GatewayState) -> PipelineHealth:
 
 
 def _pending_extractions(state: GatewayState) -> int | None:
-    """The extraction jobs that waited when they were last counted; None when that was too long ago."""
+    """Return the number of pending extraction jobs at the last count; None if that count is too old."""
     counted = state.pipeline.store
     if counted is None or state.pipeline.age_ms(state.clock) > MAX_COUNT_AGE_MS:
         return None
@@ -101,12 +101,12 @@ def _resources(children: Sequence[ChildState]) -> ResourcesHealth:
 
 
 async def live(request: HttpRequest) -> HttpResponse:
-    """200 while this process serves."""
+    """Return 200 while this process serves requests."""
     return HttpResponse(LiveReply(status="live", uptime=_uptime(request)))
 
 
 async def ready(request: HttpRequest) -> HttpResponse:
-    """200 while memories can be written and read; else 503 that names what is away."""
+    """Return 200 if memories can be written and read, else 503 with the processes that are not up."""
     found = request.state.readiness()
     return HttpResponse(
         ReadyReply(

@@ -1,4 +1,4 @@
-"""Who the agent of this workspace is: ``IDENTITY.md`` first, ``agent.yaml`` for what that does not say.
+"""The identity of the workspace's agent: from ``IDENTITY.md``, and from ``agent.yaml`` what is missing there.
 
 Source: architecture.txt "HTTP API Reference" (``/api/identity``), "User Data Layout".
 """
@@ -22,7 +22,7 @@ MAX_FILE_BYTES: Final = 1024 * 1024
 
 
 async def identity(request: HttpRequest) -> HttpResponse:
-    """200 whatever is in the files: what cannot be read is passed over."""
+    """Return the identity, always with 200. Files that cannot be read are skipped."""
     return HttpResponse(await asyncio.to_thread(_identity, Workspace(request.state.workspace)))
 
 
@@ -61,7 +61,7 @@ def _from_yaml(path: Path) -> dict[str, str]:
 
 
 def _read_file(path: Path) -> bytes | None:
-    """Return the file's content; a link is followed, as the daemon's start follows it for ``agent.yaml``."""
+    """Return the file's content, None if it cannot be read; follow a link, as the daemon does for ``agent.yaml``."""
     try:
         return read_regular(path, MAX_FILE_BYTES, follow=True)
     except (ConfigError, OSError):

@@ -16,7 +16,7 @@ from signet_actors.protocol.searcher import GetJob
 
 
 async def get_job(request: HttpRequest) -> HttpResponse:
-    """The job, unless it belongs to a memory outside the caller's scope."""
+    """Return the job; 404 if it belongs to a memory outside the caller's scope."""
     found, _ = await request.state.bus.ask_searcher(
         GetJob(id=request.path["id"], read=read_scope_of(request)), trace_id=request.trace_id
     )

@@ -1,9 +1,8 @@
-"""Memories over HTTP, read one by one: the list, a memory, its history.
+"""Read memories over HTTP: the list, one memory, its history.
 
 Source: memory-api.txt "GET /api/memories", "GET /api/memory/:id", "GET /api/memory/:id/history"; docs/compatibility.md
 "Reading memories"; docs/decisions.md 30-32, 35.
-Departs: a history item shows null for what it does not know, as memory-api.txt does, where the reference daemon
-leaves the key out.
+Departs: a history item has null for an unknown value, as in memory-api.txt; the reference daemon omits the key.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 
 
 async def list_memories(request: HttpRequest) -> HttpResponse:
-    """A page of live memories, newest first; of tombstones with ``deleted=true``."""
+    """Return a page of live memories, newest first; with ``deleted=true`` a page of tombstones."""
     fields = Fields(request.query, warnings=request.warnings)
     deleted = fields.query_flag("deleted")
     page, _ = await request.state.bus.ask_searcher(
@@ -91,7 +90,7 @@ def _listed(memory: Memory) -> ListedMemory:
 
 
 async def get_memory(request: HttpRequest) -> HttpResponse:
-    """The memory; a tombstone only when asked for, and never one outside the caller's scope."""
+    """Return the memory; a tombstone only on request, and never a memory outside the caller's scope."""
     found, _ = await request.state.bus.ask_searcher(
         GetMemory(
             id=request.path["id"],
@@ -108,7 +107,7 @@ async def get_memory(request: HttpRequest) -> HttpResponse:
 
 
 def memory_reply(memory: Memory) -> MemoryReply:
-    """A memory as ``GET /api/memory/{id}`` shows it."""
+    """Return the memory in the form of ``GET /api/memory/{id}``."""
     return MemoryReply(
         id=memory.id,
         content=memory.content,
@@ -145,7 +144,7 @@ def memory_reply(memory: Memory) -> MemoryReply:
 
 
 async def get_history(request: HttpRequest) -> HttpResponse:
-    """The audit trail, oldest first; of a deleted memory too."""
+    """Return the audit trail, oldest first, also of a deleted memory."""
     memory_id = request.path["id"]
     found, _ = await request.state.bus.ask_searcher(
         GetHistory(

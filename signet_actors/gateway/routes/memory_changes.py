@@ -1,4 +1,4 @@
-"""Changes to one memory over HTTP: patch, delete, recover; each says why, and may say of which version.
+"""Change one memory over HTTP: patch, delete, recover. Each needs a reason and may name the expected version.
 
 Source: memory-api.txt "Memories"; docs/compatibility.md "Forget and modify"; docs/decisions.md 3, 26, 30-33, 35.
 """
@@ -42,7 +42,7 @@ CHANGE_PARAMETERS: Final = (
 
 
 async def patch_memory(request: HttpRequest) -> HttpResponse:
-    """The changes are on disk (``updated``), or there was nothing to change."""
+    """Apply a patch durably (``updated``), or report that it changes nothing (``no_changes``)."""
     body = request.json_object()
     fields = Fields(body)
     frames: list[bytes] = []
@@ -84,7 +84,7 @@ async def patch_memory(request: HttpRequest) -> HttpResponse:
 
 
 def unembedded_versions(outcomes: Sequence[Modified]) -> dict[str, int]:
-    """The memories whose new content has no vector yet, and its version."""
+    """Return the ids of memories whose new content has no vector yet, with the version of that content."""
     return {
         outcome.id: outcome.new_version
         for outcome in outcomes
@@ -105,9 +105,10 @@ async def read_patch(
     trace_id: str,
     with_who: bool = False,
 ) -> tuple[MemoryPatch, Kinds]:
-    """The patch that ``fields`` ask for, its new content embedded into ``frames``, and the kinds of secrets cut out.
+    """Read a patch from ``fields`` and append the embedding of its new content to ``frames``.
 
-    Prefixes are content here: only an explicit remember reads them (docs/decisions.md 39). Raises InvalidRequest.
+    Returns the patch and the kinds of secrets that were redacted. Prefixes such as ``critical:`` stay in the content,
+    because only an explicit remember interprets them (docs/decisions.md 39). Raises InvalidRequest.
     """
     redactor = FieldRedactor(state)
     reason = redactor.clean(reason)
@@ -136,7 +137,7 @@ async def read_patch(
 
 
 async def delete_memory(request: HttpRequest) -> HttpResponse:
-    """The memory is a tombstone; ``reason``, ``force`` and ``if_version`` may stand in the body or in the query."""
+    """Turn the memory into a tombstone. ``reason``, ``force`` and ``if_version`` may be in the body or in the query."""
     body = request.json_object(required=False)
     fields = Fields(body, request.query, warnings=request.warnings)
     done = await request.state.bus.ask_writer(
@@ -161,7 +162,7 @@ async def delete_memory(request: HttpRequest) -> HttpResponse:
 
 
 async def recover_memory(request: HttpRequest) -> HttpResponse:
-    """The tombstone is live again."""
+    """Turn a tombstone back into a live memory."""
     body = request.json_object(required=False)
     fields = Fields(body, request.query, warnings=request.warnings)
     done = await request.state.bus.ask_writer(

@@ -1,6 +1,6 @@
-"""The figures of all processes for Prometheus. Nobody is asked while the scraper waits.
+"""The metrics of all processes for Prometheus, from figures that are already here: a scrape waits for no other process.
 
-Source: docs/messaging.md rule 20; docs/compatibility.md "Health and status" (``/api/status``, the same figures for
+Source: docs/messaging.md rule 20; docs/compatibility.md "Health and status" (``/api/status`` shows the same figures to
 people). The metrics are listed in docs/metrics.md.
 """
 
@@ -14,15 +14,15 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""The text format of Prometheus that every scraper reads, whatever it says that it accepts."""
+"""The Prometheus text format that every scraper reads, whatever its Accept header lists."""
 
 _loaded: list[ModuleType] = []
 
 
 async def metrics(request: HttpRequest) -> HttpResponse:
-    """What is known now; row and job counts are as old as ``signet_store_figures_age_seconds`` says."""
+    """Return the current metrics; ``signet_store_figures_age_seconds`` is the age of the row and job counts."""
     state = request.state
-    if not _loaded:  # 4 MB that a daemon nobody scrapes does not carry
+    if not _loaded:  # import on the first scrape: it saves 4 MB in a daemon that is never scraped
         _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.status.metrics"))
     text: bytes = _loaded[0].exposition(state)
     state.store.refresh(state.bus, state.clock, request.trace_id)

@@ -1,4 +1,4 @@
-"""The pipeline over HTTP: how it is doing and why it waits, its runs, their undoing, and the revival of dead jobs.
+"""The pipeline over HTTP: its status and why jobs wait, its runs, and undoing a run.
 
 Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Worker Model"; architecture.txt
 "Repair Actions"; docs/decisions.md 14, 16, 18.
@@ -75,7 +75,7 @@ _MODES: Final = {
     PipelineMode.CONTROLLED_WRITE: "controlled-write",
     PipelineMode.FULL: "controlled-write",
 }
-"""The documented words; ``paused`` is not among them, because nothing pauses the pipeline but its configuration."""
+"""The documented mode names. ``paused`` is not used, because only the configuration can pause the pipeline."""
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
 _UNIMPLEMENTED_WORKERS: Final = (
     "summary",
@@ -88,7 +88,10 @@ _UNIMPLEMENTED_WORKERS: Final = (
 
 
 async def pipeline_status(request: HttpRequest) -> HttpResponse:
-    """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
+    """Report the pipeline's status, always with 200.
+
+    A part that does not answer within a second is null, and ``notes`` gives the reason.
+    """
     state = request.state
     notes: list[str] = []
     now_ms = state.clock.wall_ms()
@@ -144,7 +147,7 @@ async def pipeline_status(request: HttpRequest) -> HttpResponse:
 
 
 async def list_runs(request: HttpRequest) -> HttpResponse:
-    """A page of the runs over memories that the caller may read, newest first; or over one memory."""
+    """Return a page of the runs over memories that the caller may read, newest first."""
     fields = Fields(request.query, warnings=request.warnings)
     listed, _ = await request.state.bus.ask_searcher(
         ListRuns(
@@ -159,7 +162,7 @@ async def list_runs(request: HttpRequest) -> HttpResponse:
 
 
 async def get_run(request: HttpRequest) -> HttpResponse:
-    """The run, by its id or by its job's, unless it is over a memory outside the caller's scope."""
+    """Return the run with this id or job id; 404 if it is over a memory outside the caller's scope."""
     found, _ = await request.state.bus.ask_searcher(
         GetRun(id=request.path["run"], read=read_scope_of(request)), trace_id=request.trace_id
     )
@@ -185,7 +188,10 @@ async def get_run(request: HttpRequest) -> HttpResponse:
 
 
 async def undo_run(request: HttpRequest) -> HttpResponse:
-    """What the run changed, and nobody has changed since, is as it was; asked twice it answers the same."""
+    """Undo the run's changes, except to memories that were changed since.
+
+    Repeating the request gives the same result.
+    """
     body = request.json_object(required=False)
     done = await request.state.bus.ask_writer(
         UndoRun(
@@ -224,7 +230,7 @@ def _workers(children: list[ChildState], mode: PipelineMode) -> dict[str, Worker
 
 
 def _by_kind(queues: list[KindQueue]) -> list[KindQueue]:
-    """Every kind that there is, with or without a job, and kinds of other releases that have one."""
+    """Return the queue of every known job kind, empty ones included, and of unknown kinds that have jobs."""
     counted = {queue.kind: queue for queue in queues}
     known = [counted.get(name, KindQueue(name)) for name in _KINDS]
     return known + [queue for queue in queues if queue.kind not in _KINDS]
@@ -238,7 +244,7 @@ def _queues(jobs: list[KindQueue] | None) -> Queues:
 
 
 def _oldest_age_s(moments: Iterable[str | None], now_ms: int) -> float | None:
-    """The age of the oldest of ``moments``; None without any."""
+    """Return the age in seconds of the oldest of ``moments``; None if there is none."""
     ages = [age for moment in moments if (age := age_s(moment, now_ms)) is not None]
     return max(ages, default=None)
 
@@ -269,7 +275,7 @@ def _kind(queue: KindQueue, now_ms: int) -> KindReport:
 
 
 def age_s(moment: str | None, now_ms: int) -> float | None:
-    """Seconds since ``moment``, at least 0; None without one."""
+    """Return the seconds since ``moment``, at least 0; None without a moment."""
     then_ms = None if moment is None else epoch_ms(moment)
     return None if then_ms is None else max(0, now_ms - then_ms) / 1000
 
@@ -328,7 +334,7 @@ def _calls(report: ProviderReport) -> CallsReport:
 
 
 def _budgets(models: Mapping[str, ModelState | None], usage: list[ProviderUsage] | None) -> list[BudgetReport]:
-    """One for each provider that answers prompts: both stages count against the same day of the same provider."""
+    """Return one budget for each provider; extraction and decision share the daily budget of a provider."""
     limits = {
         model.selection.name: model.limits
         for model in models.values()

@@ -1,10 +1,10 @@
-"""Recall and the searches beside it. One function answers both spellings of recall (docs/decisions.md 35).
+"""Recall and the other searches. One function serves both forms of recall (docs/decisions.md 35).
 
 Source: memory-api.txt "POST /api/memory/recall" to "GET /memory/similar"; docs/compatibility.md "Recall";
 docs/architecture.md "The path of a recall".
-Departs: scores keep four decimals, so that equal-looking rows can be told apart; an aggregate recall ends in
+Departs: scores have four decimals, so that similar rows can be told apart; an aggregate recall ends with
 ``router_unavailable`` (``no_evidence`` without hits), because this release has no inference router; a ``time``
-object is a filter on the captured facet.
+object filters on the captured facet.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ MAX_ROWS: Final = 1000
 
 
 class _RecallParams(msgspec.Struct, frozen=True):
-    """What the caller asks for. ``window``: start and end (exclusive) of a ``time`` object."""
+    """The parameters of a recall. ``window`` is the start and the (exclusive) end of a ``time`` object."""
 
     query: str
     limit: int
@@ -72,18 +72,21 @@ class _RecallParams(msgspec.Struct, frozen=True):
 
 
 async def recall(request: HttpRequest) -> HttpResponse:
-    """Ranked memories for a body."""
+    """Recall from a JSON body."""
     body = request.json_object()
     return await _recall(request, _read(request, Fields(body), body))
 
 
 async def search(request: HttpRequest) -> HttpResponse:
-    """The same for query parameters: ``q`` for ``query``."""
+    """Recall from query parameters, with ``q`` for ``query``."""
     return await _recall(request, _read(request, Fields(request.query, warnings=request.warnings), None))
 
 
 def _read(request: HttpRequest, fields: Fields, body: Mapping[str, Any] | None) -> _RecallParams:
-    """Raises InvalidRequest. ``body`` None: the fields are query parameters, read more leniently."""
+    """Read the parameters; raise InvalidRequest.
+
+    With ``body`` None the fields are query parameters, which are read more leniently.
+    """
     in_query = body is None
     names = ("query",) if body is not None else ("q", "query")
     query = fields.text(*names, max_chars=MAX_QUERY_CHARS)
@@ -116,7 +119,7 @@ def _read(request: HttpRequest, fields: Fields, body: Mapping[str, Any] | None) 
 
 
 async def _recall(request: HttpRequest, params: _RecallParams) -> HttpResponse:
-    """The answer; that its rows were recalled is told to the writer, which nobody waits for."""
+    """Answer a recall, and record the access to its rows asynchronously."""
     state = request.state
     clock = state.clock
     started = clock.monotonic_ns()
@@ -190,7 +193,7 @@ def _touch(request: HttpRequest, rows: Sequence[RecalledRow]) -> None:
 
 
 def _restrict_to_window(filters: Filters, window: tuple[str, str] | None) -> Filters:
-    """``filters`` narrowed to ``window``; the stored form of times compares as text."""
+    """Return ``filters`` restricted to ``window``. Stored times can be compared as text."""
     if window is None:
         return filters
     start, last = window[0], just_before(window[1])
@@ -255,7 +258,7 @@ def _ms(nanoseconds: int) -> float:
 
 
 async def legacy_search(request: HttpRequest) -> HttpResponse:
-    """Rows for an FTS5 expression as written (a syntax error is a 400), for filters alone, or distinct authors."""
+    """Search with an FTS5 expression as given (a syntax error is a 400), by filters alone, or list distinct authors."""
     fields = Fields(request.query, warnings=request.warnings)
     read = read_scope_of(request)
     distinct = fields.text("distinct")
@@ -295,7 +298,7 @@ async def legacy_search(request: HttpRequest) -> HttpResponse:
 
 
 async def similar(request: HttpRequest) -> HttpResponse:
-    """Neighbours of a stored memory by the cosine of their vectors."""
+    """Return the memories most similar to a stored one, by the cosine of their vectors."""
     fields = Fields(request.query, warnings=request.warnings)
     anchor = fields.text("id")
     if anchor is None:

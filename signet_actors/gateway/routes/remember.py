@@ -1,4 +1,4 @@
-"""Remember over HTTP, under each of its three paths: one text becomes one memory, or its chunks.
+"""Remember over HTTP, on each of its three paths: a text becomes one memory, or several chunks if it is too long.
 
 Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Oversized content"; docs/decisions.md 4, 23, 26,
 30, 31, 33.
@@ -27,7 +27,7 @@ from signet_actors.protocol.writer import ChunksRemembered, NewMemory, Remember,
 
 
 async def remember(request: HttpRequest) -> HttpResponse:
-    """The memory is on disk once this answers; an oversized one as chunks, all or none."""
+    """Store the memory durably before replying; store an oversized one as chunks, all or none."""
     state = request.state
     body = request.json_object()
     fields = Fields(body)
@@ -59,7 +59,10 @@ async def remember(request: HttpRequest) -> HttpResponse:
 async def _remember_reply(
     request: HttpRequest, stored: Remembered | ChunksRemembered, redaction: RedactionFields
 ) -> HttpResponse:
-    """Return the reply for what is stored, which may be of the other kind than was sent if the source is the same."""
+    """Return the reply for what is stored.
+
+    A duplicate source may have been stored in the other form (single or chunked) before.
+    """
     if isinstance(stored, ChunksRemembered):
         return HttpResponse(
             RememberChunksReply(
@@ -73,7 +76,7 @@ async def _remember_reply(
         )
     embedded = stored.embedded
     if not embedded and not stored.deduped:
-        # Whether the memory that it repeats still has a job that could be waited for, nobody knows here.
+        # Skip a duplicate: it is not known here whether the existing memory still has an embedding job to wait for.
         embedded = stored.id in await request.state.vector_waits.stored(request, {stored.id: stored.version})
     return HttpResponse(
         RememberReply(
@@ -102,7 +105,7 @@ async def _remember_chunks(
     frames: list[bytes] = []
     vectors = [v for v in await stored_vectors(state, chunks, frames, trace_id=request.trace_id) if v is not None]
     if len(vectors) != len(chunks):
-        # One vector per chunk or none at all: a chunk without one is found by keyword like the others then.
+        # Store a vector for each chunk or for none, so that all chunks of a text are found in the same way.
         vectors, frames = [], []
     async with state.chunk_writes.turn(len(chunks)):
         stored = await state.bus.ask_writer(
@@ -122,23 +125,23 @@ async def _remember_chunks(
 def _new_memory(
     request: HttpRequest, body: Mapping[str, Any], fields: Fields, text: RememberedText, redactor: FieldRedactor
 ) -> NewMemory:
-    """Everything but the vector. Body fields beat prefixes."""
+    """Return the memory without its vector. Body fields take precedence over prefixes of the text."""
     _, metadata = fields.find("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise InvalidRequest("metadata must be an object", field="metadata")
     if not isinstance(fields.find("structured")[1], dict | None):
         raise InvalidRequest("structured must be an object", field="structured")
-    # An importer's metadata object is asked last, and in both spellings like everything else.
+    # The metadata object of an importer is used only for fields that the body lacks; both spellings are accepted.
     provenance = Fields(body, metadata) if metadata else fields
     pinned = fields.flag("pinned")
     key = provenance.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
     if key is not None and redactor.clean(key) != key:
-        # Two keys that differ must never become the same: a digest instead of a gap.
+        # Different keys must stay different: replace a key that holds a secret by its digest.
         key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
     return NewMemory(
         content=text.content,
         type=redactor.type_name(fields.memory_type()) or text.type,
-        # The prefix says both, and a body's ``pinned: false`` takes back only the one.
+        # The prefix implies pinned and importance 1; ``pinned: false`` in the body overrides only the pin.
         importance=importance_to_store(
             fields.importance("importance"), pinned=text.pinned or pinned, otherwise=DEFAULT_IMPORTANCE
         ),

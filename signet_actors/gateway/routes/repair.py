@@ -16,7 +16,7 @@ from signet_actors.protocol.retention import SweepNow, Swept
 
 
 async def retention_sweep(request: HttpRequest) -> HttpResponse:
-    """One sweep of the retention actor has run, or says why it did not."""
+    """Run one sweep of the retention actor, or report why it was skipped."""
     body = request.json_object(required=False)
     confirm = body.get("confirmClock", body.get("confirm_clock", False))
     if not isinstance(confirm, bool):
@@ -26,7 +26,7 @@ async def retention_sweep(request: HttpRequest) -> HttpResponse:
 
 
 async def requeue_dead(request: HttpRequest) -> HttpResponse:
-    """The same as ``/api/pipeline/requeue``, answered as a repair."""
+    """Do the same as ``/api/pipeline/requeue``, with the reply of a repair."""
     done = await requeue_jobs(request)
     count = len(done.requeued)
     return HttpResponse(

@@ -1,4 +1,4 @@
-"""The revival of dead jobs, as a part of the pipeline; ``repair.py`` answers the same as a repair.
+"""Requeue dead jobs, as a pipeline action; ``repair.py`` offers the same as a repair.
 
 Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Worker Model".
 """
@@ -20,7 +20,7 @@ from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
 
 MAX_REQUEUED: Final = 50
-"""Jobs of one request. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
+"""Jobs per request. Source: architecture.txt "Repair Actions" (``requeueDeadJobs``)."""
 
 REQUEUE_DEAD: Final = "requeueDeadJobs"
 _KINDS: Final = tuple(kind.name for kind in JOB_KINDS)
@@ -29,7 +29,7 @@ REPAIR_PROBLEMS: Final[Mapping[int, Any]] = {429: Problem, **CHANGE_PROBLEMS}
 
 
 async def requeue(request: HttpRequest) -> HttpResponse:
-    """The dead jobs have all their attempts again, as far as they may."""
+    """Requeue dead jobs with all their attempts."""
     done = await requeue_jobs(request)
     return HttpResponse(
         RequeueReply(
@@ -44,7 +44,7 @@ async def requeue(request: HttpRequest) -> HttpResponse:
 
 
 def requeue_message(done: JobsRequeued) -> str:
-    """What became of the request, in a sentence."""
+    """Return the result as a sentence."""
     count = len(done.requeued)
     message = f"Requeued {count} dead job{'' if count == 1 else 's'}"
     if done.refused:
@@ -53,9 +53,9 @@ def requeue_message(done: JobsRequeued) -> str:
 
 
 async def requeue_jobs(request: HttpRequest) -> JobsRequeued:
-    """The writer's answer to the request of ``request``; raises InvalidRequest where that is unclear.
+    """Ask the writer to requeue the jobs that the body selects; raise InvalidRequest for a body that is not valid.
 
-    It is the writer that holds requeues apart (429): a retry with the same ``Idempotency-Key`` is none.
+    The writer enforces the rate limit (429), because only it recognises a retry with the same ``Idempotency-Key``.
     """
     body = request.json_object(required=False)
     ids = _names(body, "ids", max_items=MAX_REQUEUED)
@@ -81,7 +81,7 @@ async def requeue_jobs(request: HttpRequest) -> JobsRequeued:
 
 
 def _names(body: Mapping[str, Any], name: str, *, max_items: int) -> tuple[str, ...]:
-    """A list of names, none twice; empty where it is not given. An empty list that is given is a mistake."""
+    """Return the strings of an array without duplicates; empty if it is absent. An empty array is an error."""
     value = body.get(name)
     if value is None:
         return ()

@@ -1,4 +1,4 @@
-"""The review queue over HTTP: proposals of the pipeline that wait for a person.
+"""The review queue over HTTP: pipeline proposals that wait for a person's decision.
 
 Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 """
@@ -51,7 +51,7 @@ _EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 
 async def list_reviews(request: HttpRequest) -> HttpResponse:
-    """A page of the proposals that wait, or were decided; only those over memories that the caller may read."""
+    """Return a page of proposals in the given state, over memories that the caller may read."""
     fields = Fields(request.query, warnings=request.warnings)
     listed, _ = await request.state.bus.ask_searcher(
         ListReviews(
@@ -66,9 +66,9 @@ async def list_reviews(request: HttpRequest) -> HttpResponse:
 
 
 async def approve(request: HttpRequest) -> HttpResponse:
-    """The proposal is carried out in the caller's name, if its target is still what the model saw.
+    """Apply the proposal as the caller, if its target has not changed since the model saw it.
 
-    An actor type that is not known counts as an operator elsewhere, but not here.
+    Elsewhere an unknown actor type counts as an operator. Here it is refused.
     """
     actor_type = request.headers.get("x-signet-actor-type")
     if actor_type is not None and actor_type.strip().lower() != PERSON_ACTOR_TYPE:
@@ -77,7 +77,7 @@ async def approve(request: HttpRequest) -> HttpResponse:
 
 
 async def reject(request: HttpRequest) -> HttpResponse:
-    """The proposal is put aside for good."""
+    """Reject the proposal permanently."""
     return await _decide(request, RejectProposal)
 
 

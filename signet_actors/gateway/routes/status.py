@@ -1,4 +1,4 @@
-"""Everything at a glance, asked of whoever knows it and never waited for long.
+"""The status overview: every process is asked for its part, each with a short timeout.
 
 Source: docs/compatibility.md "Health and status"; docs/decisions.md 14, 15.
 """
@@ -40,7 +40,10 @@ from signet_actors.runtime.logging.configuration import log_path
 
 
 async def status(request: HttpRequest) -> HttpResponse:
-    """200 whatever is away: what could not be asked within a second is null and named in ``notes``."""
+    """Report the daemon's status, always with 200.
+
+    A part that does not answer within a second is null, and ``notes`` gives the reason.
+    """
     state = request.state
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
@@ -95,7 +98,7 @@ async def status(request: HttpRequest) -> HttpResponse:
 
 
 async def features(request: HttpRequest) -> HttpResponse:
-    """What this daemon can do. Departs: the reference daemon answers an empty object."""
+    """List the features of this daemon. Departs: the reference daemon returns an empty object."""
     return HttpResponse(
         {
             "memory": True,
@@ -113,7 +116,7 @@ async def features(request: HttpRequest) -> HttpResponse:
 
 
 async def ask_store(request: HttpRequest) -> StoreStats:
-    """Row counts; raises like ``ask_searcher``."""
+    """Return the row counts; raise like ``ask_searcher``."""
     answer, _ = await request.state.bus.ask_searcher(GetStoreStats(), trace_id=request.trace_id, timeout_ms=ASK_MS)
     return answer
 
@@ -121,7 +124,7 @@ async def ask_store(request: HttpRequest) -> StoreStats:
 async def _waiting(
     request: HttpRequest, stats: StoreStats | None, extractor: ExtractorStatus | None, notes: list[str]
 ) -> list[str]:
-    """Why jobs wait, in words. Which kinds they are of is asked only when a kind is not worked on."""
+    """Return the reasons why jobs wait. The counts by kind are requested only if a kind is paused."""
     pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
     if any(pending.values()) and extractor is not None and any(lane.paused_because for lane in extractor.lanes):
         counts = await glance("searcher", ask_queues(request), notes)
@@ -130,7 +133,7 @@ async def _waiting(
 
 
 async def ask_queues(request: HttpRequest) -> PipelineStatus:
-    """What a searcher counts of the pipeline, also kept for ``/health``; raises like ``ask_searcher``."""
+    """Return a searcher's counts of the pipeline and keep them for ``/health``; raise like ``ask_searcher``."""
     question = GetPipelineStatus(now=iso(request.state.clock.wall_ms()))
     answer, _ = await request.state.bus.ask_searcher(question, trace_id=request.trace_id, timeout_ms=ASK_MS)
     request.state.pipeline.counted(answer, request.state.clock)
@@ -138,7 +141,7 @@ async def ask_queues(request: HttpRequest) -> PipelineStatus:
 
 
 def waiting_reasons(pending: Mapping[str, int], config: Config, extractor: ExtractorStatus | None) -> list[str]:
-    """Why pending jobs (by kind) wait, in words; nothing where none does, or they only wait for their turn.
+    """Return why pending jobs (by kind) wait; empty if none do, or if they only wait for a free slot.
 
     Source: docs/decisions.md 14.
     """
@@ -233,7 +236,7 @@ def _embedding(request: HttpRequest) -> EmbeddingReport:
 
 
 def _providers(config: Config, extractor: ExtractorStatus | None) -> ProviderResolution:
-    """What was configured, what it came to, and who answers prompts now."""
+    """Return for each stage the configured provider, the chosen one, and the one that answers prompts now."""
     configured = config.memory.pipeline_v2.extraction.provider
     resolved = effective = NO_PROVIDER
     if extractor is not None:

@@ -1,12 +1,11 @@
-"""Memories in bulk over HTTP: JSON Lines out, a page at a time, and in, a batch at a time.
+"""Export and import memories in bulk as JSON Lines: one page per export request, one batch per import request.
 
-A batch is parsed, cleaned of secrets and embedded by one of the threads for long texts, so that no other request waits
-for it, and becomes one message to the writer with all its vectors in one frame.
+A thread of the text executor parses, redacts and embeds a batch, so that other requests do not wait. The batch is one
+message to the writer, with all vectors in one frame.
 
 Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3, 4, 26, 30, 35, 39; docs/transfer.md.
-Departs: an imported line with an ``id`` is not recognised by its source id, because two memories of one session share
-it, and an export must not lose one of them. An export holds the rows of every scope unless one is named: what is left
-out of it would be lost.
+Departs: an imported line with an ``id`` is not deduplicated by its source id: two memories of one session share it,
+and an export must lose neither. An export covers all scopes unless one is named, so that nothing is left out.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
 MAX_LINES: Final = 1000
-"""Lines of one request: with their vectors they hold the writer for less than a quarter of a second."""
+"""Lines per request. With their vectors they occupy the writer for less than a quarter of a second."""
 MAX_ROWS: Final = 1500
-"""Rows of one request, counting each part of an oversized content; for the same reason. One line may have more."""
+"""Rows per request, counting each chunk of an oversized content, for the same reason. A single line may have more."""
 MAX_BYTES: Final = 3_670_016
-"""Bytes of one request: even with each oversized content beside its parts, one message to the writer."""
+"""Bytes per request. They fit into one message to the writer, even with each oversized content next to its chunks."""
 MAX_TIMES: Final = 20
 MAX_COUNT: Final = 2**53
 MAX_CURSOR: Final = 2**62
@@ -63,7 +62,7 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9
 
 
 class _Batch(NamedTuple):
-    """A request's lines ready for the writer, their vectors, and those that are refused already."""
+    """The lines of a request, ready for the writer, with their vectors and the lines that were refused."""
 
     lines: list[ImportLine]
     vectors: bytes
@@ -74,7 +73,7 @@ class _Batch(NamedTuple):
 
 
 async def import_memories(request: HttpRequest) -> HttpResponse:
-    """Every line that is not refused is on disk once this answers."""
+    """Store every line that is not refused, durably before replying."""
     state = request.state
     principal = FieldRedactor(state).principal(request.principal())
     idempotency = request.idempotency()
@@ -108,7 +107,10 @@ async def import_memories(request: HttpRequest) -> HttpResponse:
 
 
 async def export_memories(request: HttpRequest) -> HttpResponse:
-    """A page of the memories that the caller may read, oldest first; the first page begins with the header line."""
+    """Return a page of the memories that the caller may read, oldest first.
+
+    The first page starts with the header line.
+    """
     fields = Fields(request.query, warnings=request.warnings)
     scope = read_scope_of(request)
     after = fields.cursor("after", MAX_CURSOR)
@@ -127,7 +129,7 @@ async def export_memories(request: HttpRequest) -> HttpResponse:
 
 
 def _read_batch(request: HttpRequest) -> _Batch:
-    """The request's lines, checked, cleaned and embedded."""
+    """Read, check, redact and embed the lines of the request."""
     if len(request.raw) > MAX_BYTES:
         raise InvalidRequest(f"a request must be at most {MAX_BYTES} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
     state = request.state
@@ -159,9 +161,9 @@ def _read_batch(request: HttpRequest) -> _Batch:
 
 
 def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Each line's number and object; what is none goes to ``refused``, blank lines and the header nowhere."""
+    """Yield each line's number and object; add malformed lines to ``refused``; skip blank lines and the header."""
     lines = raw.split(b"\n")
-    if len(lines) > MAX_LINES + 2:  # the header, and the end of the last line
+    if len(lines) > MAX_LINES + 2:  # plus the header, and the empty string after the last newline
         raise InvalidRequest(f"a request must have at most {MAX_LINES} lines", code=ErrorCode.PAYLOAD_TOO_LARGE)
     first = True
     for number, text in enumerate(lines, 1):
@@ -191,7 +193,7 @@ def _check_header(header: Mapping[str, Any]) -> None:
 
 
 def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: _BatchRedactor) -> ImportLine:
-    """One line without its vectors. Raises SignetError for a line that may not be stored."""
+    """Return the line without its vectors; raise SignetError for a line that cannot be stored."""
     state = request.state
     now_ms = state.clock.wall_ms()
     fields = Fields(body)
@@ -227,7 +229,7 @@ def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: 
         created_at=fields.past_timestamp("createdAt", "created_at", now_ms=now_ms),
         temporal=_temporal_edges(body),
     )
-    # With an id it is one row of a store, and an export of that row again.
+    # A line with an id was one row in the store that exported it: keep it as one row.
     chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails) if memory_id is None else ()
     return ImportLine(
         line=number,
@@ -268,14 +270,14 @@ def _temporal_edges(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
 
 
 class _BatchRedactor(FieldRedactor):
-    """The same few authors, projects and tags come with every line, and are looked through once."""
+    """A redactor that caches results, because most lines of a batch share a few authors, projects and tags."""
 
     def __init__(self, state: GatewayState) -> None:
         super().__init__(state)
         self._seen: dict[str, tuple[str, Kinds]] = {}
 
     def clean(self, text: str) -> str:
-        """``text`` without secrets."""
+        """Return ``text`` with secrets redacted."""
         known = self._seen.get(text)
         if known is None:
             former = len(self.redactions)
@@ -286,7 +288,7 @@ class _BatchRedactor(FieldRedactor):
         return known[0]
 
     def content(self, raw: str) -> str:
-        """A content in storage form, without secrets."""
+        """Return the content in storage form with secrets redacted."""
         if self._redactor is None:
             return storage_content(raw)
         content, kinds = self._redactor.stored(raw)
@@ -295,7 +297,7 @@ class _BatchRedactor(FieldRedactor):
 
 
 def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
-    """The lines with a place in the one frame of vectors for each text that has one."""
+    """Embed the lines with a local embedder; each vector is a row of the batch's one frame."""
     embedder = state.embedder
     lines = unembedded.lines
     if embedder is None or not embedder.local or not lines:
@@ -304,7 +306,7 @@ def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
     try:
         rows = np.ascontiguousarray(embedder.embed(texts), dtype="<f4")
     except (SignetError, OSError, ValueError, RuntimeError) as error:
-        # Its kind only: what a tokenizer says may quote the text.
+        # Log only the type: a tokenizer's message may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return unembedded
     usable = [bool(row.any()) for row in rows]
@@ -319,7 +321,7 @@ def _embed(state: GatewayState, unembedded: _Batch, trace_id: str) -> _Batch:
         )
         at += count
         if line.chunks:
-            # One vector per chunk or none at all, as for a remember.
+            # A vector for each chunk or for none, as in remember.
             placed.append(msgspec.structs.replace(line, vectors=vectors if len(vectors) == count else ()))
         elif vectors:
             placed.append(msgspec.structs.replace(line, memory=msgspec.structs.replace(line.memory, vector=vectors[0])))
