@@ -42,7 +42,7 @@ def extractor_count(config: Config) -> int:
 _ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 """For who adds up a few rows at most: making and ending the threads is a tenth of the import of the gateway's code."""
 
-_GATEWAY = {**_ONE_BLAS_THREAD, "MALLOC_ARENA_MAX": "1"}
+_GATEWAY_ENVIRON = {**_ONE_BLAS_THREAD, "MALLOC_ARENA_MAX": "1"}
 """Its threads work on long texts now and then, and glibc never gives back the end of an arena that is a thread's own:
 8 MB after an import. They hold the interpreter's lock most of the time, so that they seldom meet at the one arena's."""
 
@@ -50,14 +50,14 @@ TREE = (
     ChildSpec("writer", "signet_actors.writer", core=True, standby=True),
     ChildSpec("searcher", "signet_actors.searcher", core=True, count=searcher_count, pool=True, reads=True),
     ChildSpec("retention", "signet_actors.retention", core=False),
-    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True, environ=_GATEWAY),
+    ChildSpec("gateway", "signet_actors.gateway", core=True, listens=True, standby=True, environ=_GATEWAY_ENVIRON),
     ChildSpec("decider", "signet_actors.decider", core=False, count=decider_count),
     ChildSpec(
         "extractor",
         "signet_actors.extractor",
         core=False,
         count=extractor_count,
-        standby_after_death=True,
+        standby_after_crash=True,
         environ=_ONE_BLAS_THREAD,
     ),
     ChildSpec(
@@ -65,8 +65,8 @@ TREE = (
         "signet_actors.extractor",
         core=False,
         count=extractor_count,
-        standby_after_death=True,
-        after_death_of="extractor",
+        standby_after_crash=True,
+        after_crash_of="extractor",
         environ=_ONE_BLAS_THREAD,
     ),
 )

@@ -150,8 +150,8 @@ class Gateway:
         )
         server = self.server = InProcessServer(edge, wire, backlog=self.boot.config.gateway.listen_backlog)
         self.bus.on_reload = self._reload
-        self.bus.more_counters = self._figures
-        self.bus.rest.first = lambda: self._rest(state)
+        self.bus.extra_counters = self._figures
+        self.bus.idle_trimmer.before_trim = lambda: self._rest(state)
         self._follow_embedding(state)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         accepting = asyncio.create_task(server.accepting.wait())
@@ -282,5 +282,5 @@ class Gateway:
 
     def _leave(self, code: int, detail: str) -> int:
         self.log.error("leaving", code=code, detail=detail)
-        self.bus.leaving(code, detail)
+        self.bus.exiting(code, detail)
         return code

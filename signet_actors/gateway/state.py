@@ -106,15 +106,15 @@ class GatewayState:
         """What the daemon can do now, as far as its supervisor tells."""
         limits = self.config.supervision
         silent_ms = self.supervisor_silent_ms()
-        answering = self.bus.answering()
-        unanswered = {"writer": answering.writer, "searcher": answering.searcher}
+        bus_health = self.bus.health()
+        unanswered = {"writer": bus_health.writer, "searcher": bus_health.searcher}
         return readiness(
             self.bus.tree.children,
             draining=self.draining,
             silent_ms=silent_ms if silent_ms > limits.heartbeat_ms * limits.liveness else None,
             unanswered={role: why for role, why in unanswered.items() if why is not None},
-            storage_full=answering.storage_full,
-            notes=answering.notes,
+            storage_full=bus_health.storage_full,
+            notes=bus_health.notes,
             warning=self.bus.tree.warning,
             failure=self.bus.tree.failure,
         )

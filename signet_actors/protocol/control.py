@@ -133,5 +133,5 @@ class Idle(Message, frozen=True, tag="searcher.idle"):
     """The searcher holds no query; said on every connection and repeated while it stays idle."""
 
 
-ChildSays = Starting | Ready | Heartbeat | Exiting | GetTree | WalPressure | SnapshotsEnded | FilesOpened
-SupervisorSays = TreeChanged | Drain | Reload | EndSnapshots
+ChildMessage = Starting | Ready | Heartbeat | Exiting | GetTree | WalPressure | SnapshotsEnded | FilesOpened
+SupervisorMessage = TreeChanged | Drain | Reload | EndSnapshots

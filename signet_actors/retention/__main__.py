@@ -31,7 +31,7 @@ def main() -> int:
     requests: msgspec.msgpack.Decoder[RetentionRequest] = msgspec.msgpack.Decoder(RetentionRequest)
     replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
     loop.bind_mailbox("retention", requests, max_items=_MAX_ITEMS, max_bytes=_MAX_BYTES)
-    writer = loop.connect_ask("writer", replies)
+    writer = loop.connect_ref("writer", replies)
     backup_dir = Workspace(Path(boot.workspace)).backup_dir
     backup = Backup(writer, clock, log, boot.config, backup_dir, Verification)
     return loop.run(Retention(writer, clock, log, boot.config, backup))

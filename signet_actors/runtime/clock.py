@@ -33,7 +33,7 @@ class SystemClock:
         return time.monotonic_ns()
 
 
-def next_beat_ns(now_ns: int, every_ns: int) -> int:
+def next_heartbeat_ns(now_ns: int, every_ns: int) -> int:
     """The next moment of a beat that all processes share: the monotonic clock's next multiple of ``every_ns``.
 
     Whoever hears all of them is woken once or twice instead of once for each, and each process finds the interpreter's

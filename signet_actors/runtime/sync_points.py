@@ -2,14 +2,14 @@
 
 In production the table is empty and a point costs one dictionary lookup. ``SIGNET_SYNC_POINTS`` fills it, for
 example ``writer.before_commit=kill@3/1;searcher.snapshot_open=sleep:200``: the action, then optionally ``@`` and the
-hit on which it fires (default 1; ``@*`` fires on every hit), then optionally ``/`` and the life of the child in which
-it fires (its incarnation; default every life, each of which counts its hits anew). A name that no code has would test
+hit on which it fires (default 1; ``@*`` fires on every hit), then optionally ``/`` and the child's
+incarnation in which it fires (default every one, each with its own count). A name that no code has would test
 nothing, and is refused when the process starts.
 
 Actions: ``kill`` (SIGKILL to self), ``stop:MS`` (SIGSTOP to self; somebody else sends SIGCONT), ``raise:ERRNO``
 (OSError), ``sleep:MS``.
 
-``SIGNET_SYNC_POINTS_FIRED`` may name a file; whoever fires says so there first, as a line ``name action pid life``.
+``SIGNET_SYNC_POINTS_FIRED`` may name a file, to which each firing is first written: ``name action pid incarnation``.
 
 Source: docs/reliability.md "Sync points".
 Departs: ``writer.mid_checkpoint`` lies between folding the pages back and resetting the log, because a checkpoint is
@@ -85,7 +85,7 @@ class _Armed:
     action: str
     argument: str
     hit: int | None  # None = every hit
-    life: int | None  # None = every life
+    incarnation: int | None  # None = every incarnation
     seen: int = 0
 
 
@@ -95,18 +95,20 @@ def _parse(text: str) -> dict[str, list[_Armed]]:
         name, _, spec = entry.partition("=")
         if name not in NAMES:
             raise ValueError(f"unknown sync point {name!r} in {entry!r}; there are: {', '.join(NAMES)}")
-        spec, _, life = spec.partition("/")
+        spec, _, incarnation = spec.partition("/")
         spec, _, hit = spec.partition("@")
         action, _, argument = spec.partition(":")
         if action not in _ACTIONS:
             raise ValueError(f"unknown sync point action {action!r} in {entry!r}")
-        one = _Armed(action, argument, None if hit == "*" else int(hit or "1"), int(life) if life else None)
+        one = _Armed(
+            action, argument, None if hit == "*" else int(hit or "1"), int(incarnation) if incarnation else None
+        )
         armed.setdefault(name, []).append(one)
     return armed
 
 
 _armed: dict[str, list[_Armed]] = _parse(os.environ.get("SIGNET_SYNC_POINTS", ""))
-_life = 1
+_incarnation = 1
 _watcher: Callable[[str], None] | None = None
 
 
@@ -124,9 +126,9 @@ def watch(watcher: Callable[[str], None] | None) -> None:
 
 
 def begin_incarnation(incarnation: int) -> None:
-    """From here on this process is that life of its child."""
-    global _life  # noqa: PLW0603 - a process has one life
-    _life = incarnation
+    """From here on this process is that incarnation of its child."""
+    global _incarnation  # noqa: PLW0603 - a process has one incarnation
+    _incarnation = incarnation
 
 
 def sync_point(name: str) -> None:
@@ -140,14 +142,14 @@ def sync_point(name: str) -> None:
 
 
 def _hit(name: str, entry: _Armed) -> None:
-    if entry.life is not None and entry.life != _life:
+    if entry.incarnation is not None and entry.incarnation != _incarnation:
         return
     entry.seen += 1
     if entry.hit is not None and entry.seen != entry.hit:
         return
     told = os.environ.get("SIGNET_SYNC_POINTS_FIRED")
     if told:
-        line = f"{name} {entry.action} {os.getpid()} {_life}\n".encode()
+        line = f"{name} {entry.action} {os.getpid()} {_incarnation}\n".encode()
         descriptor = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, line)

@@ -116,17 +116,17 @@ class Searcher:
                 self.workspace.index_dir,
                 self.clock,
                 read_timeout_ms=self.config.supervision.start_timeout_ms,
-                beat=self.loop.beat,
+                beat=self.loop.heartbeat,
                 must_end=self.loop.snapshot_revoked,
             )
-        self.loop.rest.first = reader.rest
+        self.loop.idle_trimmer.before_trim = reader.rest
         until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
         while not self._caught_up and self.clock.monotonic_ns() < until_ns:
             try:
                 self._caught_up = reader.catch_up()
             except SnapshotEnded:
                 self.loop.snapshot_ended()
-            self.loop.beat()
+            self.loop.heartbeat()
             if any(leg.trouble for leg in reader.legs()):
                 break
         with reader.view() as view:
@@ -160,7 +160,7 @@ class Searcher:
 
     def _report_damage(self, damage: str) -> None:
         if not self._reported:
-            self._writer = self._writer or self.loop.connect_ask("writer", msgspec.msgpack.Decoder(WriterReply))
+            self._writer = self._writer or self.loop.connect_ref("writer", msgspec.msgpack.Decoder(WriterReply))
             answer = self._writer.ask(ReportDamage(damage), timeout_ms=_REPORT_MS)
             self._reported = not isinstance(answer, Failure)
 

@@ -168,7 +168,7 @@ class Writer:
                 path,
                 self.clock,
                 progress=self.loop.starting,
-                beat=self.loop.beat,
+                beat=self.loop.heartbeat,
                 keep=self.config.backup.keep,
             )
             self.group = GroupCommit(
@@ -208,7 +208,7 @@ class Writer:
         self.busy_handler.starting = False
         self.busy_handler.limit_ms = self.config.writer.busy_timeout_ms
         connection.set_progress_handler(self._on_progress, _PROGRESS_STEPS)
-        self.loop.rest.first = lambda: drop_cached_pages(connection)
+        self.loop.idle_trimmer.before_trim = lambda: drop_cached_pages(connection)
         self.log.info("store_open", schema=schema_version(connection), migrations=applied)
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
@@ -359,7 +359,7 @@ class Writer:
                 return
             if self.group is not None:
                 while self.group.touches and self.group.housekeep(replies_before_ms=0).rows:
-                    self.loop.beat()
+                    self.loop.heartbeat()
             checkpoint.checkpoint(self.connection, "truncate")
         except (StoreIOError, StoreError) as error:
             self.log.exception("drain_incomplete", error=str(error))
@@ -453,7 +453,7 @@ class Writer:
             raise Damaged(str(verdict))
 
     def _beat(self) -> bool:
-        self.loop.beat()
+        self.loop.heartbeat()
         return False
 
     def _enter_read_only(self, found: str) -> None:
@@ -580,7 +580,7 @@ class Writer:
         if began is not None and self.clock.monotonic_ns() - began < _LONGEST_BATCH_NS:
             # To leave from here would tear the statement out of its transaction; the loop leaves after the batch.
             with contextlib.suppress(ActorExit):
-                self.loop.beat()
+                self.loop.heartbeat()
         return False
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:

@@ -21,7 +21,7 @@ from signet_actors.domain.backups import SPARE_BYTES, BackupName, parse_backup_n
 from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, InvalidRequest
 from signet_actors.protocol.writer import BackupProgress
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.processes.parent_death import tie_life_to_supervisor
+from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 from signet_actors.store.checks import ROWS, STRUCTURE, Finding
 from signet_actors.store.connect import check_ownership, open_reader
 from signet_actors.store.errors import Connection, StoreError
@@ -124,7 +124,7 @@ def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
 
     Dies with the process that started it. Exit code 0, 74 when the copy is damaged, 78 for a name that is no backup's.
     """
-    if not tie_life_to_supervisor(boot_pid):
+    if not tie_to_supervisor(boot_pid):
         return ExitCode.GIVE_UP
     os.nice(_NICENESS)
     from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser

@@ -59,7 +59,7 @@ class BusyHandler:
             self._last_report_ns = now_ns
             self._loop.starting("waiting: another program holds a lock on the database")
         elif not self.starting:
-            self._loop.beat()
+            self._loop.heartbeat()
         self._sleep(0.005)
         return True
 

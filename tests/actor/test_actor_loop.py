@@ -86,7 +86,7 @@ def test_the_last_answers_of_a_crashing_actor_leave_it() -> None:
         client = room.context.socket(zmq.DEALER)  # keeps what it received from a peer that died, unlike our own
         client.connect(f"ipc://{room.socket_dir}/writer.sock")
         for name in ("crash", "behind it in the batch"):
-            client.send_multipart([room.speaker.header(name, "t", 0), encode_body(command(name))])
+            client.send_multipart([room.message_factory.header(name, "t", 0), encode_body(command(name))])
         assert client.poll(10_000)
         _, body = client.recv_multipart()
         failure = msgspec.msgpack.decode(body, type=Failure)
@@ -234,7 +234,9 @@ def test_a_query_of_the_gateway_waits_for_one_question_of_the_pipeline_and_no_mo
         async with bus_in(room) as bus:
             await soon(lambda: bus.searchers_known == 1)
             for number in range(8):
-                pipeline.send_multipart([room.speaker.header(f"p{number}", "t", 0), encode_body(query("sleep:300"))])
+                pipeline.send_multipart(
+                    [room.message_factory.header(f"p{number}", "t", 0), encode_body(query("sleep:300"))]
+                )
             assert await asyncio.to_thread(pipeline.poll, 10_000)  # the others have come meanwhile
             await bus.ask_searcher(query("somebody waits"), trace_id="t", timeout_ms=8000)
             answered = 0

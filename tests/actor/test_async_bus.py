@@ -142,11 +142,11 @@ def test_an_ask_that_waits_to_be_sent_is_not_queued_again_by_the_next_life_of_th
                 max_bytes=1000,
                 resend=True,
             )
-            asks.peer_is_up(1)
+            asks.on_peer_up(1)
             future = asks.submit("t", 5000, b"body", [])
             connected = False
-            asks.peer_is_up(2)
-            asks.peer_is_up(3)
+            asks.on_peer_up(2)
+            asks.on_peer_up(3)
             connected = True
             await soon(lambda: len(sent) >= 2)
             after = asks.submit("t", 5000, b"after", [])
@@ -324,14 +324,14 @@ def test_a_searcher_of_another_boot_is_refused() -> None:
     async def test(room: BusRoom) -> None:
         async with bus_in(room) as bus:
             foreign = msgspec.structs.replace(room.gateway_boot(), name="searcher-9", boot_id="another")
-            await asyncio.to_thread(_say_idle, foreign)
+            await asyncio.to_thread(_announce_idle, foreign)
             await soon(lambda: bus.counters["foreign"] == 1)
             assert bus.searchers_known == 0
 
     in_room(test)
 
 
-def _say_idle(boot: Any) -> None:
+def _announce_idle(boot: Any) -> None:
     from signet_actors.protocol.control import Idle
     from signet_actors.runtime.messaging.envelope import MessageFactory
     from signet_actors.runtime.messaging.sockets import SEARCH_SOCKET, connect_dealer, new_context

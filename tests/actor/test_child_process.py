@@ -36,7 +36,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def child(told: Path) -> Iterator[ChildProcess]:
     made = ChildProcess("child", "scripted_role", (), structlog.get_logger(), {"PLANTED": "beside ours"})
     yield made
-    made.end()
+    made.terminate()
     made.reap()
 
 
@@ -49,7 +49,7 @@ def ended(child: ChildProcess) -> bool:
 
 
 def test_an_interpreter_that_stands_by_has_its_rehearsal_before_its_life(child: ChildProcess, told: Path) -> None:
-    child.prepare(b"rehearsal\n")
+    child.spawn_standby(b"rehearsal\n")
     eventually(lambda: lines(told) == ["beside ours", "rehearsal"], within_s=60)
     assert not child.exists
     child.launch(b"life\n")
@@ -59,7 +59,7 @@ def test_an_interpreter_that_stands_by_has_its_rehearsal_before_its_life(child: 
 
 def test_a_life_may_begin_before_its_interpreter_has_read_the_rehearsal(child: ChildProcess, told: Path) -> None:
     rehearsal, life = b"r" * 20_000 + b"\n", b"l" * 20_000 + b"\n"
-    child.prepare(rehearsal)
+    child.spawn_standby(rehearsal)
     child.launch(life)
     eventually(lambda: ended(child), within_s=60, what="the role has read everything")
     assert [line[:1] for line in lines(told)] == ["b", "r", "l"]
@@ -68,7 +68,7 @@ def test_a_life_may_begin_before_its_interpreter_has_read_the_rehearsal(child: C
 def test_a_life_whose_data_the_pipe_might_not_take_begins_in_a_fresh_interpreter(
     child: ChildProcess, told: Path
 ) -> None:
-    child.prepare(b"r" * 20_000 + b"\n")
+    child.spawn_standby(b"r" * 20_000 + b"\n")
     child.launch(b"l" * 40_000 + b"\n")
     eventually(lambda: ended(child), within_s=60, what="the role has read everything")
     assert lines(told)[-1] == "l" * 40_000
@@ -81,9 +81,9 @@ def test_a_rehearsal_that_nobody_lives_to_read_harms_nobody(monkeypatch: pytest.
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         return process
 
-    monkeypatch.setattr(ChildProcess, "_interpreter", dead)
+    monkeypatch.setattr(ChildProcess, "_start_interpreter", dead)
     child = ChildProcess("child", "scripted_role", (), structlog.get_logger())
-    child.prepare(b"rehearsal\n")
+    child.spawn_standby(b"rehearsal\n")
     assert child.reap() is None
     assert not child.exists
-    child.end()
+    child.terminate()

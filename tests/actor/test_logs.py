@@ -17,7 +17,7 @@ import structlog
 
 from signet_actors.config.schema import Config, LoggingConfig
 from signet_actors.errors import InvalidRequest
-from signet_actors.runtime.logging.configuration import DailyFile, configure_logging, follow_level, log_path
+from signet_actors.runtime.logging.configuration import DailyFile, configure_logging, log_path, set_level
 from signet_actors.runtime.logging.rotation import rotate_logs
 from signet_actors.runtime.processes.child_context import ChildContext
 from tests.support.bus_room import REPOSITORY, child_environment
@@ -81,12 +81,12 @@ def test_only_the_first_line_of_what_a_library_says_is_logged(boot: ChildContext
 
 def test_a_new_level_holds_for_loggers_that_exist_already(boot: ChildContext) -> None:
     log = configure_logging(boot).bind(part="x")
-    follow_level(LoggingConfig(level="debug"))
+    set_level(LoggingConfig(level="debug"))
     log.debug("seen")
-    follow_level(LoggingConfig(level="error"))
+    set_level(LoggingConfig(level="error"))
     log.warning("unseen")
     log.error("seen too")
-    follow_level(LoggingConfig())
+    set_level(LoggingConfig())
     assert [line["event"] for line in written(boot)] == ["seen", "seen too"]
 
 
@@ -249,7 +249,7 @@ def test_a_disk_that_is_gone_or_full_loses_the_lines_and_nothing_else(boot: Chil
     configure_logging(boot).error("nowhere to go", stack=["x"])
 
     full = DailyFile(Path("/dev/full"))
-    full._follow = lambda: None  # type: ignore[method-assign]
+    full._reopen_if_moved = lambda: None  # type: ignore[method-assign]
     full._descriptor = os.open("/dev/full", os.O_WRONLY)
     full.write(b"x\n")
     assert full.lost_lines == 1

@@ -46,12 +46,12 @@ class Pair:
     def __init__(self, directory: Path) -> None:
         self.context = new_context()
         self.counters = new_counters()
-        speaker = MessageFactory.__new__(MessageFactory)
-        speaker.boot_id, speaker.name, speaker.incarnation = BOOT_ID, "writer", 1
+        message_factory = MessageFactory.__new__(MessageFactory)
+        message_factory.boot_id, message_factory.name, message_factory.incarnation = BOOT_ID, "writer", 1
         self.box: Mailbox[Any] = Mailbox(
             bind_router(self.context, directory, "writer", ""),
             msgspec.msgpack.Decoder(WriterCommand),
-            speaker,
+            message_factory,
             SystemClock(),
             structlog.get_logger(),
             self.counters,
@@ -290,7 +290,7 @@ def test_a_batch_gathers_while_recent_ones_were_crowded(pair: Pair) -> None:
 
     slept = lingering(pair, [one_more])
     for _ in range(2):
-        cast("Any", pair.box)._linger.gathered(2)
+        cast("Any", pair.box)._linger.on_batch(2)
     pair.say("3")
     pair.all_there(1)
     assert [incoming.header.message_id for incoming in pair.box.take()] == ["3", "4"]
@@ -316,7 +316,7 @@ def test_a_batch_that_gathers_is_bounded_like_any_other(pair: Pair) -> None:
 
     lingering(pair, [six_more])
     for _ in range(2):
-        cast("Any", pair.box)._linger.gathered(200)
+        cast("Any", pair.box)._linger.on_batch(200)
     pair.say("first")
     pair.all_there(1)
     assert len(pair.box.take()) == 4

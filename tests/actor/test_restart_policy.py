@@ -1,4 +1,4 @@
-"""The restart policy as arithmetic, over arbitrary lives and deaths."""
+"""The restart policy as arithmetic, over arbitrary lives and crashes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.runtime.supervision.restart_policy import GiveUp, Policy, Record, Restart, after_death, backoff_ms
+from signet_actors.runtime.supervision.restart_policy import (
+    CrashHistory,
+    GiveUp,
+    Restart,
+    RestartPolicy,
+    backoff_ms,
+    decide_restart,
+)
 
 POLICIES = st.builds(
-    Policy,
+    RestartPolicy,
     restarts=st.integers(0, 20),
     window_ms=st.integers(1_000, 600_000),
     backoff_min_ms=st.integers(1, 1_000),
@@ -21,25 +28,25 @@ LIVES = st.lists(st.one_of(st.none(), st.integers(0, 20_000)), max_size=60)
 """How long each life lasted after Ready, None = it never became ready."""
 
 
-def live(policy: Policy, lives: list[int | None], seed: int) -> list[tuple[int, int | None, Restart | GiveUp]]:
+def live(policy: RestartPolicy, lives: list[int | None], seed: int) -> list[tuple[int, int | None, Restart | GiveUp]]:
     """(time of death, life after Ready, decision) of each life until the child is given up."""
     rng = random.Random(seed)
-    now, record, story = 0, Record(), []
+    now, history, story = 0, CrashHistory(), []
     for life in lives:
         ready_at = None if life is None else now
         now += life or 0
-        decision = after_death(policy, record, now_ms=now, ready_at_ms=ready_at, rng=rng)
+        decision = decide_restart(policy, history, now_ms=now, ready_at_ms=ready_at, rng=rng)
         story.append((now, life, decision))
         if isinstance(decision, GiveUp):
             break
-        record = decision.record
+        history = decision.history
         now += decision.delay_ms
     return story
 
 
 @given(POLICIES, LIVES, st.integers())
 def test_never_more_than_the_budget_of_counted_restarts_within_a_window(
-    policy: Policy, lives: list[int | None], seed: int
+    policy: RestartPolicy, lives: list[int | None], seed: int
 ) -> None:
     counted = [
         at
@@ -52,18 +59,18 @@ def test_never_more_than_the_budget_of_counted_restarts_within_a_window(
 
 @given(POLICIES, LIVES, st.integers())
 def test_a_child_that_had_served_is_restarted_at_once_with_a_clean_slate(
-    policy: Policy, lives: list[int | None], seed: int
+    policy: RestartPolicy, lives: list[int | None], seed: int
 ) -> None:
     for _, life, decision in live(policy, lives, seed):
         if life is not None and life >= policy.settled_ms:
             assert isinstance(decision, Restart)
             assert decision.delay_ms == 0
-            assert decision.record.in_a_row == 0
+            assert decision.history.in_a_row == 0
 
 
 @given(POLICIES, LIVES, st.integers())
 def test_an_early_death_never_restarts_at_once_nor_later_than_the_maximum(
-    policy: Policy, lives: list[int | None], seed: int
+    policy: RestartPolicy, lives: list[int | None], seed: int
 ) -> None:
     for _, life, decision in live(policy, lives, seed):
         if (life is None or life < policy.settled_ms) and isinstance(decision, Restart):
@@ -71,33 +78,33 @@ def test_an_early_death_never_restarts_at_once_nor_later_than_the_maximum(
 
 
 @given(POLICIES, LIVES, st.integers())
-def test_what_is_remembered_is_bounded(policy: Policy, lives: list[int | None], seed: int) -> None:
+def test_what_is_remembered_is_bounded(policy: RestartPolicy, lives: list[int | None], seed: int) -> None:
     for _, _, decision in live(policy, lives, seed):
-        assert len(decision.record.deaths_ms) <= policy.restarts + 1
+        assert len(decision.history.crashes_ms) <= policy.restarts + 1
 
 
 @given(POLICIES, LIVES, st.integers())
-def test_the_same_seed_gives_the_same_story(policy: Policy, lives: list[int | None], seed: int) -> None:
+def test_the_same_seed_gives_the_same_story(policy: RestartPolicy, lives: list[int | None], seed: int) -> None:
     assert live(policy, lives, seed) == live(policy, lives, seed)
 
 
 @given(POLICIES, st.integers(1, 10_000), st.integers())
-def test_the_wait_without_its_jitter_never_shrinks(policy: Policy, in_a_row: int, seed: int) -> None:
+def test_the_wait_without_its_jitter_never_shrinks(policy: RestartPolicy, in_a_row: int, seed: int) -> None:
     now = backoff_ms(policy, in_a_row, random.Random(seed))
     later = backoff_ms(policy, in_a_row + 1, random.Random(seed))
     assert now <= later
 
 
 def test_a_crash_loop_of_the_writer_ends_after_five_restarts() -> None:
-    policy = Policy(restarts=5, window_ms=60_000, backoff_min_ms=100, backoff_max_ms=30_000, settled_ms=2_000)
+    policy = RestartPolicy(restarts=5, window_ms=60_000, backoff_min_ms=100, backoff_max_ms=30_000, settled_ms=2_000)
     story = live(policy, [None] * 20, seed=1)
     assert len(story) == 6
     assert isinstance(story[-1][2], GiveUp)
 
 
 def test_at_most_fifteen_lives_a_minute_whether_it_dies_at_boot_or_later() -> None:
-    policy = Policy(restarts=10, window_ms=60_000, backoff_min_ms=100, backoff_max_ms=30_000, settled_ms=2_000)
+    policy = RestartPolicy(restarts=10, window_ms=60_000, backoff_min_ms=100, backoff_max_ms=30_000, settled_ms=2_000)
     for life in (None, 100, 5_000):
         story = live(policy, [life] * 100, seed=2)
-        deaths = [at for at, _, _ in story]
-        assert max(sum(first <= at < first + 60_000 for at in deaths) for first in deaths) <= 15
+        crashes = [at for at, _, _ in story]
+        assert max(sum(first <= at < first + 60_000 for at in crashes) for first in crashes) <= 15

@@ -33,7 +33,7 @@ class Pool:
         self.pool.on_reply(searcher.encode(), 1, name, (None, []))
 
     def end(self) -> None:
-        for query in list(self.pool._asked.values()):
+        for query in list(self.pool._pending.values()):
             query.future.cancel()
         self.pool.close()
 

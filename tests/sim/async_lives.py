@@ -231,7 +231,7 @@ class SimActor(AsyncActor):
         super().__init__(life.boot, life.world, life.log, random.Random(life.world.rng.random()))
         self._life = life
         self._loop = life.loop
-        self._speaker = life.speaker
+        self._message_factory = life.message_factory
         self._decoders: dict[str, Callable[[bytes], Any]] = {}
         self.crashed = life.loop.create_future()
         self.crashed.add_done_callback(lambda crashed: life.crashed(crashed.result()))
@@ -246,7 +246,7 @@ class SimActor(AsyncActor):
         if opened is not None:
             header, body = opened
             self._life.hears(header.message_id, body)
-            self._peers[by].answered(header.message_id, body, header.attempt)
+            self._peers[by].on_reply(header.message_id, body, header.attempt)
 
     def _connect(
         self, peer: str, decode: Callable[[bytes], Any], *, max_items: int, max_bytes: int, resend: bool
@@ -263,7 +263,7 @@ class SimActor(AsyncActor):
         asks = self._peers[peer] = RequestTracker(
             self._loop,
             self.clock,
-            self._speaker,
+            self._message_factory,
             send,
             self.counters,
             peer=peer,

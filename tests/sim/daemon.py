@@ -94,12 +94,12 @@ class SimControl(ControlSocket):
     def close(self) -> None:
         """Nothing is open."""
 
-    def keep_path(self) -> bool:
+    def reclaim_path(self) -> bool:
         """There is no path that anything could take."""
         return False
 
     def heard(self, life: Life, body: Any) -> None:
-        said = ControlMessage(life.name, life.speaker.read_header(life.speaker.tell(body)[0]), body)
+        said = ControlMessage(life.name, life.message_factory.read_header(life.message_factory.tell(body)[0]), body)
         self._daemon.world.call_later(self._on_the_way("from", life), self._arrived, said)
 
     def _on_the_way(self, direction: str, life: Life) -> float:
@@ -275,7 +275,7 @@ class SimDaemon:
         boot = ChildContext("supervisor", "supervisor", 1, self.boot_id, 1, str(self.workspace.root), "", self.config)
         counters = new_counters()
 
-        def process_of(_spec: ChildSpec, name: str) -> SimProcess:
+        def make_process(_spec: ChildSpec, name: str) -> SimProcess:
             process = self.processes[name] = SimProcess(self, name)
             return process
 
@@ -292,7 +292,7 @@ class SimDaemon:
             load=lambda: self.config,
             notifier=Notifier({}),
             retry_failed_ms=10_000,
-            process_of=process_of,
+            make_process=make_process,
         )
         self._turn()
 
@@ -303,7 +303,7 @@ class SimDaemon:
             self._next_turn = None
         if self._down:
             return
-        self.supervisor.turn(self._signals)
+        self.supervisor.run_once(self._signals)
         if self.supervisor.finished:
             self._down = True
             self.world.note("gave up", self.supervisor.exit_reason)

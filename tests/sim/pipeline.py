@@ -63,9 +63,9 @@ TREE = (
     ChildSpec("gateway", "gateway", core=True),
     ChildSpec("decider", "decider", core=False),
     ChildSpec("extractor", "extractor", core=False),
-    ChildSpec("quarantine", "quarantine", core=False, after_death_of="extractor"),
+    ChildSpec("quarantine", "quarantine", core=False, after_crash_of="extractor"),
 )
-ROLES = tuple(spec.role for spec in TREE if not spec.after_death_of)
+ROLES = tuple(spec.role for spec in TREE if not spec.after_crash_of)
 PIPELINE_POINTS = (
     "extractor.leased",
     "extractor.prompt_sent",
@@ -177,7 +177,7 @@ class Witness:
         self._grants: dict[str, Any] = {}
 
     def said(self, life: Life, parts: list[bytes]) -> None:
-        command, message_id = self._decode(parts[1]), life.speaker.read_header(parts[0]).message_id
+        command, message_id = self._decode(parts[1]), life.message_factory.read_header(parts[0]).message_id
         self._asked_by[message_id] = life
         match command:
             case RenewLease():

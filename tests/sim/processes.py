@@ -26,7 +26,7 @@ from signet_actors.runtime.messaging.mailbox import Mailbox
 from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.runtime.processes.idle_trimmer import Rest
+from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.writer.actor import Writer
 from tests.sim.world import NS, Promise, Timer
@@ -53,7 +53,7 @@ class Life:
         self.name = boot.name
         self.alive = True
         self.stopped = False
-        self.speaker = MessageFactory(boot)
+        self.message_factory = MessageFactory(boot)
         self.counters = new_counters()
         self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
 
@@ -63,11 +63,11 @@ class Life:
 
     def ready(self) -> None:
         self.say(Ready())
-        self.beat()
+        self.heartbeat()
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         self.say(Heartbeat({}))
-        self.after(self.boot.config.supervision.heartbeat_ms / 1000, self.beat)
+        self.after(self.boot.config.supervision.heartbeat_ms / 1000, self.heartbeat)
 
     def say(self, body: Any) -> None:
         """To the supervisor."""
@@ -145,7 +145,7 @@ class AskingLife(Life):
         self.asks = RequestTracker(
             self.world,  # type: ignore[arg-type]
             self.world,
-            self.speaker,
+            self.message_factory,
             self._send,
             self.counters,
             peer="writer",
@@ -163,13 +163,13 @@ class AskingLife(Life):
         if isinstance(body, TreeChanged):
             for child in body.children:
                 if child.name == "writer":
-                    self.asks.peer_is(child.state, child.incarnation)
+                    self.asks.on_peer_state(child.state, child.incarnation)
         super().told(body)
 
     def answered(self, by: str, parts: list[bytes]) -> None:
         assert by == "writer"
-        header = self.speaker.read_header(parts[0])
-        self.asks.answered(header.message_id, self._decode(parts[1]), header.attempt)
+        header = self.message_factory.read_header(parts[0])
+        self.asks.on_reply(header.message_id, self._decode(parts[1]), header.attempt)
 
     def forget(self) -> None:
         self.daemon.resent += self.counters["resent"]
@@ -207,7 +207,7 @@ class WriterLife(Life):
         self._box: Mailbox[Any] = Mailbox(
             self,  # type: ignore[arg-type]
             msgspec.msgpack.Decoder(WriterCommand),
-            self.speaker,
+            self.message_factory,
             self.world,
             SILENT_LOG,
             self.counters,
@@ -274,12 +274,12 @@ class _Loop(ActorLoop):
 
     def __init__(self, life: WriterLife) -> None:
         self.life = life
-        self.rest = Rest()
+        self.idle_trimmer = IdleTrimmer()
 
     def starting(self, detail: str) -> None:
         self.life.say(Starting(detail))
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """The life beats by itself."""
 
     def tell_supervisor(self, body: msgspec.Struct) -> None:
@@ -310,11 +310,11 @@ class SimProcess(ChildProcess):
         self.life = self._daemon.life_of(boot)
         self.life.after(self._daemon.world.rng.uniform(0.01, 0.1), self.life.begin)
 
-    def prepare(self, rehearsal: bytes) -> None:
+    def spawn_standby(self, warmup: bytes) -> None:
         """Interpreters that stand by are not simulated."""
 
-    def dismiss(self) -> None:
-        """See ``prepare``."""
+    def kill_standby(self) -> None:
+        """See ``spawn_standby``."""
 
     def kill(self) -> None:
         if self.life is not None:
@@ -326,11 +326,11 @@ class SimProcess(ChildProcess):
     def reap(self) -> int | None:
         return self._code
 
-    def bury(self) -> None:
+    def clear(self) -> None:
         self.life = None
         self._code = None
 
-    def end(self) -> None:
+    def terminate(self) -> None:
         self.kill()
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.messaging.request_tracker import Ask, RequestTracker
+from signet_actors.runtime.messaging.request_tracker import PendingRequest, RequestTracker
 from signet_actors.runtime.supervision import supervisor as supervision
-from signet_actors.runtime.supervision.restart_policy import Record, Restart
+from signet_actors.runtime.supervision.restart_policy import CrashHistory, Restart
 from signet_actors.writer import group_commit, idempotency
 from signet_actors.writer.commands import leases
 from signet_actors.writer.group_commit import GroupCommit
@@ -61,16 +61,16 @@ def answer_before_commit(patch: Patch) -> str:
 
 def another_id_for_each_sending(patch: Patch) -> str:
     """What was in flight to a writer that died is sent to the next one as if it were new."""
-    sent = RequestTracker._try
+    sent = RequestTracker._try_send
 
-    def renamed(self: RequestTracker, ask: Ask) -> bool:
+    def renamed(self: RequestTracker, ask: PendingRequest) -> bool:
         if ask.attempt:
-            del self._asks[ask.message_id]
-            ask.message_id = self._speaker.next_id()
-            self._asks[ask.message_id] = ask
+            del self._pending[ask.message_id]
+            ask.message_id = self._message_factory.next_id()
+            self._pending[ask.message_id] = ask
         return sent(self, ask)
 
-    patch.setattr(RequestTracker, "_try", renamed)
+    patch.setattr(RequestTracker, "_try_send", renamed)
     return "a new memory was answered"
 
 
@@ -88,7 +88,7 @@ def refusal_after_commit(patch: Patch) -> str:
 
 def no_backoff(patch: Patch) -> str:
     """Whatever dies is started again at once, for ever."""
-    patch.setattr(supervision, "after_death", lambda *_a, **_k: Restart(Record(), 0))
+    patch.setattr(supervision, "decide_restart", lambda *_a, **_k: Restart(CrashHistory(), 0))
     return "a restart storm"
 
 

@@ -129,7 +129,7 @@ def test_a_batch_is_not_torn_when_its_heartbeat_finds_the_supervisor_gone(
     def orphaned() -> None:
         raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 
-    monkeypatch.setattr(life.writer.loop, "beat", orphaned, raising=False)
+    monkeypatch.setattr(life.writer.loop, "heartbeat", orphaned, raising=False)
     life.connection.set_progress_handler(life.writer._on_progress, 1)
     batch = [sent(note(f"note {number}"), f"{number}") for number in range(3)]
     handle(life, *batch)

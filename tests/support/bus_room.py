@@ -17,7 +17,7 @@ import msgspec
 import zmq
 
 from signet_actors.config.schema import Config
-from signet_actors.protocol.control import ChildSays, ChildState, Drain, Exiting, Heartbeat, Ready, TreeChanged
+from signet_actors.protocol.control import ChildMessage, ChildState, Drain, Exiting, Heartbeat, Ready, TreeChanged
 from signet_actors.runtime.messaging.envelope import MessageFactory
 from signet_actors.runtime.messaging.sockets import SUPERVISOR_SOCKET, bind_router, new_context
 from signet_actors.runtime.processes.child_context import ChildContext, encode_context
@@ -51,8 +51,8 @@ class BusRoom:
         self.socket_dir.mkdir(mode=0o700)
         self.context = new_context()
         self.router = bind_router(self.context, self.socket_dir, SUPERVISOR_SOCKET, "")
-        self.speaker = MessageFactory(self.boot("supervisor", "supervisor"))
-        self.decode = msgspec.msgpack.Decoder(ChildSays).decode
+        self.message_factory = MessageFactory(self.boot("supervisor", "supervisor"))
+        self.decode = msgspec.msgpack.Decoder(ChildMessage).decode
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.states: dict[str, ChildState] = {}
         self.said: dict[str, list[Any]] = {}
@@ -100,7 +100,7 @@ class BusRoom:
     def listen(self) -> None:
         while self.router.poll(0):
             identity, header, body = self.router.recv_multipart()
-            assert not self.speaker.is_foreign(self.speaker.read_header(header))
+            assert not self.message_factory.is_foreign(self.message_factory.read_header(header))
             self.said.setdefault(identity.decode(), []).append(self.decode(body))
 
     def has_spoken(self, name: str) -> bool:
@@ -129,7 +129,7 @@ class BusRoom:
 
     def send(self, name: str, body: msgspec.Struct) -> None:
         with suppress(zmq.ZMQError):
-            self.router.send_multipart([name.encode(), *self.speaker.tell(body)], zmq.NOBLOCK)
+            self.router.send_multipart([name.encode(), *self.message_factory.tell(body)], zmq.NOBLOCK)
 
     def died(self, name: str) -> None:
         """The child is gone, and the tree says so."""

@@ -102,7 +102,7 @@ class Echo:
         elif way == "busy":
             until = time.monotonic() + int(rest) / 1000
             while time.monotonic() < until:
-                self.loop.beat()
+                self.loop.heartbeat()
                 time.sleep(0.005)
 
     def tick(self) -> float | None:
@@ -119,7 +119,7 @@ class Echo:
                 os._exit(int(code))
             return left
         while way == "holds":
-            self.loop.beat()
+            self.loop.heartbeat()
             time.sleep(0.005)
         if way == "pressure":
             self.loop.tell_supervisor(WalPressure(40 << 20, severe=self.ready_at > 0))
@@ -156,7 +156,7 @@ def main() -> int:
         loop.bind_mailbox(boot.name, msgspec.msgpack.Decoder(SearcherQuery), max_items=16, max_bytes=1 << 20)
         loop.join_pool(boot.name, msgspec.msgpack.Decoder(SearcherQuery))
     elif boot.role == "retention":
-        loop.connect_ask("writer", msgspec.msgpack.Decoder(WriterReply))
+        loop.connect_ref("writer", msgspec.msgpack.Decoder(WriterReply))
     echo = Echo(boot, loop)
     code = loop.run(echo)
     if echo.order.startswith("leave:"):

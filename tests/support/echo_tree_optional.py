@@ -15,13 +15,13 @@ from signet_actors.runtime.supervision.daemon import run_supervisor
 from supervisor import decider_count, extractor_count
 from tests.support.echo_tree import ECHO, load
 
-QUARANTINE = ChildSpec("quarantine", ECHO, core=False, count=extractor_count, after_death_of="extractor")
+QUARANTINE = ChildSpec("quarantine", ECHO, core=False, count=extractor_count, after_crash_of="extractor")
 TREE = (
     ChildSpec("writer", ECHO, core=True),
     ChildSpec("searcher", ECHO, core=True),
     ChildSpec("gateway", ECHO, core=True, listens=True),
     ChildSpec("decider", ECHO, core=False, count=decider_count),
-    ChildSpec("extractor", ECHO, core=False, count=extractor_count, standby_after_death=True),
+    ChildSpec("extractor", ECHO, core=False, count=extractor_count, standby_after_crash=True),
     *([QUARANTINE] if "SIGNET_TEST_QUARANTINE" in os.environ else ()),
 )
 

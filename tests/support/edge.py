@@ -29,7 +29,7 @@ from signet_actors.gateway.state import GatewayState
 from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.runtime.clock import SystemClock, new_id
 from signet_actors.runtime.histogram import Histogram
-from signet_actors.runtime.messaging.bus_client import Answering
+from signet_actors.runtime.messaging.bus_client import BusHealth
 from signet_actors.runtime.processes.child_context import ChildContext
 
 CLIENT_WAIT_S = 10.0
@@ -50,7 +50,7 @@ class ScriptedBus:
         self.counters: dict[str, int] = {"sent": 0}
         self.answers: dict[type, Any] = {}
         self.asked: list[Any] = []
-        self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention")}
+        self.latency = {peer: Histogram() for peer in ("writer", "searcher", "retention")}
         self.writer_backlog = 0
         self.search_backlog = 0
         self.searchers_known = 1
@@ -77,8 +77,8 @@ class ScriptedBus:
     async def ask_searcher(self, request: Any, **_: Any) -> tuple[Any, list[bytes]]:
         return await self._answer(request), []
 
-    def answering(self) -> Answering:
-        return Answering()
+    def health(self) -> BusHealth:
+        return BusHealth()
 
     async def ask_tree(self) -> TreeChanged:
         return self.tree

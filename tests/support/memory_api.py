@@ -27,7 +27,7 @@ from signet_actors.protocol.control import UP, ChildState, TreeChanged
 from signet_actors.protocol.memories import Memory
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.providers.embedding import Vectors
-from signet_actors.runtime.messaging.bus_client import Answering
+from signet_actors.runtime.messaging.bus_client import BusHealth
 from signet_actors.runtime.processes.child_context import ChildContext
 
 DIMENSIONS = 4
@@ -106,8 +106,8 @@ class RecordingBus:
     tree: TreeChanged = field(default_factory=lambda: TreeChanged(list(EVERYBODY_UP)))
     counters: dict[str, int] = field(default_factory=dict)
 
-    def answering(self) -> Answering:
-        return Answering()
+    def health(self) -> BusHealth:
+        return BusHealth()
 
     async def ask_tree(self) -> TreeChanged:
         return self.tree

@@ -50,7 +50,7 @@ from signet_actors.protocol.writer import (
     TouchMemories,
 )
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.runtime.processes.idle_trimmer import Rest
+from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
 from signet_actors.store import checkpoint
 from signet_actors.store.connect import open_writer
 from signet_actors.store.errors import StoreError
@@ -77,10 +77,10 @@ class _NoBus:
 
     def __init__(self) -> None:
         self.on_told: Callable[[Any], None] = lambda _: None
-        self.rest = Rest()
+        self.idle_trimmer = IdleTrimmer()
 
     def starting(self, detail: str) -> None: ...
-    def beat(self) -> None: ...
+    def heartbeat(self) -> None: ...
     def tell_supervisor(self, body: Any) -> None:
         self.on_told(body)
 

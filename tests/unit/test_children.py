@@ -11,7 +11,7 @@ from signet_actors.runtime.supervision.children import Child, Children, ChildSpe
 
 TREE = (
     ChildSpec("extractor", "m", core=False),
-    ChildSpec("quarantine", "m", core=False, after_death_of="extractor"),
+    ChildSpec("quarantine", "m", core=False, after_crash_of="extractor"),
 )
 S = 1_000_000_000
 
@@ -32,30 +32,30 @@ def names(found: list[Child]) -> list[str]:
 def test_a_child_for_the_time_after_a_death_is_wanted_after_the_first_death_only() -> None:
     tree = children()
     assert names(list(tree)) == ["extractor"]
-    assert tree.follow(Config()) == []
-    assert tree.note_death("extractor")
-    assert names(tree.follow(Config())) == ["quarantine"]
-    assert not tree.note_death("extractor")
-    assert tree.follow(Config()) == []
+    assert tree.reconfigure(Config()) == []
+    assert tree.note_crash("extractor")
+    assert names(tree.reconfigure(Config())) == ["quarantine"]
+    assert not tree.note_crash("extractor")
+    assert tree.reconfigure(Config()) == []
 
 
 def test_a_death_that_nobody_is_wanted_for_changes_nothing() -> None:
     tree = children()
-    assert not tree.note_death("quarantine")
-    assert not tree.note_death("writer")
-    assert tree.follow(Config()) == []
+    assert not tree.note_crash("quarantine")
+    assert not tree.note_crash("writer")
+    assert tree.reconfigure(Config()) == []
 
 
 def test_it_leaves_when_both_have_served_for_long_without_a_death() -> None:
     tree = children()
-    tree.note_death("extractor")
-    tree.follow(Config())
+    tree.note_crash("extractor")
+    tree.reconfigure(Config())
     for child, ready_s in ((tree["extractor"], 100), (tree["quarantine"], 200)):
         child.state, child.ready_ms = UP, ready_s * 1000
-    assert not tree.forget_deaths(150 * S), "the quarantine itself was born again later"
-    assert tree.forget_deaths(201 * S)
-    tree.follow(Config())
-    assert names(tree.leaving()) == ["quarantine"]
-    assert not tree.forget_deaths(300 * S)
-    assert tree.note_death("extractor"), "the next death calls it again"
-    assert names(tree.follow(Config())) == ["quarantine"]
+    assert not tree.forget_crashes(150 * S), "the quarantine itself was born again later"
+    assert tree.forget_crashes(201 * S)
+    tree.reconfigure(Config())
+    assert names(tree.stopping()) == ["quarantine"]
+    assert not tree.forget_crashes(300 * S)
+    assert tree.note_crash("extractor"), "the next death calls it again"
+    assert names(tree.reconfigure(Config())) == ["quarantine"]

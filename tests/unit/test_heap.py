@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from signet_actors.runtime.processes.idle_trimmer import QUIET_NS, Rest
+from signet_actors.runtime.processes.idle_trimmer import QUIET_NS, IdleTrimmer
 
 BEAT_NS = 500_000_000
 
@@ -14,8 +14,8 @@ class Process:
         self.cpu_s = 0.0
         self.now_ns = 0
         self.done: list[str] = []
-        self.rest = Rest(lambda: self.done.append("given back"), lambda: self.cpu_s)
-        self.rest.first = lambda: self.done.append("let go")
+        self.idle_trimmer = IdleTrimmer(lambda: self.done.append("given back"), lambda: self.cpu_s)
+        self.idle_trimmer.before_trim = lambda: self.done.append("let go")
 
     def beats(self, for_ns: int, *, busy: float) -> None:
         """Time passes in which so much of a core is spent."""
@@ -23,7 +23,7 @@ class Process:
         while self.now_ns < until_ns:
             self.now_ns += BEAT_NS
             self.cpu_s += BEAT_NS / 1e9 * busy
-            self.rest.look(self.now_ns)
+            self.idle_trimmer.check(self.now_ns)
 
 
 def test_what_a_load_has_left_is_given_back_once_when_it_is_over() -> None:
@@ -73,7 +73,7 @@ def test_little_work_adds_up() -> None:
 
 def test_what_is_really_given_back_leaves_the_process_whole() -> None:
     kept = [b"x" * 1000 for _ in range(1000)]
-    rest = Rest(cpu_seconds=iter([1.0, 1.0, 1.1]).__next__)
-    rest.look(0)
-    rest.look(QUIET_NS)
+    trimmer = IdleTrimmer(cpu_seconds=iter([1.0, 1.0, 1.1]).__next__)
+    trimmer.check(0)
+    trimmer.check(QUIET_NS)
     assert all(one == b"x" * 1000 for one in kept)

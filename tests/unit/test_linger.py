@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.runtime.messaging.linger import LONGEST_NS, NAP_NS, Linger
+from signet_actors.runtime.messaging.linger import LONGEST_NS, POLL_INTERVAL_NS, Linger
 
 
 def after(*sizes: int, most: int = 256) -> Linger:
     linger = Linger(most)
     for size in sizes:
-        linger.gathered(size)
+        linger.on_batch(size)
     return linger
 
 
@@ -20,7 +20,7 @@ def naps(linger: Linger, arrivals: list[int]) -> tuple[int, int]:
     waited = 0
     count = arrivals[0]
     later = iter(arrivals[1:])
-    while nap := linger.nap_ns(count, waited):
+    while nap := linger.wait_ns(count, waited):
         waited += nap
         count = next(later, count)
     return count, waited
@@ -30,11 +30,11 @@ def test_a_sender_that_is_alone_never_waits() -> None:
     linger = Linger(256)
     for _ in range(10):
         assert naps(linger, [1]) == (1, 0)
-        linger.gathered(1)
+        linger.on_batch(1)
 
 
 def test_a_batch_that_was_crowded_lets_the_next_one_gather_until_as_many_have_come() -> None:
-    assert naps(after(1, 4), [1, 2, 4, 9]) == (4, 2 * NAP_NS)
+    assert naps(after(1, 4), [1, 2, 4, 9]) == (4, 2 * POLL_INTERVAL_NS)
 
 
 def test_a_batch_that_holds_as_many_as_the_last_one_is_worked_on_at_once() -> None:
@@ -46,9 +46,9 @@ def test_a_crowd_that_has_gone_costs_one_bounded_linger_for_each_of_two_batches(
     linger = after(40, 40)
     count, waited = naps(linger, [1])
     assert (count, waited) == (1, LONGEST_NS)
-    linger.gathered(count)
+    linger.on_batch(count)
     assert naps(linger, [1]) == (1, LONGEST_NS)
-    linger.gathered(1)
+    linger.on_batch(1)
     assert naps(linger, [1]) == (1, 0)
 
 

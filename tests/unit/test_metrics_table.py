@@ -16,7 +16,7 @@ from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import OTHER_METHOD, UNROUTED, RequestMetrics
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
 from signet_actors.runtime.messaging.envelope import COUNTER_NAMES, new_counters
-from signet_actors.runtime.processes.process_metrics import process_figures
+from signet_actors.runtime.processes.process_metrics import process_metrics
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"\| `(signet_\w+)` \| (\w+) \| ([^|]*) \| (\w*) ?\| (.+) \|")
@@ -53,7 +53,7 @@ def test_no_metric_is_described_twice() -> None:
 def test_every_place_where_a_message_can_vanish_has_a_metric() -> None:
     from signet_actors.gateway.status.metrics import HEARTBEAT
 
-    assert set(COUNTER_NAMES) | set(process_figures()) <= set(HEARTBEAT)
+    assert set(COUNTER_NAMES) | set(process_metrics()) <= set(HEARTBEAT)
     assert set(new_counters()) == set(COUNTER_NAMES)
 
 
@@ -110,7 +110,7 @@ def test_requests_without_a_route_and_strange_methods_share_one_label_each() -> 
 
 
 def test_a_process_knows_what_it_costs() -> None:
-    figures = process_figures()
+    figures = process_metrics()
     assert figures["cpu_seconds"] > 0
     assert figures["rss_peak_bytes"] > 1_000_000
     assert figures.get("rss_bytes", 1_000_001) > 1_000_000

@@ -30,11 +30,11 @@ class Peer:
         self.world = World(1)
         self.there = True
         self.got: list[tuple[Header, bytes]] = []
-        self._speaker = MessageFactory(ChildContext("gateway", "gateway", 1, "boot", 1, "", "", Config()))
+        self._message_factory = MessageFactory(ChildContext("gateway", "gateway", 1, "boot", 1, "", "", Config()))
         self.asks = RequestTracker(
             self.world,  # type: ignore[arg-type]
             self.world,
-            self._speaker,
+            self._message_factory,
             self._take,
             new_counters(),
             peer="writer",
@@ -49,11 +49,11 @@ class Peer:
         """Its next life serves, and the tree says so."""
         self.there = True
         self.life += 1
-        self.asks.peer_is(UP, self.life)
+        self.asks.on_peer_state(UP, self.life)
 
     def dies(self) -> None:
         self.there = False
-        self.asks.peer_is(RESTARTING, self.life)
+        self.asks.on_peer_state(RESTARTING, self.life)
 
     def ask(self, body: bytes = b"ask", timeout_ms: int = LONG_MS) -> Promise:
         promise: Promise = self.asks.submit("trace", timeout_ms, body, [])  # type: ignore[assignment]
@@ -61,14 +61,14 @@ class Peer:
 
     def answer(self, number: int, answer: Any = "done") -> None:
         header = self.got[number][0]
-        self.asks.answered(header.message_id, answer, header.attempt)
+        self.asks.on_reply(header.message_id, answer, header.attempt)
 
     def wait(self, seconds: float) -> None:
         self.world.run_until(self.world.now_ns + int(seconds * NS))
 
     def _take(self, parts: list[bytes]) -> bool:
         if self.there:
-            self.got.append((self._speaker.read_header(parts[0]), parts[1]))
+            self.got.append((self._message_factory.read_header(parts[0]), parts[1]))
         return self.there
 
 
@@ -139,7 +139,7 @@ def test_a_life_that_was_never_asked_anything_still_ends_an_absence(peer: Peer) 
 def test_nobody_waits_for_a_peer_that_is_given_up(peer: Peer, state: str) -> None:
     peer.dies()
     before = peer.ask()
-    peer.asks.peer_is(state, peer.life)
+    peer.asks.on_peer_state(state, peer.life)
     after = peer.ask()
     peer.wait(PROMPTLY_S)
     assert refused(before)
@@ -152,7 +152,7 @@ def test_nobody_waits_for_a_peer_that_is_given_up(peer: Peer, state: str) -> Non
 
 
 def test_a_peer_that_stops_is_still_asked_as_long_as_it_is_there(peer: Peer) -> None:
-    peer.asks.peer_is(STOPPING, peer.life)
+    peer.asks.on_peer_state(STOPPING, peer.life)
     asked = peer.ask()
     peer.wait(CLIENT_WAIT_S)
     peer.answer(0)
@@ -185,7 +185,7 @@ def test_what_was_in_flight_is_sent_to_the_next_life_under_its_id_however_long_t
 def test_what_was_in_flight_is_never_called_unapplied(peer: Peer) -> None:
     asked = peer.ask(timeout_ms=3000)
     peer.dies()
-    peer.asks.peer_is(FAILED, peer.life)
+    peer.asks.on_peer_state(FAILED, peer.life)
     peer.wait(2.9)
     assert not asked.done()
     peer.wait(0.2)

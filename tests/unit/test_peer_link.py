@@ -50,8 +50,8 @@ class Room:
         self.clock = Clock()
         self.there = True
         self.connections: list[Connection] = []
-        speaker = MessageFactory(ChildContext("gateway", "gateway", 1, "b", 1, "/w", "/s", Config()))
-        self.link = PeerLink(self.clock, speaker, cast("Any", self.connect), probe=True)
+        message_factory = MessageFactory(ChildContext("gateway", "gateway", 1, "b", 1, "/w", "/s", Config()))
+        self.link = PeerLink(self.clock, message_factory, cast("Any", self.connect), probe=True)
 
     def connect(self) -> Connection:
         self.connections.append(Connection(there=self.there))
@@ -61,15 +61,15 @@ class Room:
         for _ in range(int(seconds * S / BEAT)):
             self.clock.now_ns += BEAT
             asked = len(self.connections[-1].sent)
-            self.link.look(is_up=is_up)
+            self.link.check(is_up=is_up)
             if answers and len(self.connections[-1].sent) > asked:
-                self.link.heard()
+                self.link.on_message()
 
 
 def test_a_peer_that_answers_its_probes_is_well_also_when_nobody_asks() -> None:
     room = Room()
     room.beats(60, answers=True)
-    assert room.link.trouble() is None
+    assert room.link.problem() is None
     (only,) = room.connections
     assert [parts[1] for parts in only.sent] == [PING] * 60
 
@@ -77,14 +77,14 @@ def test_a_peer_that_answers_its_probes_is_well_also_when_nobody_asks() -> None:
 def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection() -> None:
     room = Room()
     room.beats(5)
-    assert room.link.trouble() is None, "a long batch is no news"
+    assert room.link.problem() is None, "a long batch is no news"
     room.beats(3)
-    assert "has not answered" in str(room.link.trouble())
+    assert "has not answered" in str(room.link.problem())
     assert len(room.connections[0].sent) == 1, "one probe at a time"
     room.beats(10)
     assert room.connections[0].discarded
-    room.link.heard()
-    assert room.link.trouble() is None
+    room.link.on_message()
+    assert room.link.problem() is None
 
 
 def test_a_message_without_an_answer_says_nothing_about_the_peer() -> None:
@@ -92,21 +92,21 @@ def test_a_message_without_an_answer_says_nothing_about_the_peer() -> None:
     room.beats(2, answers=True)
     assert room.link.send([b"a message that is never answered"])
     room.beats(60, answers=True)
-    assert room.link.trouble() is None
+    assert room.link.problem() is None
     assert len(room.connections) == 1
 
 
 def test_a_probe_is_sent_on_a_new_connection_too_and_its_answer_ends_the_trouble() -> None:
     room = Room()
     room.beats(13)
-    assert "has not answered" in str(room.link.trouble())
+    assert "has not answered" in str(room.link.problem())
     room.beats(2)
     assert len(room.connections) == 2
     assert [parts[1] for parts in room.connections[1].sent] == [PING]
-    assert "has not answered" in str(room.link.trouble()), "the new connection has answered nothing either"
-    room.link.heard()
+    assert "has not answered" in str(room.link.problem()), "the new connection has answered nothing either"
+    room.link.on_message()
     room.beats(20, answers=True)
-    assert room.link.trouble() is None
+    assert room.link.problem() is None
     assert len(room.connections) == 2
 
 
@@ -114,18 +114,18 @@ def test_a_peer_that_cannot_be_reached_is_told_within_seconds_and_tried_on_new_c
     room = Room()
     room.there = room.connections[0].there = False
     room.beats(4)
-    assert "cannot be reached" in str(room.link.trouble())
+    assert "cannot be reached" in str(room.link.problem())
     assert room.connections[0].discarded
     room.there = True
     room.beats(3, answers=True)
-    assert room.link.trouble() is None
+    assert room.link.problem() is None
 
 
 def test_nothing_is_expected_of_a_peer_that_is_being_restarted() -> None:
     room = Room()
     room.beats(5)
     room.beats(60, is_up=False)
-    assert room.link.trouble() is None
+    assert room.link.problem() is None
 
 
 def test_asks_that_fail_in_a_row_are_told_until_one_succeeds_or_time_has_passed() -> None:
@@ -133,15 +133,15 @@ def test_asks_that_fail_in_a_row_are_told_until_one_succeeds_or_time_has_passed(
     reads = Outcomes(clock, "reads")
     reads.failed("too late")
     reads.failed("too late")
-    assert reads.trouble() is None
+    assert reads.problem() is None
     reads.failed("too late")
-    assert reads.trouble() == "the last 3 reads failed (too late)"
+    assert reads.problem() == "the last 3 reads failed (too late)"
     reads.succeeded()
-    assert reads.trouble() is None
+    assert reads.problem() is None
     for _ in range(3):
         reads.failed("too late")
     clock.now_ns += 11 * S
-    assert reads.trouble() is None
+    assert reads.problem() is None
 
 
 CHILDREN = [ChildState(name, role, UP, 1, 0, 1) for name, role in (("writer", "writer"), ("searcher-1", "searcher"))]

@@ -29,7 +29,7 @@ class Unkillable:
     def kill(self) -> None:
         pass
 
-    def dismiss(self) -> None:
+    def kill_standby(self) -> None:
         pass
 
 
@@ -39,7 +39,7 @@ class Deaf:
     def tell(self, *_: object) -> bool:
         return False
 
-    def keep_path(self) -> bool:
+    def reclaim_path(self) -> bool:
         return False
 
 
@@ -71,7 +71,7 @@ def supervisor(clock: LateClock, tmp_path: Path) -> Supervisor:
         listen_fds=(),
         load=lambda: config,
         notifier=Notifier({}),
-        process_of=lambda _spec, _name: cast("ChildProcess", Unkillable()),
+        make_process=lambda _spec, _name: cast("ChildProcess", Unkillable()),
     )
     made._housekeeping()
     return made

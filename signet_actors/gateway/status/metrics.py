@@ -253,7 +253,7 @@ class _Edge(Collector):
         yield _family("signet_supervisor_silent_seconds", _one(state.supervisor_silent_ms() / 1000))
         yield _family("signet_queue_depth", [(("writer",), bus.writer_backlog), (("search",), bus.search_backlog)])
         yield _family("signet_searchers_known", _one(bus.searchers_known))
-        yield _histograms("signet_ask_duration_seconds", bus.ask_took)
+        yield _histograms("signet_ask_duration_seconds", bus.latency)
 
     def _actors(self) -> Iterator[Metric]:
         children = self._state.bus.tree.children

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def _on_its_own() -> Iterator[None]:
+def _without_unused_imports() -> Iterator[None]:
     """What is imported meanwhile gets neither ``rich`` nor ``asyncio``, unless the process has them already.
 
     structlog imports the one where it is installed, for drawings of tracebacks that nobody asks for here: 3 to 4 MB and
@@ -57,7 +57,7 @@ def _on_its_own() -> Iterator[None]:
             del sys.modules[name]
 
 
-with _on_its_own():
+with _without_unused_imports():
     import structlog
 
 _REOPEN_CHECK_S = 1.0
@@ -83,7 +83,7 @@ class DailyFile:
     def write(self, line: bytes) -> None:
         """``line`` is in the file, or counted as lost: a log never takes the daemon down."""
         try:
-            self._follow()
+            self._reopen_if_moved()
             data = b"\n" + line if self._torn else line
             written = os.write(self._descriptor, data)
             self._torn = written < len(data)  # by a full disk: the next line must not continue this one
@@ -92,7 +92,7 @@ class DailyFile:
         else:
             self.lost_lines += self._torn
 
-    def _follow(self) -> None:
+    def _reopen_if_moved(self) -> None:
         now = time.monotonic()
         if now - self._checked < _REOPEN_CHECK_S:
             return
@@ -137,7 +137,7 @@ class _Threshold:
 _threshold = _Threshold()
 
 
-def follow_level(limits: LoggingConfig) -> None:
+def set_level(limits: LoggingConfig) -> None:
     """Every logger of this process, also those that exist already, writes from ``limits.level`` upwards."""
     _threshold.level = _LEVELS.get(str(limits.level).lower(), logging.INFO)
 
@@ -169,7 +169,7 @@ def _timestamp(_logger: object, _name: str, event: MutableMapping[str, Any]) -> 
     return event
 
 
-class _Lines:
+class _LineWriter:
     """The end of the processor chain: renders, writes, and mirrors to the terminal when asked."""
 
     def __init__(self, file: DailyFile, *, console: bool) -> None:
@@ -203,7 +203,7 @@ def _without_raising(base: type[Any], failed: Callable[[Exception], None]) -> ty
     return type("Logger", (base,), {name: guarded(getattr(base, name)) for name in _METHODS})
 
 
-class _Forwarded(logging.Handler):
+class _LibraryLogHandler(logging.Handler):
     """Warnings and errors of libraries, in the same file and form."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
@@ -233,9 +233,9 @@ def configure_logging(boot: ChildContext) -> FilteringBoundLogger:
         structlog.processors.add_log_level,
         _timestamp,
         _describe_exception,
-        _Lines(file, console=boot.console),
+        _LineWriter(file, console=boot.console),
     ]
-    follow_level(boot.config.logging)
+    set_level(boot.config.logging)
 
     def failed(error: Exception) -> None:
         about = {"timestamp": iso(time.time_ns() // 1_000_000), "level": "error", "event": "log line lost"}
@@ -251,6 +251,6 @@ def configure_logging(boot: ChildContext) -> FilteringBoundLogger:
     )
     log: FilteringBoundLogger = structlog.get_logger().bind(actor=boot.name, incarnation=boot.incarnation)
     root = logging.getLogger()
-    root.handlers = [_Forwarded(log)]
+    root.handlers = [_LibraryLogHandler(log)]
     root.setLevel(logging.WARNING)
     return log

@@ -40,7 +40,7 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
         socket: zmq.Socket[bytes],
         decoder: msgspec.msgpack.Decoder[M],
         handle: Callable[[Incoming[M]], None],
-        speaker: MessageFactory,
+        message_factory: MessageFactory,
         clock: Clock,
         log: FilteringBoundLogger,
         counters: dict[str, int],
@@ -48,7 +48,7 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
         max_unanswered: int,
     ) -> None:
         super().__init__(
-            socket, decoder, speaker, clock, log, counters, max_items=max_unanswered, max_bytes=_BURST_BYTES
+            socket, decoder, message_factory, clock, log, counters, max_items=max_unanswered, max_bytes=_BURST_BYTES
         )
         self._loop = loop
         self._handle = handle
@@ -58,33 +58,33 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
         self._unanswered = 0
         self._scheduled = False
         self._descriptor = int(self._events.get(zmq.FD))
-        self._open_to_mail = True
+        self._accepting = True
         loop.add_reader(self._descriptor, self._drain)
-        self._look_again()
+        self._schedule_drain()
 
     def close(self) -> None:
         """Nothing more is read; what was taken may still be answered until the context is closed."""
-        if self._open_to_mail:
-            self._open_to_mail = False
+        if self._accepting:
+            self._accepting = False
             self._loop.remove_reader(self._descriptor)
 
     def answer(self, identity: bytes | None, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
         super().answer(identity, asked, body, frames)
-        if self._open_to_mail and not self._scheduled and self._events.get(_EVENTS) & _POLLIN:
-            self._look_again()  # the send may have swallowed the descriptor's only signal
+        if self._accepting and not self._scheduled and self._events.get(_EVENTS) & _POLLIN:
+            self._schedule_drain()  # the send may have swallowed the descriptor's only signal
 
-    def done(self) -> None:
+    def release(self) -> None:
         """One of the messages that were handed out needs no place any more."""
         self._unanswered -= 1
 
-    def _look_again(self) -> None:
+    def _schedule_drain(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._drain)
 
     def _drain(self) -> None:
         self._scheduled = False
-        if not self._open_to_mail:
+        if not self._accepting:
             return
         self._max_items = self._max_unanswered - self._unanswered
         for incoming in self.take():
@@ -92,8 +92,8 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
             try:
                 self._handle(incoming)
             except Exception as error:  # noqa: BLE001 - what waits behind it is read all the same: no other edge may come
-                self.done()
+                self.release()
                 self._log.error("message failed", exc_info=error)
                 incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
         if self._events.get(_EVENTS) & _POLLIN:
-            self._look_again()
+            self._schedule_drain()

@@ -42,7 +42,7 @@ class AsyncSocket:
         self._scheduled = False
         self._open = True
         loop.add_reader(self._descriptor, self._drain)
-        self._look_again()
+        self._schedule_drain()
 
     @property
     def is_open(self) -> bool:
@@ -63,7 +63,7 @@ class AsyncSocket:
             return False
         finally:
             if not self._scheduled and socket.get(_EVENTS) & _POLLIN:
-                self._look_again()
+                self._schedule_drain()
         return True
 
     def close(self) -> None:
@@ -77,7 +77,7 @@ class AsyncSocket:
         self.close()
         self._socket.close(0)
 
-    def _look_again(self) -> None:
+    def _schedule_drain(self) -> None:
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._drain)
@@ -88,7 +88,7 @@ class AsyncSocket:
         left = BURST
         while self._open and socket.get(_EVENTS) & _POLLIN:
             if not left:
-                self._look_again()
+                self._schedule_drain()
                 return
             left -= 1
             parts = [socket.recv(_NOBLOCK)]

@@ -44,7 +44,7 @@ class BlockingRef:
 
     def tell(self, message: Message, *, trace_id: str = "") -> bool:
         """True when the message was handed to a connected peer; nobody answers."""
-        return self._send(self._loop.speaker.tell(message, trace_id))
+        return self._send(self._loop.message_factory.tell(message, trace_id))
 
     def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
         """The answer, or a Failure: UNAVAILABLE = certainly not applied, OUTCOME_UNKNOWN = sent but not answered.
@@ -52,8 +52,8 @@ class BlockingRef:
         While it waits, the loop's heartbeat goes on. A peer that was restarted gets the same message id again.
         """
         loop = self._loop
-        speaker = loop.speaker
-        message_id = speaker.next_id()
+        message_factory = loop.message_factory
+        message_id = message_factory.next_id()
         trace = trace_id or message_id
         body = encode_body(request)
         start = loop.clock.monotonic_ns()
@@ -68,7 +68,7 @@ class BlockingRef:
             peer = self._peer_state()
             reborn = peer is not None and peer.state == UP and peer.incarnation > sent_to
             if attempt == 0 or (reborn and attempt < MAX_ATTEMPTS):
-                header = speaker.header(message_id, trace, deadline, attempt + 1)
+                header = message_factory.header(message_id, trace, deadline, attempt + 1)
                 if self._send([header, body]):
                     attempt += 1
                     if attempt > 1:
@@ -79,7 +79,7 @@ class BlockingRef:
             answer = self._receive(message_id)
             if answer is not None:
                 return answer  # type: ignore[no-any-return]
-            loop.beat()
+            loop.heartbeat()
         # A connection that met a stranger is given up for good, and one without an answer is not worth keeping.
         self._socket.close(0)
         self._socket = self._connect()
@@ -108,8 +108,8 @@ class BlockingRef:
                 return None
             loop.counters["received"] += 1
             try:
-                header = loop.speaker.read_header(parts[0])
-                if loop.speaker.is_foreign(header):
+                header = loop.message_factory.read_header(parts[0])
+                if loop.message_factory.is_foreign(header):
                     loop.counters["foreign"] += 1
                     continue
                 if header.message_id != message_id:

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-_DID_NOTHING = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.INTERNAL})
-_FULL_NS = 2_000_000_000
+_FAILED_CODES = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.INTERNAL})
+_STORAGE_FULL_NS = 2_000_000_000
 """After a refusal for a full disk the heartbeat's word is waited for so long; the writer looks for room each second."""
 _RETENTION_ITEMS = 8
 _PIPELINE_ITEMS = 24
@@ -51,7 +51,7 @@ _PIPELINE_ITEMS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class BusHealth:
     """``writer`` and ``searcher`` say why writes or reads are not answered at all, ``notes`` what else went wrong."""
 
     writer: str | None = None
@@ -63,7 +63,7 @@ class Answering:
 class BusClient(AsyncProcess):
     """See the module.
 
-    ``ask_took`` holds how long asks took, by peer and whatever came of them; those refused at once are not in it.
+    ``latency`` holds how long asks took, by peer and whatever came of them; those refused at once are not in it.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class BusClient(AsyncProcess):
         in_flight_per_searcher: int = 2,
     ) -> None:
         super().__init__(boot, clock, log, rng)
-        self.ask_took = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
+        self.latency = {peer: Histogram() for peer in ("writer", "searcher", "retention", "extractor", "decider")}
         self._outcomes = {"writer": Outcomes(clock, "writes"), "searcher": Outcomes(clock, "reads")}
         self._storage_full_ns: int | None = None
         self._unreached_since_ns: int | None = None
@@ -85,7 +85,7 @@ class BusClient(AsyncProcess):
 
     def _open_sockets(self) -> None:
         config = self.config
-        self._search = self._opened(self._bound(SEARCH_SOCKET), self._from_searcher)
+        self._search = self._wrap_socket(self._bind_router(SEARCH_SOCKET), self._from_searcher)
         self._pool = SearcherPool(
             self._loop,
             self.clock,
@@ -125,18 +125,18 @@ class BusClient(AsyncProcess):
             resend=False,
         )
 
-    def _give_up_asks(self) -> None:
+    def _fail_pending_requests(self) -> None:
         self._pool.close()
 
-    def _tree_seen(self, tree: TreeChanged) -> None:
+    def _on_tree_change(self, tree: TreeChanged) -> None:
         self._pool.tree_changed(tree)
 
-    def _follow(self, config: Config) -> None:
+    def _apply_config(self, config: Config) -> None:
         self._pool.queue_limit = config.searcher.queue_limit
         self._writer.max_items = config.writer.queue_limit
         self._writer.max_bytes = config.writer.queue_bytes
 
-    def _figures(self) -> dict[str, float]:
+    def _metrics(self) -> dict[str, float]:
         return {
             "searchers_known": self.searchers_known,
             "search_backlog": self.search_backlog,
@@ -166,17 +166,17 @@ class BusClient(AsyncProcess):
 
     async def ask_retention(self, request: Request[R], *, trace_id: str, timeout_ms: int = 60_000) -> R:
         """The retention actor's answer; raises like ``ask_writer`` and is never sent twice."""
-        return await self._asked(self._retention, request, trace_id, timeout_ms)
+        return await self._ask_once(self._retention, request, trace_id, timeout_ms)
 
     async def ask_extractor(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
         """The extractor's answer; raises like ``ask_writer`` and is never sent twice."""
-        return await self._asked(self._extractor, request, trace_id, timeout_ms)
+        return await self._ask_once(self._extractor, request, trace_id, timeout_ms)
 
     async def ask_decider(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
         """The decider's answer; raises like ``ask_writer`` and is never sent twice."""
-        return await self._asked(self._decider, request, trace_id, timeout_ms)
+        return await self._ask_once(self._decider, request, trace_id, timeout_ms)
 
-    async def _asked(self, peer: RequestTracker, request: Request[R], trace_id: str, timeout_ms: int) -> R:
+    async def _ask_once(self, peer: RequestTracker, request: Request[R], trace_id: str, timeout_ms: int) -> R:
         reply = await self._timed(peer.peer, peer.submit(trace_id, timeout_ms, encode_body(request), []))
         if type(reply) is Failure:
             raise_failure(reply)
@@ -190,7 +190,7 @@ class BusClient(AsyncProcess):
         if 2 * len(self._writer) > self._writer.max_items:
             self.counters["shed"] += 1
             return False
-        if self._writer_link.send(self._speaker.tell(message, trace_id)):
+        if self._writer_link.send(self._message_factory.tell(message, trace_id)):
             self.counters["sent"] += 1
             return True
         self.counters["unroutable"] += 1
@@ -207,7 +207,7 @@ class BusClient(AsyncProcess):
         """A searcher's answer and its raw frames; raises Busy, Unavailable, or a SignetError with its own code."""
         timeout = self.config.searcher.read_timeout_ms if timeout_ms is None else timeout_ms
         query = Query(
-            self._speaker.next_id(),
+            self._message_factory.next_id(),
             trace_id,
             self.clock.monotonic_ns() + timeout * 1_000_000,
             encode_body(request),
@@ -231,25 +231,25 @@ class BusClient(AsyncProcess):
             raise
         else:
             if outcomes is not None:
-                self._note(outcomes, reply[0] if peer == "searcher" else reply)
+                self._record_outcome(outcomes, reply[0] if peer == "searcher" else reply)
             return reply
         finally:
-            self.ask_took[peer].observe(self.clock.monotonic_ns() - begun)
+            self.latency[peer].observe(self.clock.monotonic_ns() - begun)
 
-    def _note(self, outcomes: Outcomes, reply: Any) -> None:
+    def _record_outcome(self, outcomes: Outcomes, reply: Any) -> None:
         if type(reply) is not Failure:
             outcomes.succeeded()
             if outcomes is self._outcomes["writer"]:
                 self._storage_full_ns = None
         elif reply.code is ErrorCode.STORAGE_FULL:
             self._storage_full_ns = self.clock.monotonic_ns()
-        elif reply.code in _DID_NOTHING:
+        elif reply.code in _FAILED_CODES:
             outcomes.failed(reply.detail)
 
-    def answering(self) -> Answering:
+    def health(self) -> BusHealth:
         """Return whether writes and reads are answered, by what came of them and by probes where nothing is asked."""
         up = {child.role for child in self.tree.children if child.state == UP}
-        writer = self._writer_link.trouble() if "writer" in up else None
+        writer = self._writer_link.problem() if "writer" in up else None
         reached = self._pool.known > 0 or "searcher" not in up
         now_ns = self.clock.monotonic_ns()
         if reached:
@@ -257,9 +257,9 @@ class BusClient(AsyncProcess):
         elif self._unreached_since_ns is None:
             self._unreached_since_ns = now_ns
         unreached = self._unreached_since_ns is not None and now_ns - self._unreached_since_ns > UNCONNECTED_NS
-        full = self._storage_full_ns is not None and now_ns - self._storage_full_ns < _FULL_NS
-        notes = [found for outcomes in self._outcomes.values() if (found := outcomes.trouble()) is not None]
-        return Answering(
+        full = self._storage_full_ns is not None and now_ns - self._storage_full_ns < _STORAGE_FULL_NS
+        notes = [found for outcomes in self._outcomes.values() if (found := outcomes.problem()) is not None]
+        return BusHealth(
             writer=None if writer is None else f"the writer {writer}",
             searcher="no searcher can be reached: none has offered itself" if unreached else None,
             storage_full=full,
@@ -282,7 +282,7 @@ class BusClient(AsyncProcess):
         return self._pool.waiting
 
     def _send_query(self, identity: bytes, query: Query) -> bool:
-        header = self._speaker.header(query.message_id, query.trace_id, query.deadline_ns, query.attempt)
+        header = self._message_factory.header(query.message_id, query.trace_id, query.deadline_ns, query.attempt)
         if self._search.send([identity, header, query.body, *query.frames]):
             self.counters["sent"] += 1
             return True

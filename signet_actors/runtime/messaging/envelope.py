@@ -1,4 +1,4 @@
-"""Frames of a message: a header, a body, raw frames; made by the speaker, checked by whoever receives them.
+"""Frames of a message: a header, a body, raw frames; made by the message_factory, checked by whoever receives them.
 
 Source: docs/architecture.md "Messages"; docs/messaging.md rules 8, 15 and 19.
 """
@@ -60,12 +60,12 @@ class MessageFactory:
         self.name = boot.name
         self.incarnation = boot.incarnation
         self._prefix = f"{boot.boot_id}.{boot.name}.{boot.incarnation}."
-        self._said = 0
+        self._message_count = 0
 
     def next_id(self, *, tell: bool = False) -> str:
         """A message id; a retry of the message repeats it, so the writer's reply cache may outlive this boot."""
-        self._said += 1
-        return f"{_TELL if tell else ''}{self._prefix}{self._said:x}"
+        self._message_count += 1
+        return f"{_TELL if tell else ''}{self._prefix}{self._message_count:x}"
 
     def header(self, message_id: str, trace_id: str, deadline_ns: int, attempt: int = 1) -> bytes:
         """An encoded header."""
@@ -105,17 +105,17 @@ def encode_body(body: msgspec.Struct) -> bytes:
 
 def raise_failure(failure: Failure) -> NoReturn:
     """Raises the exception that a ``Failure`` stands for."""
-    said: dict[str, Any] = {"field": failure.field, "retry_after_ms": failure.retry_after_ms}
+    details: dict[str, Any] = {"field": failure.field, "retry_after_ms": failure.retry_after_ms}
     match failure.code:
         case ErrorCode.BUSY:
-            raise Busy(failure.detail, **said)
+            raise Busy(failure.detail, **details)
         case ErrorCode.UNAVAILABLE | ErrorCode.NOT_APPLIED:
-            raise Unavailable(failure.detail, code=failure.code, **said)
+            raise Unavailable(failure.detail, code=failure.code, **details)
         case ErrorCode.OUTCOME_UNKNOWN:
-            raise OutcomeUnknown(failure.detail, **said)
+            raise OutcomeUnknown(failure.detail, **details)
         case ErrorCode.STORAGE_FULL:
-            raise StorageFull(failure.detail, **said)
+            raise StorageFull(failure.detail, **details)
         case ErrorCode.NOT_FOUND:
-            raise NotFound(failure.detail, **said)
+            raise NotFound(failure.detail, **details)
         case _:
-            raise SignetError(failure.detail, code=failure.code, **said)
+            raise SignetError(failure.detail, code=failure.code, **details)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-NAP_NS: Final = 200_000
+POLL_INTERVAL_NS: Final = 200_000
 """Between two looks at the mailbox: a process that sleeps leaves its core to those that it waits for."""
 NS_PER_REQUEST: Final = 500_000
 """A linger may take so long for each request that is expected: about what the request costs whoever sends it."""
@@ -20,26 +20,26 @@ LONGEST_NS: Final = 1_500_000
 
 
 class Linger:
-    """One mailbox's rule. ``most`` requests are as many as are worth waiting for."""
+    """One mailbox's rule. ``limit`` requests are as many as are worth waiting for."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._last = 1
         self._before = 1
 
     @property
     def expected(self) -> int:
         """So many requests as the larger of the last two batches had."""
-        return min(self._most, max(self._last, self._before))
+        return min(self._limit, max(self._last, self._before))
 
-    def nap_ns(self, count: int, waited_ns: int) -> int:
+    def wait_ns(self, count: int, waited_ns: int) -> int:
         """How long to sleep before looking again, with ``count`` requests after ``waited_ns``; 0: work on them now."""
         expected = self.expected
         if expected <= 1 or count >= expected:
             return 0
         left = min(LONGEST_NS, expected * NS_PER_REQUEST) - waited_ns
-        return max(0, min(NAP_NS, left))
+        return max(0, min(POLL_INTERVAL_NS, left))
 
-    def gathered(self, count: int) -> None:
+    def on_batch(self, count: int) -> None:
         """A batch of so many requests is worked on."""
         self._before, self._last = self._last, count

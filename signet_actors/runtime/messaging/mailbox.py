@@ -88,7 +88,7 @@ class Mailbox(Generic[M]):
         self,
         socket: zmq.Socket[bytes],
         decoder: msgspec.msgpack.Decoder[M],
-        speaker: MessageFactory,
+        message_factory: MessageFactory,
         clock: Clock,
         log: FilteringBoundLogger,
         counters: dict[str, int],
@@ -102,7 +102,7 @@ class Mailbox(Generic[M]):
         self.socket = socket
         self.counters = counters
         self._decoder = decoder
-        self._speaker = speaker
+        self._message_factory = message_factory
         self._clock = clock
         self._warnings = LogThrottle(log, clock)
         self._max_items = max_items
@@ -112,7 +112,7 @@ class Mailbox(Generic[M]):
         self._sleep = sleep
         self._batch_ms = 0
 
-    def worked(self, duration_ns: int) -> None:
+    def note_duration(self, duration_ns: int) -> None:
         """The last batch took so long: the advice to those refused next."""
         self._batch_ms = duration_ns // 1_000_000
 
@@ -121,13 +121,13 @@ class Mailbox(Generic[M]):
         """When a refused sender may try again: about the time that the batch ahead of it takes."""
         return max(_RETRY_MIN_MS, min(_RETRY_MAX_MS, 2 * self._batch_ms))
 
-    def take(self, most: int | None = None) -> list[Incoming[M]]:
+    def take(self, limit: int | None = None) -> list[Incoming[M]]:
         """Everything that waits, up to the bound; the rest, the late, the foreign, the illegible is answered here.
 
-        With ``most`` no more than so many; what waits behind them stays in the socket, unread and unrefused.
+        With ``limit`` no more than so many; what waits behind them stays in the socket, unread and unrefused.
         """
         batch: list[Incoming[M]] = []
-        total = self._read(batch, 0, most)
+        total = self._read(batch, 0, limit)
         if batch and self._linger is not None:
             self._gather(batch, total, self._linger)
         return batch
@@ -137,17 +137,17 @@ class Mailbox(Generic[M]):
         while len(batch) < self._max_items:
             # What was told, or is answered already, has no sender that waits.
             asks = sum(not incoming.answered for incoming in batch)
-            nap_ns = linger.nap_ns(asks, self._clock.monotonic_ns() - began_ns)
-            if not nap_ns:
+            wait_ns = linger.wait_ns(asks, self._clock.monotonic_ns() - began_ns)
+            if not wait_ns:
                 break
-            self._sleep(nap_ns / 1e9)
+            self._sleep(wait_ns / 1e9)
             total = self._read(batch, total)
-        linger.gathered(sum(not incoming.answered for incoming in batch))
+        linger.on_batch(sum(not incoming.answered for incoming in batch))
 
-    def _read(self, batch: list[Incoming[M]], total: int, most: int | None = None) -> int:
+    def _read(self, batch: list[Incoming[M]], total: int, limit: int | None = None) -> int:
         """What waits is in ``batch``, whose size was ``total`` bytes; returns its size now."""
         refused = 0
-        while refused < _REFUSALS_PER_BATCH and (most is None or len(batch) < most):
+        while refused < _REFUSALS_PER_BATCH and (limit is None or len(batch) < limit):
             try:
                 parts = self.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
@@ -161,18 +161,18 @@ class Mailbox(Generic[M]):
                 refused += 1
                 self.counters["expired"] += 1
                 incoming.reply(
-                    self._unworked(incoming, ErrorCode.NOT_APPLIED, "the deadline passed before the work was begun")
+                    self._rejection(incoming, ErrorCode.NOT_APPLIED, "the deadline passed before the work was begun")
                 )
             elif len(batch) >= self._max_items or (batch and total + incoming.nbytes > self._max_bytes):
                 refused += 1
                 self.counters["shed"] += 1
-                incoming.reply(self._unworked(incoming, ErrorCode.BUSY, "the mailbox is full"))
+                incoming.reply(self._rejection(incoming, ErrorCode.BUSY, "the mailbox is full"))
             else:
                 batch.append(incoming)
                 total += incoming.nbytes
         return total
 
-    def _unworked(self, incoming: Incoming[M], code: ErrorCode, detail: str) -> Failure:
+    def _rejection(self, incoming: Incoming[M], code: ErrorCode, detail: str) -> Failure:
         """The refusal of what is not worked on now; ``code`` promises that it never was.
 
         That is more than we know of a request that was sent before: its twin may be on disk.
@@ -185,15 +185,15 @@ class Mailbox(Generic[M]):
     def _open(self, identity: bytes | None, parts: list[bytes]) -> Incoming[M] | None:
         header = None
         try:
-            header = self._speaker.read_header(parts[0])
-            if self._speaker.is_foreign(header):
+            header = self._message_factory.read_header(parts[0])
+            if self._message_factory.is_foreign(header):
                 self.counters["foreign"] += 1
                 self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
                 detail = "this message is of another protocol version or another life of the daemon"
                 self._refuse(identity, header, ErrorCode.UNAVAILABLE, detail)
                 return None
             if parts[1] == PING:
-                self._send(identity, [self._speaker.header(header.message_id, "", 0), PING])
+                self._send(identity, [self._message_factory.header(header.message_id, "", 0), PING])
                 return None
             body = self._decoder.decode(parts[1])
         except (*UNDECODABLE, IndexError) as error:
@@ -210,7 +210,7 @@ class Mailbox(Generic[M]):
         return Incoming(self, identity, header, body, parts[2:], self._clock.monotonic_ns(), nbytes)
 
     def _refuse(self, identity: bytes | None, header: Header | None, code: ErrorCode, detail: str) -> None:
-        asked = header or Header("", "", "", 0, 0, 1, self._speaker.boot_id)
+        asked = header or Header("", "", "", 0, 0, 1, self._message_factory.boot_id)
         if not is_tell(asked):
             self.answer(identity, asked, Failure(code, detail), ())
 
@@ -219,11 +219,11 @@ class Mailbox(Generic[M]):
 
         An answer that is too long for the bus becomes a refusal: it would not arrive, and the asker would wait in vain.
         """
-        parts = self._speaker.answer(asked, body, frames)
+        parts = self._message_factory.answer(asked, body, frames)
         longest = max(map(len, parts))
         if longest > MAX_FRAME_BYTES:
             self._warnings.warning("answer too long", to=asked.sender, answer=type(body).__name__, nbytes=longest)
-            parts = self._speaker.answer(asked, _TOO_LONG)
+            parts = self._message_factory.answer(asked, _TOO_LONG)
         self._send(identity, parts)
 
     def _send(self, identity: bytes | None, parts: list[bytes]) -> None:

@@ -32,7 +32,7 @@ class Outcomes:
         self._failed_ns = self._clock.monotonic_ns()
         self._why = why
 
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
         """Return what is wrong with the latest asks, None where nothing is."""
         if self._in_a_row < IN_A_ROW or self._clock.monotonic_ns() - self._failed_ns > WINDOW_NS:
             return None

@@ -27,17 +27,17 @@ SILENT_NS: Final = 6 * _S
 
 
 class PeerLink:
-    """``heard`` is called with each message from the peer; ``probe`` asks for a sign where nothing else does."""
+    """``on_message`` is called with each message from the peer; ``probe`` asks for a sign where nothing else does."""
 
     def __init__(
-        self, clock: Clock, speaker: MessageFactory, connect: Callable[[], AsyncSocket], *, probe: bool
+        self, clock: Clock, message_factory: MessageFactory, connect: Callable[[], AsyncSocket], *, probe: bool
     ) -> None:
         self._clock = clock
-        self._speaker = speaker
+        self._message_factory = message_factory
         self._connect = connect
         self._probe = probe
         self._socket = connect()
-        self._opened_ns = self._heard_ns = clock.monotonic_ns()
+        self._opened_ns = self._last_message_ns = clock.monotonic_ns()
         self._probe_is_out = False
         self._unconnected_since_ns: int | None = None
         self._unanswered_since_ns: int | None = None
@@ -52,23 +52,23 @@ class PeerLink:
             self._unconnected_since_ns = self._clock.monotonic_ns()
         return False
 
-    def heard(self) -> None:
+    def on_message(self) -> None:
         """Note that the peer has answered something."""
-        self._heard_ns = self._clock.monotonic_ns()
+        self._last_message_ns = self._clock.monotonic_ns()
         self._unanswered_since_ns = None
         self._probe_is_out = False
 
-    def look(self, *, is_up: bool) -> None:
+    def check(self, *, is_up: bool) -> None:
         """Probe and renew the connection as needed, with each heartbeat; nothing is expected of an absent peer."""
         now_ns = self._clock.monotonic_ns()
         if not is_up:
             self._unconnected_since_ns = self._unanswered_since_ns = None
             self._probe_is_out = False
             return
-        if self._probe and not self._probe_is_out and now_ns - self._heard_ns >= _PROBE_AFTER_NS:
+        if self._probe and not self._probe_is_out and now_ns - self._last_message_ns >= _PROBE_AFTER_NS:
             self._send_probe(now_ns)
-        unconnected = self._lasts(self._unconnected_since_ns, _REOPEN_UNCONNECTED_NS, now_ns)
-        silent = self._lasts(self._unanswered_since_ns, _REOPEN_SILENT_NS, now_ns)
+        unconnected = self._exceeds(self._unconnected_since_ns, _REOPEN_UNCONNECTED_NS, now_ns)
+        silent = self._exceeds(self._unanswered_since_ns, _REOPEN_SILENT_NS, now_ns)
         if (unconnected and now_ns - self._opened_ns > _REOPEN_UNCONNECTED_NS) or (
             silent and now_ns - self._opened_ns > _REOPEN_SILENT_NS
         ):
@@ -79,20 +79,20 @@ class PeerLink:
             if not self._probe:
                 self._unconnected_since_ns = None  # known again with the next message
 
-    def trouble(self) -> str | None:
+    def problem(self) -> str | None:
         """Return why the peer counts as not answering, None while it answers or nothing was asked."""
         now_ns = self._clock.monotonic_ns()
-        if self._lasts(self._unconnected_since_ns, UNCONNECTED_NS, now_ns):
+        if self._exceeds(self._unconnected_since_ns, UNCONNECTED_NS, now_ns):
             return "cannot be reached: nothing of this daemon answers at its socket"
-        if self._lasts(self._unanswered_since_ns, SILENT_NS, now_ns):
-            return f"has not answered for {(now_ns - self._heard_ns) // _S} s"
+        if self._exceeds(self._unanswered_since_ns, SILENT_NS, now_ns):
+            return f"has not answered for {(now_ns - self._last_message_ns) // _S} s"
         return None
 
     def _send_probe(self, now_ns: int) -> None:
-        self._probe_is_out = self.send([self._speaker.header(self._speaker.next_id(), "", 0), PING])
+        self._probe_is_out = self.send([self._message_factory.header(self._message_factory.next_id(), "", 0), PING])
         if self._probe_is_out and self._unanswered_since_ns is None:
             self._unanswered_since_ns = now_ns
 
     @staticmethod
-    def _lasts(since_ns: int | None, longer_than_ns: int, now_ns: int) -> bool:
+    def _exceeds(since_ns: int | None, longer_than_ns: int, now_ns: int) -> bool:
         return since_ns is not None and now_ns - since_ns > longer_than_ns

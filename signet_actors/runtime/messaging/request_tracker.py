@@ -1,6 +1,6 @@
 """Asks to one mailbox, held within credits, until each has exactly one outcome.
 
-The outcomes of an ask, and what each promises about its effect:
+The outcomes of an request, and what each promises about its effect:
 
 =====================  =====================================================================================
 answered               whatever the answer says
@@ -13,7 +13,7 @@ A peer that is being restarted is waited for: whoever asks meanwhile notices not
 after the absence began at most. From then on, and while no next life is to be expected, a refusal is prompt. Who waits
 holds its credit, so that no absence makes more wait than the credits allow.
 
-A peer that was restarted gets every unanswered ask again under the same message id (at most three sendings): what
+A peer that was restarted gets every unanswered request again under the same message id (at most three sendings): what
 was in flight to the dead one is lost, and a twin of what it had already done is recognised by its id.
 
 Source: docs/messaging.md rules 5-9; docs/reliability.md "HTTP outcomes".
@@ -35,15 +35,15 @@ from signet_actors.runtime.messaging.envelope import MessageFactory
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_ATTEMPTS = 3
-_CERTAINLY_NOT = frozenset({ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.STORAGE_FULL})
+_NOT_APPLIED = frozenset({ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.STORAGE_FULL})
 PEER_WAIT_MS = 2000
 """Twice the time in which a dead writer is replaced at the latest (docs/performance.md "Recovery targets")."""
-_PROMPT_MS = 50
+_SHORT_WAIT_MS = 50
 """What a peer that has been away for longer is given to be there again."""
 _RETRY_S = 0.01
 
 
-class Ask:
+class PendingRequest:
     """One unanswered question; ``attempt`` 0 = never sent; ``queued`` = among those to be sent."""
 
     __slots__ = (
@@ -89,7 +89,7 @@ class RequestTracker:
         self,
         loop: asyncio.AbstractEventLoop,
         clock: Clock,
-        speaker: MessageFactory,
+        message_factory: MessageFactory,
         send: Callable[[list[bytes]], bool],
         counters: dict[str, int],
         *,
@@ -100,7 +100,7 @@ class RequestTracker:
     ) -> None:
         self._loop = loop
         self._clock = clock
-        self._speaker = speaker
+        self._message_factory = message_factory
         self._send = send
         self._counters = counters
         self.peer = peer
@@ -108,62 +108,66 @@ class RequestTracker:
         self.max_items = max_items
         self.max_bytes = max_bytes
         self._resend = resend
-        self._asks: dict[str, Ask] = {}
+        self._pending: dict[str, PendingRequest] = {}
         self._bytes = 0
         self._incarnation = 0
         self._away_since_ns: int | None = None
         self._given_up = False
-        self._unsent: deque[Ask] = deque()
+        self._unsent: deque[PendingRequest] = deque()
         self._retry: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._asks)
+        return len(self._pending)
 
     def submit(self, trace_id: str, timeout_ms: int, body: bytes, frames: list[bytes]) -> asyncio.Future[Any]:
         """The future of the answer; raises Busy when the credits are used up."""
         nbytes = len(body) + sum(map(len, frames))
-        if len(self._asks) >= self.max_items or (self._asks and self._bytes + nbytes > self.max_bytes):
+        if len(self._pending) >= self.max_items or (self._pending and self._bytes + nbytes > self.max_bytes):
             self._counters["shed"] += 1
             raise Busy(f"too much is waiting for the {self.peer}", retry_after_ms=1000)
         now = self._clock.monotonic_ns()
-        ask = Ask(
-            self._speaker.next_id(),
+        request = PendingRequest(
+            self._message_factory.next_id(),
             trace_id,
             now + timeout_ms * 1_000_000,
             [body, *frames],
             nbytes,
             self._loop.create_future(),
         )
-        self._asks[ask.message_id] = ask
+        self._pending[request.message_id] = request
         self._bytes += nbytes
-        if self._unsent or not self._try(ask):
-            ask.queued = True
-            self._unsent.append(ask)
-            ask.timer = self._loop.call_later(min(timeout_ms, self._patience_ms(now)) / 1000, self._deadline, ask)
+        if self._unsent or not self._try_send(request):
+            request.queued = True
+            self._unsent.append(request)
+            request.timer = self._loop.call_later(
+                min(timeout_ms, self._peer_wait_ms(now)) / 1000, self._on_deadline, request
+            )
             self._retry_soon()
-        return ask.future
+        return request.future
 
-    def answered(self, message_id: str, answer: Any, attempt: int) -> None:
+    def on_reply(self, message_id: str, answer: Any, attempt: int) -> None:
         """The answer to sending number ``attempt`` is delivered, or counted when nobody waits for it.
 
         A refusal of an earlier sending is no news of the later one, which may be applied: its own answer is waited for.
         """
-        ask = self._asks.get(message_id)
-        if ask is None or (attempt < ask.attempt and isinstance(answer, Failure) and answer.code in _CERTAINLY_NOT):
+        request = self._pending.get(message_id)
+        if request is None or (
+            attempt < request.attempt and isinstance(answer, Failure) and answer.code in _NOT_APPLIED
+        ):
             self._counters["late"] += 1
             return
-        self._forget(ask)
-        if not ask.future.done():
-            ask.future.set_result(answer)
+        self._remove(request)
+        if not request.future.done():
+            request.future.set_result(answer)
 
-    def peer_is(self, state: str, incarnation: int) -> None:
+    def on_peer_state(self, state: str, incarnation: int) -> None:
         """What the tree says of the peer has been acted upon."""
         if state == UP:
-            self.peer_is_up(incarnation)
+            self.on_peer_up(incarnation)
         elif state in {FAILED, STOPPING}:
-            self.peer_is_given_up()
+            self.on_peer_given_up()
 
-    def peer_is_up(self, incarnation: int) -> None:
+    def on_peer_up(self, incarnation: int) -> None:
         """A new life of the peer is ready: what the old one left unanswered is sent again."""
         self._given_up = False
         if incarnation <= self._incarnation:
@@ -173,48 +177,53 @@ class RequestTracker:
         if not self._resend:
             return
         again = [
-            ask
-            for ask in self._asks.values()
-            if 0 < ask.attempt < MAX_ATTEMPTS and ask.sent_to < incarnation and not ask.queued and not ask.future.done()
+            request
+            for request in self._pending.values()
+            if 0 < request.attempt < MAX_ATTEMPTS
+            and request.sent_to < incarnation
+            and not request.queued
+            and not request.future.done()
         ]
-        for ask in again:
-            ask.queued = True
+        for request in again:
+            request.queued = True
         self._unsent.extendleft(reversed(again))
         self._flush()
 
-    def peer_is_given_up(self) -> None:
+    def on_peer_given_up(self) -> None:
         """No other life of the peer is to be expected for now: what is unsent has waited long enough."""
         if self._given_up:
             return
         self._given_up = True
-        for ask in list(self._unsent):
-            if ask.attempt == 0 and ask.timer is not None:
-                ask.timer.cancel()
-                ask.timer = self._loop.call_later(_PROMPT_MS / 1000, self._deadline, ask)
+        for request in list(self._unsent):
+            if request.attempt == 0 and request.timer is not None:
+                request.timer.cancel()
+                request.timer = self._loop.call_later(_SHORT_WAIT_MS / 1000, self._on_deadline, request)
 
     def close(self) -> None:
         """Nobody waits any more."""
         if self._retry is not None:
             self._retry.cancel()
-        for ask in list(self._asks.values()):
-            self._deadline(ask)
+        for request in list(self._pending.values()):
+            self._on_deadline(request)
 
-    def _try(self, ask: Ask) -> bool:
-        header = self._speaker.header(ask.message_id, ask.trace_id, ask.deadline_ns, ask.attempt + 1)
-        if not self._send([header, *ask.parts]):
+    def _try_send(self, request: PendingRequest) -> bool:
+        header = self._message_factory.header(
+            request.message_id, request.trace_id, request.deadline_ns, request.attempt + 1
+        )
+        if not self._send([header, *request.parts]):
             if self._away_since_ns is None:
                 self._away_since_ns = self._clock.monotonic_ns()
             return False
         self._away_since_ns = None
-        ask.attempt += 1
-        ask.sent_to = self._incarnation
-        if ask.dispatch is not None:
-            ask.dispatch.sent = True
-        if ask.attempt == 1:
-            if ask.timer is not None:
-                ask.timer.cancel()
-            left = max(0, ask.deadline_ns - self._clock.monotonic_ns())
-            ask.timer = self._loop.call_later(left / 1e9, self._deadline, ask)
+        request.attempt += 1
+        request.sent_to = self._incarnation
+        if request.dispatch is not None:
+            request.dispatch.sent = True
+        if request.attempt == 1:
+            if request.timer is not None:
+                request.timer.cancel()
+            left = max(0, request.deadline_ns - self._clock.monotonic_ns())
+            request.timer = self._loop.call_later(left / 1e9, self._on_deadline, request)
         else:
             self._counters["resent"] += 1
         sync_point(self._sent_point)
@@ -223,39 +232,43 @@ class RequestTracker:
     def _flush(self) -> None:
         self._retry = None
         while self._unsent:
-            ask = self._unsent[0]
-            if ask.message_id in self._asks and not (ask.future.done() and ask.attempt == 0) and not self._try(ask):
+            request = self._unsent[0]
+            if (
+                request.message_id in self._pending
+                and not (request.future.done() and request.attempt == 0)
+                and not self._try_send(request)
+            ):
                 self._retry_soon()
                 return
             self._unsent.popleft()
-            ask.queued = False
-            if ask.attempt == 0:
-                self._forget(ask)  # cancelled before it was ever sent
+            request.queued = False
+            if request.attempt == 0:
+                self._remove(request)  # cancelled before it was ever sent
 
-    def _patience_ms(self, now_ns: int) -> int:
-        """How long an ask may now wait for a peer that is away."""
+    def _peer_wait_ms(self, now_ns: int) -> int:
+        """How long an request may now wait for a peer that is away."""
         if self._given_up:
-            return _PROMPT_MS
+            return _SHORT_WAIT_MS
         away_ns = 0 if self._away_since_ns is None else now_ns - self._away_since_ns
-        return max(_PROMPT_MS, PEER_WAIT_MS - away_ns // 1_000_000)
+        return max(_SHORT_WAIT_MS, PEER_WAIT_MS - away_ns // 1_000_000)
 
     def _retry_soon(self) -> None:
         if self._retry is None:
             self._retry = self._loop.call_later(_RETRY_S, self._flush)
 
-    def _forget(self, ask: Ask) -> None:
-        if self._asks.pop(ask.message_id, None) is not None:
-            self._bytes -= ask.nbytes
-        if ask.timer is not None:
-            ask.timer.cancel()
-            ask.timer = None
+    def _remove(self, request: PendingRequest) -> None:
+        if self._pending.pop(request.message_id, None) is not None:
+            self._bytes -= request.nbytes
+        if request.timer is not None:
+            request.timer.cancel()
+            request.timer = None
 
-    def _deadline(self, ask: Ask) -> None:
-        self._forget(ask)
+    def _on_deadline(self, request: PendingRequest) -> None:
+        self._remove(request)
         self._counters["expired"] += 1
-        if ask.future.done():
+        if request.future.done():
             return
-        if ask.attempt == 0:
-            ask.future.set_exception(Unavailable(f"the {self.peer} is restarting; nothing was applied"))
+        if request.attempt == 0:
+            request.future.set_exception(Unavailable(f"the {self.peer} is restarting; nothing was applied"))
         else:
-            ask.future.set_exception(OutcomeUnknown())
+            request.future.set_exception(OutcomeUnknown())

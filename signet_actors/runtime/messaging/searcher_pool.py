@@ -98,10 +98,10 @@ class SearcherPool:
         self._in_flight = in_flight
         self._waiting: deque[Query] = deque()
         self._waiting_count = 0
-        self._asked: dict[str, Query] = {}
+        self._pending: dict[str, Query] = {}
         self._searchers: dict[bytes, _Searcher] = {}
         self._idle: deque[_Searcher] = deque()
-        self._dead: dict[str, int] = {}
+        self._exited: dict[str, int] = {}
         self._mean_ns = 0.0
 
     @property
@@ -115,49 +115,49 @@ class SearcherPool:
         return len(self._searchers)
 
     @property
-    def _share(self) -> int:
+    def _queries_each(self) -> int:
         """So many queries a searcher may hold now."""
         return self._in_flight if len(self._searchers) == 1 else 1
 
     def submit(self, query: Query) -> None:
         """The query is with a searcher or in the queue; raises Busy when the queue is full, or too long for it."""
         left = max(0, query.deadline_ns - self._clock.monotonic_ns())
-        wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._share)
+        wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._queries_each)
         if self._waiting_count >= self.queue_limit or wait_ns > left / 2:
             self._counters["shed"] += 1
             raise Busy("too many queries are waiting", retry_after_ms=1000)
-        self._asked[query.message_id] = query
-        query.timer = self._loop.call_later(left / 1e9, self._deadline, query)
+        self._pending[query.message_id] = query
+        query.timer = self._loop.call_later(left / 1e9, self._on_deadline, query)
         self._waiting.append(query)
         self._waiting_count += 1
         self._dispatch()
 
     def on_idle(self, identity: bytes, incarnation: int) -> None:
         """The searcher offers itself; a new life of it means that the old one holds nothing any more."""
-        searcher = self._life(identity, incarnation)
+        searcher = self._register(identity, incarnation)
         if searcher is None:
             return
         if searcher.suspect:
             searcher.suspect = False
-            searcher.holds = {held for held in searcher.holds if held in self._asked}
-        self._offer(searcher)
+            searcher.holds = {held for held in searcher.holds if held in self._pending}
+        self._mark_idle(searcher)
 
     def on_reply(self, identity: bytes, incarnation: int, message_id: str, answer: Answer) -> None:
         """The answer is delivered if anybody still waits for it, and the searcher is idle again."""
-        query = self._asked.pop(message_id, None)
+        query = self._pending.pop(message_id, None)
         if query is None:
             self._counters["late"] += 1
         else:
-            self._settle(query)
+            self._cancel_timer(query)
             took_ns = self._clock.monotonic_ns() - query.sent_ns
             self._mean_ns += _WEIGHT * (took_ns - self._mean_ns)
             if not query.future.done():
                 query.future.set_result(answer)
-        searcher = self._life(identity, incarnation)
+        searcher = self._register(identity, incarnation)
         if searcher is not None:
             searcher.holds.discard(message_id)
             searcher.suspect = False
-            self._offer(searcher)
+            self._mark_idle(searcher)
 
     def tree_changed(self, tree: TreeChanged) -> None:
         """What a dead searcher held goes to another at once."""
@@ -166,18 +166,18 @@ class SearcherPool:
             if searcher is None:
                 continue
             if child.incarnation > searcher.incarnation:
-                self._bury(searcher)
+                self._drop(searcher)
             elif child.incarnation == searcher.incarnation and child.state in {RESTARTING, FAILED}:
-                self._dead[searcher.name] = searcher.incarnation
-                self._bury(searcher)
+                self._exited[searcher.name] = searcher.incarnation
+                self._drop(searcher)
         self._dispatch()
 
     def close(self) -> None:
         """Nobody waits any more."""
-        for query in list(self._asked.values()):
+        for query in list(self._pending.values()):
             self._fail(query, Unavailable("the gateway is stopping"))
 
-    def _life(self, identity: bytes, incarnation: int) -> _Searcher | None:
+    def _register(self, identity: bytes, incarnation: int) -> _Searcher | None:
         """The searcher that speaks, newly registered if need be; None for a life that is known to have ended."""
         searcher = self._searchers.get(identity)
         if searcher is not None:
@@ -185,15 +185,15 @@ class SearcherPool:
                 return searcher
             if searcher.incarnation > incarnation:
                 return None
-            self._bury(searcher)
-        if self._dead.get(identity.decode(errors="replace"), 0) >= incarnation:
+            self._drop(searcher)
+        if self._exited.get(identity.decode(errors="replace"), 0) >= incarnation:
             return None
         searcher = _Searcher(identity, incarnation)
         self._searchers[identity] = searcher
         return searcher
 
-    def _offer(self, searcher: _Searcher) -> None:
-        if not searcher.suspect and len(searcher.holds) < self._share and searcher not in self._idle:
+    def _mark_idle(self, searcher: _Searcher) -> None:
+        if not searcher.suspect and len(searcher.holds) < self._queries_each and searcher not in self._idle:
             self._idle.append(searcher)
         if self._waiting_count:
             self._dispatch()
@@ -203,43 +203,43 @@ class SearcherPool:
             query = self._waiting[0]
             if query.future.done():  # failed or cancelled while it waited
                 self._waiting.popleft()
-                self._forget_waiting(query)
+                self._discard_waiting(query)
                 continue
             searcher = self._idle.popleft()
-            if len(searcher.holds) >= self._share:  # it was the only one when it was offered for a second query
+            if len(searcher.holds) >= self._queries_each:  # it was the only one when it was offered for a second query
                 continue
             query.attempt += 1
             query.sent_ns = self._clock.monotonic_ns()
             if not self._send(searcher.identity, query):
                 query.attempt -= 1
-                self._bury(searcher)
+                self._drop(searcher)
                 continue
             self._waiting.popleft()
             self._waiting_count -= 1
             query.searcher = searcher
             searcher.holds.add(query.message_id)
-            if len(searcher.holds) < self._share:
+            if len(searcher.holds) < self._queries_each:
                 self._idle.append(searcher)
 
-    def _forget_waiting(self, query: Query) -> None:
+    def _discard_waiting(self, query: Query) -> None:
         self._waiting_count -= 1
-        self._asked.pop(query.message_id, None)
-        self._settle(query)
+        self._pending.pop(query.message_id, None)
+        self._cancel_timer(query)
 
-    def _bury(self, searcher: _Searcher) -> None:
+    def _drop(self, searcher: _Searcher) -> None:
         """This life of the searcher is over; its queries go to the head of the queue."""
         if self._searchers.get(searcher.identity) is searcher:
             del self._searchers[searcher.identity]
         if searcher in self._idle:
             self._idle.remove(searcher)
         for message_id in searcher.holds:
-            query = self._asked.get(message_id)
+            query = self._pending.get(message_id)
             if query is None:
                 continue
             query.searcher = None
             if query.future.done():
-                self._asked.pop(message_id)
-                self._settle(query)
+                self._pending.pop(message_id)
+                self._cancel_timer(query)
             elif query.attempt >= MAX_ATTEMPTS:
                 self._fail(query, Unavailable("the searchers died of this query or while they worked on it"))
             else:
@@ -248,7 +248,7 @@ class SearcherPool:
                 self._waiting_count += 1
         searcher.holds = set()
 
-    def _deadline(self, query: Query) -> None:
+    def _on_deadline(self, query: Query) -> None:
         searcher = query.searcher
         if searcher is not None:
             searcher.suspect = True
@@ -266,13 +266,13 @@ class SearcherPool:
         self._fail(query, Unavailable("no searcher was free in time" if self._searchers else "no searcher is there"))
 
     def _fail(self, query: Query, error: Exception) -> None:
-        self._asked.pop(query.message_id, None)
-        self._settle(query)
+        self._pending.pop(query.message_id, None)
+        self._cancel_timer(query)
         if not query.future.done():
             query.future.set_exception(error)
 
     @staticmethod
-    def _settle(query: Query) -> None:
+    def _cancel_timer(query: Query) -> None:
         if query.timer is not None:
             query.timer.cancel()
             query.timer = None

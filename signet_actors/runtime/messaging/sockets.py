@@ -37,7 +37,7 @@ _RECONNECT_MS = 20
 """Tried again so often, plus up to as much again, and never less often: a distance that grows with the absence (ZeroMQ
 can do that) comes on top of it, and the peer's next life would be ready and unheard for half a second. An attempt at a
 socket that nobody has bound is one system call."""
-_FAREWELL_MS = 200
+_FLUSH_MS = 200
 _EVENTS = int(zmq.EVENTS)
 _POLLIN = int(zmq.POLLIN)
 
@@ -151,7 +151,7 @@ def bind_router(
     return socket
 
 
-def bind_again(socket: zmq.Socket[bytes], directory: Path | str, name: str) -> None:
+def rebind(socket: zmq.Socket[bytes], directory: Path | str, name: str) -> None:
     """Take the path back that something else has replaced or removed; peers connect anew. Raises ``ZMQError``."""
     endpoint = _endpoint(directory, name)
     with contextlib.suppress(zmq.ZMQError):  # it was unbound before, and could not be bound
@@ -190,10 +190,10 @@ def has_message(socket: zmq.Socket[bytes]) -> bool:
     return bool(events & _POLLIN)
 
 
-def close_all(context: zmq.Context[zmq.Socket[bytes]], *, farewell: bool) -> None:
-    """Every socket of ``context`` is closed; with ``farewell`` the last answers get a bounded moment to leave.
+def close_all(context: zmq.Context[zmq.Socket[bytes]], *, flush: bool) -> None:
+    """Every socket of ``context`` is closed; with ``flush`` the last answers get a bounded moment to leave.
 
     Departs: docs/messaging.md rule 12 asks for no linger at all. It is zero for the whole life of a socket; only at
     exit it is 200 ms, so that the answers of the last batch and the last words to the supervisor are not cut off.
     """
-    context.destroy(linger=_FAREWELL_MS if farewell else 0)
+    context.destroy(linger=_FLUSH_MS if flush else 0)

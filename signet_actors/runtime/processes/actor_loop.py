@@ -1,6 +1,6 @@
 """The loop of a synchronous actor (writer, searcher, retention): one thread that owns every socket of its process.
 
-It reads everything that waits into one batch (of a searcher's own mailbox one message, see ``_work_off``), hands the
+It reads everything that waits into one batch (of a searcher's own mailbox one message), hands the
 batch to the actor, and sends the heartbeat between batches: an actor that is stuck goes silent, and the supervisor
 replaces it. An exception that leaves the actor's ``handle``
 ends the process (let it crash): whoever has not been answered is told so first.
@@ -28,12 +28,12 @@ from signet_actors.protocol.control import (
     Reload,
     SnapshotsEnded,
     Starting,
-    SupervisorSays,
+    SupervisorMessage,
     TreeChanged,
 )
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.clock import Clock, next_beat_ns
-from signet_actors.runtime.logging.configuration import follow_level
+from signet_actors.runtime.clock import Clock, next_heartbeat_ns
+from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.blocking_ref import BlockingRef
 from signet_actors.runtime.messaging.envelope import UNDECODABLE, MessageFactory, new_counters
@@ -50,9 +50,9 @@ from signet_actors.runtime.messaging.sockets import (
     socket_identity,
 )
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.runtime.processes.idle_trimmer import Rest
-from signet_actors.runtime.processes.parent_death import supervisor_lives
-from signet_actors.runtime.processes.process_metrics import process_figures
+from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
+from signet_actors.runtime.processes.parent_death import supervisor_is_alive
+from signet_actors.runtime.processes.process_metrics import process_metrics
 from signet_actors.runtime.sync_points import sync_point
 
 if TYPE_CHECKING:
@@ -106,14 +106,14 @@ class ActorLoop:
         self.log = log
         self.config = boot.config
         self.warnings = LogThrottle(log, clock)
-        self.speaker = MessageFactory(boot)
+        self.message_factory = MessageFactory(boot)
         self.counters = new_counters()
         self.tree = TreeChanged([])
         self._context = new_context()
         self._poller = zmq.Poller()
         self._control = connect_dealer(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.name, boot.bus_key)
         self._poller.register(self._control, zmq.POLLIN)
-        self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
+        self._decode_control = msgspec.msgpack.Decoder(SupervisorMessage).decode
         self._mailboxes: list[Mailbox[Any]] = []
         self._unbound: list[tuple[str, msgspec.msgpack.Decoder[Any], int, int, Linger | None]] = []
         self._mailbox_files: dict[str, tuple[int, int] | None] = {}
@@ -121,13 +121,13 @@ class ActorLoop:
         self._announce = False
         self._watching_for_gateway = False
         self._actor_counters: dict[str, float] = {}
-        self._beat_ns = boot.config.supervision.heartbeat_ms * 1_000_000
-        self._next_beat = 0
+        self._heartbeat_ns = boot.config.supervision.heartbeat_ms * 1_000_000
+        self._next_heartbeat = 0
         self._drain_asked = False
         self._reloaded: Config | None = None
-        self._retry_control: list[list[bytes]] = []
+        self._unsent_control: list[list[bytes]] = []
         self._snapshots_to_end: int | None = None
-        self.rest = Rest()
+        self.idle_trimmer = IdleTrimmer()
         self.may_be_replaced: Callable[[], bool] = lambda: True
         """Whether a new process could take this one's place; where not, it stays without its socket's path."""
         self._dequeued_point = f"{boot.role}.dequeued"
@@ -154,7 +154,7 @@ class ActorLoop:
         self._work = Mailbox(
             socket,
             decoder,
-            self.speaker,
+            self.message_factory,
             self.clock,
             self.log,
             self.counters,
@@ -163,7 +163,7 @@ class ActorLoop:
             routed=False,
         )
 
-    def connect_ask(self, name: str, reply_decoder: msgspec.msgpack.Decoder[Any]) -> BlockingRef:
+    def connect_ref(self, name: str, reply_decoder: msgspec.msgpack.Decoder[Any]) -> BlockingRef:
         """A ref to the mailbox ``name``."""
         boot = self.boot
         return BlockingRef(
@@ -178,16 +178,16 @@ class ActorLoop:
         self._tell_supervisor(Starting(detail))
         self.log.info("starting", detail=detail)
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """The heartbeat has been sent if it was due; cheap enough for a progress handler or a busy handler."""
         now = self.clock.monotonic_ns()
-        if now < self._next_beat:
+        if now < self._next_heartbeat:
             return
-        if self._next_beat and now > self._next_beat + self._beat_ns:
+        if self._next_heartbeat and now > self._next_heartbeat + self._heartbeat_ns:
             self.counters["hb_missed"] += 1
-        self._next_beat = next_beat_ns(now, self._beat_ns)
-        self._tell_supervisor(Heartbeat({**self.counters, **process_figures(), **self._actor_counters}))
-        if not supervisor_lives(self.boot.supervisor_pid):
+        self._next_heartbeat = next_heartbeat_ns(now, self._heartbeat_ns)
+        self._tell_supervisor(Heartbeat({**self.counters, **process_metrics(), **self._actor_counters}))
+        if not supervisor_is_alive(self.boot.supervisor_pid):
             raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 
     def tell_supervisor(self, body: msgspec.Struct) -> None:
@@ -206,7 +206,7 @@ class ActorLoop:
     def serve_pending(self, actor: Actor[M]) -> None:
         """What has come through the work socket is handled, inside the handling of a message that made way for it."""
         if self._work is not None:
-            self._work_off_box(actor, self._work)
+            self._process_batch(actor, self._work)
 
     def snapshot_ended(self) -> None:
         """The supervisor knows that this process holds no snapshot any more, if it has asked."""
@@ -235,7 +235,7 @@ class ActorLoop:
             self._tell_supervisor(Exiting(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}"))
             return _UNEXPECTED_EXIT
         finally:
-            close_all(self._context, farewell=True)
+            close_all(self._context, flush=True)
 
     def _run(self, actor: Actor[M]) -> int:
         self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection stands
@@ -250,7 +250,7 @@ class ActorLoop:
             box: Mailbox[Any] = Mailbox(
                 socket,
                 decoder,
-                self.speaker,
+                self.message_factory,
                 self.clock,
                 self.log,
                 self.counters,
@@ -264,50 +264,52 @@ class ActorLoop:
         self._actor_counters = actor.counters()
         self._tell_supervisor(Ready())
         self.log.info("ready")
-        self._turn(actor)
+        self._run_loop(actor)
         self.log.info("draining")
-        while self._work_off(actor):
+        while self._process_mailboxes(actor):
             pass
         actor.drain()
         self.log.info("drained")
         return ExitCode.OK
 
-    def _turn(self, actor: Actor[M]) -> None:
+    def _run_loop(self, actor: Actor[M]) -> None:
         next_tick: int | None = self.clock.monotonic_ns()
         while not self._drain_asked:
             now = self.clock.monotonic_ns()
-            until = self._next_beat if next_tick is None else min(self._next_beat, next_tick)
+            until = self._next_heartbeat if next_tick is None else min(self._next_heartbeat, next_tick)
             self._poller.poll(max(0, -(-(until - now) // 1_000_000)))
             self._read_supervisor()
             self.snapshot_ended()  # between two batches nobody holds one
             if self._reloaded is not None:
                 self.config, self._reloaded = self._reloaded, None
-                self._beat_ns = self.config.supervision.heartbeat_ms * 1_000_000
-                self._next_beat = min(self._next_beat, next_beat_ns(self.clock.monotonic_ns(), self._beat_ns))
-                follow_level(self.config.logging)
+                self._heartbeat_ns = self.config.supervision.heartbeat_ms * 1_000_000
+                self._next_heartbeat = min(
+                    self._next_heartbeat, next_heartbeat_ns(self.clock.monotonic_ns(), self._heartbeat_ns)
+                )
+                set_level(self.config.logging)
                 actor.reload(self.config)
-            worked = self._work_off(actor)
+            worked = self._process_mailboxes(actor)
             now = self.clock.monotonic_ns()
             if worked or (next_tick is not None and now >= next_tick):
                 wish = actor.tick()
                 next_tick = None if wish is None else self.clock.monotonic_ns() + int(wish * 1e9)
-            if self.clock.monotonic_ns() >= self._next_beat:
+            if self.clock.monotonic_ns() >= self._next_heartbeat:
                 self._actor_counters = actor.counters()
                 self._announce = self._work is not None
-                self.beat()
-                self._look_at_sockets()
-                self.rest.look(self.clock.monotonic_ns())
+                self.heartbeat()
+                self._check_sockets()
+                self.idle_trimmer.check(self.clock.monotonic_ns())
             if self._announce:
-                self._say_idle()
+                self._announce_idle()
 
-    def _look_at_sockets(self) -> None:
+    def _check_sockets(self) -> None:
         """Raise ``ActorExit`` where something else has this process's path: the next life binds it anew, and gets
         what this one left unanswered."""
         for name, ours in self._mailbox_files.items():
             if socket_identity(self.boot.socket_dir, name) != ours and self.may_be_replaced():
                 raise ActorExit(ExitCode.IO_ERROR, f"the socket {name}.sock was removed or replaced")
 
-    def _work_off(self, actor: Actor[M]) -> bool:
+    def _process_mailboxes(self, actor: Actor[M]) -> bool:
         """What waited has been handled; True when there was something.
 
         With a work socket, that first and then one message of each mailbox: somebody waits for the answer of a query,
@@ -315,18 +317,18 @@ class ActorLoop:
         """
         worked = False
         for box in self._mailboxes:
-            most = 1 if self._work is not None and box is not self._work else None
-            worked = self._work_off_box(actor, box, most) or worked
+            limit = 1 if self._work is not None and box is not self._work else None
+            worked = self._process_batch(actor, box, limit) or worked
         return worked
 
-    def _work_off_box(self, actor: Actor[M], box: Mailbox[M], most: int | None = None) -> bool:
-        batch = box.take(most)
+    def _process_batch(self, actor: Actor[M], box: Mailbox[M], limit: int | None = None) -> bool:
+        batch = box.take(limit)
         if not batch:
             return False
         sync_point(self._dequeued_point)
         begun = self.clock.monotonic_ns()
         self._handle(actor, batch)
-        box.worked(self.clock.monotonic_ns() - begun)
+        box.note_duration(self.clock.monotonic_ns() - begun)
         return True
 
     def _handle(self, actor: Actor[M], batch: list[Incoming[M]]) -> None:
@@ -349,11 +351,11 @@ class ActorLoop:
             if not incoming.answered:
                 incoming.reply(failure)
 
-    def _say_idle(self) -> None:
+    def _announce_idle(self) -> None:
         """The gateway knows that this searcher waits, or POLLOUT wakes the loop when there is a gateway."""
         assert self._work is not None
         try:
-            self._work.socket.send_multipart(self.speaker.tell(Idle()), zmq.NOBLOCK)
+            self._work.socket.send_multipart(self.message_factory.tell(Idle()), zmq.NOBLOCK)
             self._announce = False
         except zmq.ZMQError:
             pass
@@ -364,33 +366,33 @@ class ActorLoop:
 
     def _tell_supervisor(self, body: msgspec.Struct) -> None:
         """Said in order; what cannot go out before the connection stands is kept, the newest few."""
-        if not isinstance(body, Heartbeat) or not self._retry_control:
-            self._retry_control = [*self._retry_control[-4:], self.speaker.tell(body)]
-        while self._retry_control:
+        if not isinstance(body, Heartbeat) or not self._unsent_control:
+            self._unsent_control = [*self._unsent_control[-4:], self.message_factory.tell(body)]
+        while self._unsent_control:
             try:
-                self._control.send_multipart(self._retry_control[0], zmq.NOBLOCK)
+                self._control.send_multipart(self._unsent_control[0], zmq.NOBLOCK)
             except zmq.ZMQError:
                 self.counters["hb_missed"] += 1
                 return
-            self._retry_control.pop(0)
+            self._unsent_control.pop(0)
 
     def _read_supervisor(self) -> None:
         while has_message(self._control):
             parts = self._control.recv_multipart(zmq.NOBLOCK)
             try:
-                if self.speaker.is_foreign(self.speaker.read_header(parts[0])):
+                if self.message_factory.is_foreign(self.message_factory.read_header(parts[0])):
                     self.counters["foreign"] += 1
                     continue
-                said = self._decode_control(parts[1])
-                match said:
+                message = self._decode_control(parts[1])
+                match message:
                     case TreeChanged():
-                        self._tree_changed(said)
+                        self._tree_changed(message)
                     case Drain():
                         self._drain_asked = True
                     case EndSnapshots():
-                        self._snapshots_to_end = said.asked
+                        self._snapshots_to_end = message.asked
                     case Reload():
-                        self._reloaded = msgspec.json.decode(said.config_json, type=Config)
+                        self._reloaded = msgspec.json.decode(message.config_json, type=Config)
             except (*UNDECODABLE, IndexError) as error:
                 self.counters["decode_error"] += 1
                 self.warnings.warning("supervisor not understood", error=type(error).__name__)

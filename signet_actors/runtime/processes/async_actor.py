@@ -1,4 +1,4 @@
-"""An actor whose work is waiting: many asks at once, a mailbox, and no thread but the loop's.
+"""An actor whose work is waiting: many tracker at once, a mailbox, and no thread but the loop's.
 
 For roles that talk to models and other slow things (extractor, decider). Each message of the mailbox becomes a task;
 an exception that leaves the task is answered and logged, and ends the process (let it crash).
@@ -39,7 +39,7 @@ _ASK_BYTES = 8 * 1024 * 1024
 _UNEXPECTED_EXIT = 1
 DRAIN_RESERVE_S = 0.5
 """Part of the drain grace that is kept for the last words of whoever had to be cut off."""
-_FAREWELL_S = 0.05
+_REPLY_GRACE_S = 0.05
 """So long the last answers may take to be read: an asker forgets what it has not read when the peer goes."""
 _SEARCHES = 4
 """Unanswered queries of this process: the gateway's come first."""
@@ -68,16 +68,16 @@ class AsyncRole(Protocol):
 class AsyncRef:
     """Asks to one mailbox."""
 
-    def __init__(self, asks: RequestTracker) -> None:
-        self._asks = asks
+    def __init__(self, tracker: RequestTracker) -> None:
+        self._tracker = tracker
 
     def __len__(self) -> int:
-        return len(self._asks)
+        return len(self._tracker)
 
     async def ask(self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()) -> R:
         """The answer. Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a
         SignetError with the peer's own code."""
-        reply = await self._asks.submit(trace_id, timeout_ms, encode_body(request), list(frames))
+        reply = await self._tracker.submit(trace_id, timeout_ms, encode_body(request), list(frames))
         if type(reply) is Failure:
             raise_failure(reply)
         return cast("R", reply)
@@ -102,9 +102,9 @@ class AsyncActor(AsyncProcess):
         self.crashed = self._loop.create_future()
 
     def connect(self, name: str, replies: msgspec.msgpack.Decoder[Any], *, max_items: int, resend: bool) -> AsyncRef:
-        """A ref to the mailbox ``name``; at most ``max_items`` asks wait for it."""
-        asks, _ = self._connect(name, replies.decode, max_items=max_items, max_bytes=_ASK_BYTES, resend=resend)
-        return AsyncRef(asks)
+        """A ref to the mailbox ``name``; at most ``max_items`` tracker wait for it."""
+        tracker, _ = self._connect(name, replies.decode, max_items=max_items, max_bytes=_ASK_BYTES, resend=resend)
+        return AsyncRef(tracker)
 
     def open_mailbox(
         self,
@@ -134,14 +134,14 @@ class AsyncActor(AsyncProcess):
                 incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))
                 raise
             finally:
-                box.done()
+                box.release()
 
         box = AsyncMailbox(
             self._loop,
             self._mailbox_socket(name),
             decoder,
             handle,
-            self._speaker,
+            self._message_factory,
             self.clock,
             self.log,
             self.counters,
@@ -165,10 +165,10 @@ class AsyncActor(AsyncProcess):
             raise Unavailable("no searcher is up")
         for name in names:
             if name not in self._searchers:
-                asks, _ = self._connect(
+                tracker, _ = self._connect(
                     name, self._decode_search, max_items=_SEARCHES, max_bytes=_ASK_BYTES, resend=True
                 )
-                self._searchers[name] = AsyncRef(asks)
+                self._searchers[name] = AsyncRef(tracker)
         ref = min((self._searchers[name] for name in names), key=len)
         return await ref.ask(request, trace_id=trace_id, timeout_ms=timeout_ms, frames=frames)
 
@@ -176,7 +176,7 @@ class AsyncActor(AsyncProcess):
         """The task runs; an exception that leaves it sets ``crashed``."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_end)
         return task
 
     async def close(self) -> None:
@@ -187,7 +187,7 @@ class AsyncActor(AsyncProcess):
             task.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks))
-            await asyncio.sleep(_FAREWELL_S)
+            await asyncio.sleep(_REPLY_GRACE_S)
         await super().close()
 
     async def run(self, role: AsyncRole) -> int:
@@ -197,11 +197,11 @@ class AsyncActor(AsyncProcess):
             return await self._run(role)
         except ActorExit as leaving:
             self.log.error("leaving", code=leaving.exit_code, detail=leaving.detail)  # noqa: TRY400 - no crash, a decision
-            self.leaving(leaving.exit_code, leaving.detail)
+            self.exiting(leaving.exit_code, leaving.detail)
             return leaving.exit_code
         except Exception as error:
             self.log.critical("crashed", exc_info=error)
-            self.leaving(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}")
+            self.exiting(_UNEXPECTED_EXIT, f"crashed with {type(error).__name__}")
             return _UNEXPECTED_EXIT
         finally:
             await self.close()
@@ -217,7 +217,7 @@ class AsyncActor(AsyncProcess):
         self.on_drain = asked_to_drain
         self.on_reload = lambda config: self._reloaded(role, config)
         await role.start()
-        self.more_counters = role.counters
+        self.extra_counters = role.counters
         self.ready()
         self.log.info("ready")
         either: set[asyncio.Future[Any]] = {drain, self.crashed}
@@ -230,12 +230,12 @@ class AsyncActor(AsyncProcess):
         return ExitCode.OK
 
     def _mailbox_socket(self, name: str) -> zmq.Socket[bytes]:
-        return self._bound(name)
+        return self._bind_router(name)
 
     def _reloaded(self, role: AsyncRole, config: Config) -> None:
         self.spawn(role.reload(config))
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
             return

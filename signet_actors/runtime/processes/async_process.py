@@ -28,13 +28,13 @@ from signet_actors.protocol.control import (
     Ready,
     Reload,
     Starting,
-    SupervisorSays,
+    SupervisorMessage,
     TreeChanged,
 )
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure
-from signet_actors.runtime.clock import Clock, next_beat_ns
-from signet_actors.runtime.logging.configuration import follow_level
+from signet_actors.runtime.clock import Clock, next_heartbeat_ns
+from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.async_socket import AsyncSocket
 from signet_actors.runtime.messaging.envelope import PING, UNDECODABLE, MessageFactory, new_counters
@@ -42,17 +42,17 @@ from signet_actors.runtime.messaging.peer_link import PeerLink
 from signet_actors.runtime.messaging.request_tracker import RequestTracker
 from signet_actors.runtime.messaging.sockets import (
     SUPERVISOR_SOCKET,
-    bind_again,
     bind_router,
     close_all,
     connect_dealer,
     new_context,
+    rebind,
     socket_identity,
 )
 from signet_actors.runtime.processes.child_context import ChildContext
-from signet_actors.runtime.processes.idle_trimmer import Rest
-from signet_actors.runtime.processes.parent_death import supervisor_lives
-from signet_actors.runtime.processes.process_metrics import process_figures
+from signet_actors.runtime.processes.idle_trimmer import IdleTrimmer
+from signet_actors.runtime.processes.parent_death import supervisor_is_alive
+from signet_actors.runtime.processes.process_metrics import process_metrics
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -64,7 +64,7 @@ class AsyncProcess:
     """See the module. ``tree`` is the latest state of all children; ``counters`` go out with each heartbeat.
 
     ``on_drain`` is called with the grace in milliseconds; ``on_reload`` with each new configuration;
-    ``on_tree`` after each change of ``tree``; ``more_counters`` supplies figures for the heartbeat.
+    ``on_tree`` after each change of ``tree``; ``extra_counters`` supplies figures for the heartbeat.
     """
 
     def __init__(self, boot: ChildContext, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
@@ -78,22 +78,22 @@ class AsyncProcess:
         self.on_drain: Callable[[int], None] | None = None
         self.on_reload: Callable[[Config], None] | None = None
         self.on_tree: Callable[[TreeChanged], None] | None = None
-        self.more_counters: Callable[[], dict[str, float]] | None = None
-        self._speaker = MessageFactory(boot)
+        self.extra_counters: Callable[[], dict[str, float]] | None = None
+        self._message_factory = MessageFactory(boot)
         self._warnings = LogThrottle(log, clock)
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._sockets: list[AsyncSocket] = []
         self._peers: dict[str, RequestTracker] = {}
         self._links: dict[str, PeerLink] = {}
         self._mailbox_files: dict[str, tuple[zmq.Socket[bytes], tuple[int, int] | None]] = {}
-        self._decode_control = msgspec.msgpack.Decoder(SupervisorSays).decode
-        self._beat_timer: asyncio.TimerHandle | None = None
-        self._next_beat_ns = 0
-        self.rest = Rest()
-        self._say_timer: asyncio.TimerHandle | None = None
-        self._unsaid: list[list[bytes]] = []
+        self._decode_control = msgspec.msgpack.Decoder(SupervisorMessage).decode
+        self._heartbeat_timer: asyncio.TimerHandle | None = None
+        self._next_heartbeat_ns = 0
+        self.idle_trimmer = IdleTrimmer()
+        self._control_retry_timer: asyncio.TimerHandle | None = None
+        self._unsent_control: list[list[bytes]] = []
         self._tree_waiters: list[asyncio.Future[TreeChanged]] = []
-        self._supervisor_heard_ns = clock.monotonic_ns()
+        self._supervisor_seen_ns = clock.monotonic_ns()
 
     async def start(self) -> None:
         """The sockets are open, the supervisor knows that this process starts, and the heartbeat has begun."""
@@ -102,24 +102,24 @@ class AsyncProcess:
         self._open_sockets()
         directory, name = self.boot.socket_dir, self.boot.name
         control = connect_dealer(context, directory, SUPERVISOR_SOCKET, name, self.boot.bus_key)
-        self._control = self._opened(control, self._from_supervisor)
+        self._control = self._wrap_socket(control, self._from_supervisor)
         self._tell_supervisor(Starting())
-        self._next_beat_ns = self.clock.monotonic_ns()
-        self._beat()
+        self._next_heartbeat_ns = self.clock.monotonic_ns()
+        self._heartbeat()
 
     async def close(self) -> None:
         """Everybody who waits has been told, and the sockets are closed."""
         if self._context is None:
             return
-        if self._beat_timer is not None:
-            self._beat_timer.cancel()
-        self._give_up_asks()
-        for asks in self._peers.values():
-            asks.close()
+        if self._heartbeat_timer is not None:
+            self._heartbeat_timer.cancel()
+        self._fail_pending_requests()
+        for tracker in self._peers.values():
+            tracker.close()
         for socket in self._sockets:
             socket.close()
         await asyncio.sleep(0)
-        close_all(self._context, farewell=True)
+        close_all(self._context, flush=True)
         self._context = None
 
     def starting(self, detail: str) -> None:
@@ -131,7 +131,7 @@ class AsyncProcess:
         """The supervisor knows that this process serves."""
         self._tell_supervisor(Ready(detail))
 
-    def leaving(self, code: int, detail: str) -> None:
+    def exiting(self, code: int, detail: str) -> None:
         """The supervisor knows why this process is about to exit with ``code``."""
         self._tell_supervisor(Exiting(code, detail))
 
@@ -150,37 +150,37 @@ class AsyncProcess:
 
     def supervisor_silent_ms(self) -> int:
         """How old our knowledge of the tree is; a supervisor that turns tells it after each of our heartbeats."""
-        return (self.clock.monotonic_ns() - self._supervisor_heard_ns) // 1_000_000
+        return (self.clock.monotonic_ns() - self._supervisor_seen_ns) // 1_000_000
 
     def _open_sockets(self) -> None:
         """The process's own sockets are open; those of this class come after them."""
 
-    def _give_up_asks(self) -> None:
+    def _fail_pending_requests(self) -> None:
         """Whoever waits for an answer that is not a peer's knows that none will come."""
 
-    def _tree_seen(self, tree: TreeChanged) -> None:
-        """What a change of the tree means for the process's own asks."""
+    def _on_tree_change(self, tree: TreeChanged) -> None:
+        """What a change of the tree means for the process's own tracker."""
 
-    def _follow(self, config: Config) -> None:
+    def _apply_config(self, config: Config) -> None:
         """Bounds that the configuration sets hold."""
 
-    def _figures(self) -> dict[str, float]:
+    def _metrics(self) -> dict[str, float]:
         """The process's own figures for the heartbeat."""
         return {}
 
-    def _opened(self, socket: zmq.Socket[bytes], receive: Callable[[list[bytes]], None]) -> AsyncSocket:
+    def _wrap_socket(self, socket: zmq.Socket[bytes], receive: Callable[[list[bytes]], None]) -> AsyncSocket:
         wrapped = AsyncSocket(self._loop, socket, receive, self._receive_failed)
         self._sockets = [*(known for known in self._sockets if known.is_open), wrapped]
         return wrapped
 
-    def _bound(self, name: str) -> zmq.Socket[bytes]:
+    def _bind_router(self, name: str) -> zmq.Socket[bytes]:
         """Bind the ROUTER ``name``; its path is watched from then on."""
         assert self._context is not None
         socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
         self._mailbox_files[name] = socket, socket_identity(self.boot.socket_dir, name)
         return socket
 
-    def _look_at_sockets(self) -> None:
+    def _check_sockets(self) -> None:
         """Paths that something else has taken are taken back, and connections that are of no use made anew."""
         directory = self.boot.socket_dir
         for name, (socket, ours) in self._mailbox_files.items():
@@ -189,11 +189,11 @@ class AsyncProcess:
             self.log.error("socket path lost", socket=name)
             self._mailbox_files[name] = socket, None
             with contextlib.suppress(zmq.ZMQError):  # no directory: the next heartbeat tries again
-                bind_again(socket, directory, name)
+                rebind(socket, directory, name)
                 self._mailbox_files[name] = socket, socket_identity(directory, name)
         for child in self.tree.children:
             if child.name in self._links:
-                self._links[child.name].look(is_up=child.state == UP)
+                self._links[child.name].check(is_up=child.state == UP)
 
     def _connect(
         self,
@@ -210,16 +210,16 @@ class AsyncProcess:
         def connect() -> AsyncSocket:
             assert self._context is not None
             directory, key = self.boot.socket_dir, self.boot.bus_key
-            return self._opened(connect_dealer(self._context, directory, peer, self.boot.name, key), receive)
+            return self._wrap_socket(connect_dealer(self._context, directory, peer, self.boot.name, key), receive)
 
         def receive(parts: list[bytes]) -> None:
             opened = self._open(parts, lambda body: None if body == PING else decode(body), peer)
             if opened is not None:
-                link.heard()
+                link.on_message()
                 if opened[1] is None:
                     return
             if opened is not None:
-                asks.answered(opened[0].message_id, opened[1], opened[0].attempt)
+                tracker.on_reply(opened[0].message_id, opened[1], opened[0].attempt)
 
         def send(parts: list[bytes]) -> bool:
             if link.send(parts):
@@ -227,11 +227,11 @@ class AsyncProcess:
                 return True
             return False
 
-        link = self._links[peer] = PeerLink(self.clock, self._speaker, connect, probe=probe)
-        asks = self._peers[peer] = RequestTracker(
+        link = self._links[peer] = PeerLink(self.clock, self._message_factory, connect, probe=probe)
+        tracker = self._peers[peer] = RequestTracker(
             self._loop,
             self.clock,
-            self._speaker,
+            self._message_factory,
             send,
             self.counters,
             peer=peer,
@@ -241,8 +241,8 @@ class AsyncProcess:
         )
         for child in self.tree.children:
             if child.name == peer:
-                asks.peer_is(child.state, child.incarnation)
-        return asks, link
+                tracker.on_peer_state(child.state, child.incarnation)
+        return tracker, link
 
     def _receive_failed(self, error: Exception) -> None:
         self.log.error("message failed", exc_info=error)
@@ -251,8 +251,8 @@ class AsyncProcess:
         self.counters["received"] += 1
         header = None
         try:
-            header = self._speaker.read_header(parts[0])
-            if self._speaker.is_foreign(header):
+            header = self._message_factory.read_header(parts[0])
+            if self._message_factory.is_foreign(header):
                 self.counters["foreign"] += 1
                 self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
                 return None
@@ -268,7 +268,7 @@ class AsyncProcess:
         opened = self._open(parts, self._decode_control, "supervisor")
         if opened is None:
             return
-        self._supervisor_heard_ns = self.clock.monotonic_ns()
+        self._supervisor_seen_ns = self.clock.monotonic_ns()
         match opened[1]:
             case TreeChanged() as tree:
                 self._tree_changed(tree)
@@ -288,8 +288,8 @@ class AsyncProcess:
                 self.counters["reconnects"] += 1
             peer = self._peers.get(child.name)
             if peer is not None:
-                peer.peer_is(child.state, child.incarnation)
-        self._tree_seen(tree)
+                peer.on_peer_state(child.state, child.incarnation)
+        self._on_tree_change(tree)
         for waiter in self._tree_waiters:
             if not waiter.done():
                 waiter.set_result(tree)
@@ -304,50 +304,52 @@ class AsyncProcess:
             self.log.warning("configuration not understood", error=type(error).__name__)
             return
         former, self.config = self.config, config
-        follow_level(config.logging)
-        if self._beat_timer is not None and config.supervision.heartbeat_ms != former.supervision.heartbeat_ms:
-            self._beat_timer.cancel()
-            self._beat()  # the next one was due when the former configuration said
-        self._follow(config)
+        set_level(config.logging)
+        if self._heartbeat_timer is not None and config.supervision.heartbeat_ms != former.supervision.heartbeat_ms:
+            self._heartbeat_timer.cancel()
+            self._heartbeat()  # the next one was due when the former configuration said
+        self._apply_config(config)
         if self.on_reload is not None:
             self.on_reload(config)
 
     def _tell_supervisor(self, body: msgspec.Struct) -> None:
         """Said in order; what cannot go out before the connection stands is kept, the newest few."""
-        if not isinstance(body, Heartbeat) or not self._unsaid:
-            self._unsaid = [*self._unsaid[-4:], self._speaker.tell(body)]
-        self._say_unsaid()
+        if not isinstance(body, Heartbeat) or not self._unsent_control:
+            self._unsent_control = [*self._unsent_control[-4:], self._message_factory.tell(body)]
+        self._flush_control()
 
-    def _say_unsaid(self) -> None:
-        while self._unsaid:
-            if not self._control.send(self._unsaid[0]):
+    def _flush_control(self) -> None:
+        while self._unsent_control:
+            if not self._control.send(self._unsent_control[0]):
                 self.counters["hb_missed"] += 1
-                if self._say_timer is None:
-                    self._say_timer = self._loop.call_later(0.02, self._say_again)
+                if self._control_retry_timer is None:
+                    self._control_retry_timer = self._loop.call_later(0.02, self._retry_flush)
                 return
-            self._unsaid.pop(0)
+            self._unsent_control.pop(0)
 
-    def _say_again(self) -> None:
-        self._say_timer = None
+    def _retry_flush(self) -> None:
+        self._control_retry_timer = None
         if self._context is not None:
-            self._say_unsaid()
+            self._flush_control()
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         """A heartbeat is sent, from the same loop that does the work."""
         if self._context is None:
             return
-        if not supervisor_lives(self.boot.supervisor_pid):
+        if not supervisor_is_alive(self.boot.supervisor_pid):
             self.log.critical("the supervisor is gone")
             os._exit(ExitCode.GIVE_UP)
         interval_ns = self.config.supervision.heartbeat_ms * 1_000_000
         now_ns = self.clock.monotonic_ns()
-        if now_ns > self._next_beat_ns + interval_ns:
+        if now_ns > self._next_heartbeat_ns + interval_ns:
             self.counters["hb_missed"] += 1
-        self._next_beat_ns = next_beat_ns(now_ns, interval_ns)
-        figures: dict[str, float] = {**self.counters, **process_figures(), **self._figures()}
-        if self.more_counters is not None:
-            figures |= self.more_counters()
+        self._next_heartbeat_ns = next_heartbeat_ns(now_ns, interval_ns)
+        figures: dict[str, float] = {**self.counters, **process_metrics(), **self._metrics()}
+        if self.extra_counters is not None:
+            figures |= self.extra_counters()
         self._tell_supervisor(Heartbeat(figures))
-        self._look_at_sockets()
-        self._beat_timer = self._loop.call_later((self._next_beat_ns - self.clock.monotonic_ns()) / 1e9, self._beat)
-        self.rest.look(self.clock.monotonic_ns())
+        self._check_sockets()
+        self._heartbeat_timer = self._loop.call_later(
+            (self._next_heartbeat_ns - self.clock.monotonic_ns()) / 1e9, self._heartbeat
+        )
+        self.idle_trimmer.check(self.clock.monotonic_ns())

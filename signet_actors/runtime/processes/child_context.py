@@ -17,7 +17,7 @@ import msgspec
 from signet_actors.config.schema import Config
 from signet_actors.errors import ExitCode
 from signet_actors.protocol.control import FileIdentity
-from signet_actors.runtime.processes.parent_death import tie_life_to_supervisor
+from signet_actors.runtime.processes.parent_death import tie_to_supervisor
 from signet_actors.runtime.sync_points import begin_incarnation
 
 R = TypeVar("R")
@@ -76,14 +76,14 @@ def read_context_preloaded(preload_imports: Callable[[ChildContext], R]) -> tupl
     if sys.stdin is None or sys.stdin.isatty():
         sys.stderr.write("This is a part of the Signet daemon; start the whole of it with `signet up`.\n")
         raise SystemExit(ExitCode.CONFIG)
-    boot, rehearsed = _next_line(sys.stdin.buffer), None
+    boot, preloaded = _next_line(sys.stdin.buffer), None
     if boot.incarnation == 0:
-        rehearsed = preload_imports(boot)
+        preloaded = preload_imports(boot)
         boot = _next_line(sys.stdin.buffer)
-    if not tie_life_to_supervisor(boot.supervisor_pid):
+    if not tie_to_supervisor(boot.supervisor_pid):
         raise SystemExit(ExitCode.GIVE_UP)
     begin_incarnation(boot.incarnation)
-    return boot, rehearsed
+    return boot, preloaded
 
 
 def _next_line(stdin: BinaryIO) -> ChildContext:

@@ -11,9 +11,9 @@ from typing import Final
 
 QUIET_NS: Final = 2_000_000_000
 """A process that has done next to nothing for so long is at rest."""
-_NEXT_TO_NOTHING: Final = 0.02
+_IDLE_CPU_SHARE: Final = 0.02
 """Of a core; a heartbeat and what belongs to it take a tenth of that."""
-_WORTH_S: Final = 0.25
+_MIN_CPU_S: Final = 0.25
 """CPU that was spent since the last time; giving back takes some ten milliseconds."""
 
 
@@ -28,13 +28,13 @@ def trim_heap() -> None:
             trim(0)
 
 
-def give_back() -> None:
+def free_memory() -> None:
     """Neither garbage nor what it leaves on the heap is kept."""
     gc.collect()
     trim_heap()
 
 
-class Rest:
+class IdleTrimmer:
     """Gives back, once after each load, what that has left on the heap: not while work comes, but when all is quiet.
 
     ``look`` is called with each heartbeat of the loop that does the work. ``first`` lets go of what the process itself
@@ -42,25 +42,25 @@ class Rest:
     """
 
     def __init__(
-        self, give_back: Callable[[], None] = give_back, cpu_seconds: Callable[[], float] = time.process_time
+        self, free_memory: Callable[[], None] = free_memory, cpu_seconds: Callable[[], float] = time.process_time
     ) -> None:
-        self.first: Callable[[], None] = lambda: None
-        self._give_back = give_back
+        self.before_trim: Callable[[], None] = lambda: None
+        self._free_memory = free_memory
         self._cpu_seconds = cpu_seconds
-        self._settled_s = 0.0
+        self._trimmed_at_s = 0.0
         self._last_s = 0.0
         self._last_ns = 0
         self._quiet_since_ns = 0
 
-    def look(self, now_ns: int) -> None:
+    def check(self, now_ns: int) -> None:
         """Memory has been given back if the process has worked since the last time and is at rest now."""
         spent_s = self._cpu_seconds()
         if not self._last_ns:
             self._quiet_since_ns = now_ns  # a birth, and whoever waits for it, come first
-        if (spent_s - self._last_s) * 1e9 > (now_ns - self._last_ns) * _NEXT_TO_NOTHING:
+        if (spent_s - self._last_s) * 1e9 > (now_ns - self._last_ns) * _IDLE_CPU_SHARE:
             self._quiet_since_ns = now_ns
         self._last_s, self._last_ns = spent_s, now_ns
-        if now_ns - self._quiet_since_ns >= QUIET_NS and spent_s - self._settled_s >= _WORTH_S:
-            self.first()
-            self._give_back()
-            self._settled_s = self._last_s = self._cpu_seconds()
+        if now_ns - self._quiet_since_ns >= QUIET_NS and spent_s - self._trimmed_at_s >= _MIN_CPU_S:
+            self.before_trim()
+            self._free_memory()
+            self._trimmed_at_s = self._last_s = self._cpu_seconds()

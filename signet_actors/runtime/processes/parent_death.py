@@ -15,7 +15,7 @@ GROUP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 """Signals that reach a whole process group (a Ctrl-C, a closed terminal): the supervisor drains by message."""
 
 
-def tie_life_to_supervisor(supervisor_pid: int) -> bool:
+def tie_to_supervisor(supervisor_pid: int) -> bool:
     """This process dies with ``supervisor_pid`` and ignores group signals; False when that process is gone already.
 
     The supervisor spawns with these signals blocked and the block is inherited, so that none of them can arrive before
@@ -38,9 +38,9 @@ def die_with_supervisor(supervisor_pid: int) -> bool:
         if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             code = ctypes.get_errno()
             raise OSError(code, os.strerror(code), "prctl(PR_SET_PDEATHSIG)")
-    return supervisor_lives(supervisor_pid)
+    return supervisor_is_alive(supervisor_pid)
 
 
-def supervisor_lives(supervisor_pid: int) -> bool:
+def supervisor_is_alive(supervisor_pid: int) -> bool:
     """True while the supervisor is still this process's parent."""
     return os.getppid() == supervisor_pid

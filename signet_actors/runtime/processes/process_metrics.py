@@ -18,20 +18,20 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _MAXRSS_BYTES: Final = 1 if sys.platform == "darwin" else 1024
 
 
-def process_figures() -> dict[str, float]:
+def process_metrics() -> dict[str, float]:
     """CPU seconds since birth, peak resident bytes, and resident bytes now where the kernel tells them (Linux)."""
     figures = {
         "cpu_seconds": time.process_time(),
         "rss_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES,
     }
-    descriptor = _opened(os.getpid())
+    descriptor = _open_statm(os.getpid())
     if descriptor is not None:
         figures["rss_bytes"] = int(os.pread(descriptor, 128, 0).split()[1]) * _PAGE_BYTES
     return figures
 
 
 @cache
-def _opened(_pid: int) -> int | None:
+def _open_statm(_pid: int) -> int | None:
     """The process's own file, open for as long as it lives; None where there is none. By pid: a fork has another."""
     try:
         return os.open(_STATM, os.O_RDONLY | os.O_CLOEXEC)

@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Iterator
 
-HEARD = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD})
+HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD})
 
 
 @contextlib.contextmanager
@@ -22,7 +22,7 @@ def signal_pipe() -> Iterator[int]:
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
     before_fd = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    before = {number: signal.signal(number, lambda *_: None) for number in HEARD}
+    before = {number: signal.signal(number, lambda *_: None) for number in HANDLED_SIGNALS}
     try:
         yield reader
     finally:
@@ -33,8 +33,8 @@ def signal_pipe() -> Iterator[int]:
         os.close(writer)
 
 
-def arrived(reader: int) -> bytes:
-    """The numbers of the signals that have arrived since the last reading, one byte each; never waits."""
+def read_pending(reader: int) -> bytes:
+    """The numbers of the signals that have read_pending since the last reading, one byte each; never waits."""
     try:
         return os.read(reader, 256)
     except BlockingIOError:
@@ -47,7 +47,7 @@ def blocked() -> Iterator[None]:
 
     So none of them is lost on it, and none kills it before it has said what it does about them (``parent.py``).
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
     try:
         yield
     finally:

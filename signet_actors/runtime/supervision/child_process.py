@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 _PIPE_BYTES = 48 * 1024
-"""Less than an empty pipe takes at once; a rehearsal and the boot data may lie in it together."""
-_UNKILLABLE_MS = 2_000
-_BIRTH = "signet_actors.runtime.processes.child_main"
+"""Less than an empty pipe takes at once; a warmup and the boot data may lie in it together."""
+_KILL_WAIT_MS = 2_000
+_CHILD_MAIN = "signet_actors.runtime.processes.child_main"
 
 
 class ChildProcess:
@@ -48,19 +48,19 @@ class ChildProcess:
         self._name = name
         self._module = module
         self._log = log
-        self._life: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._standby: subprocess.Popen[bytes] | None = None
-        self._rehearsal_bytes = 0
+        self._warmup_bytes = 0
 
     @property
     def exists(self) -> bool:
-        """True from ``launch`` until ``bury``: a life that has ended counts until its end has been dealt with."""
-        return self._life is not None
+        """True from ``launch`` until ``clear``: a life that has ended counts until its end has been dealt with."""
+        return self._process is not None
 
     @property
     def pid(self) -> int | None:
         """The process of the present life."""
-        return self._life.pid if self._life is not None else None
+        return self._process.pid if self._process is not None else None
 
     def launch(self, document: bytes) -> None:
         """A life has begun with the boot data ``document``, in the interpreter that stands by or in a fresh one.
@@ -68,50 +68,50 @@ class ChildProcess:
         A fresh one reads its boot data from an unlinked file, because a pipe could block here. Raises OSError when
         there is no memory, no process or no disk for it.
         """
-        self._life = self._adopt_standby(document)
-        if self._life is None:
+        self._process = self._adopt_standby(document)
+        if self._process is None:
             with tempfile.TemporaryFile() as file:
                 file.write(document)
                 file.seek(0)
-                self._life = self._interpreter(file.fileno())
+                self._process = self._start_interpreter(file.fileno())
 
-    def prepare(self, rehearsal: bytes) -> None:
+    def spawn_standby(self, warmup: bytes) -> None:
         """An interpreter has been started that imports the child's code, prepares itself for a life like
-        ``rehearsal``, and then waits for boot data on its stdin.
+        ``warmup``, and then waits for boot data on its stdin.
 
         It is not yet a life of the child: it has no name, no socket and no heartbeat, and its death is nobody's.
         """
         if self._standby is not None:
             return
         try:
-            self._standby = self._interpreter(subprocess.PIPE)
+            self._standby = self._start_interpreter(subprocess.PIPE)
         except OSError as error:  # no memory or no processes: the next life starts cold, if it can
             self._log.warning("standby failed", child=self._name, exc_info=error)
             return
-        self._rehearsal_bytes = 0
-        if len(rehearsal) <= _PIPE_BYTES // 2:
-            self._rehearsal_bytes = len(rehearsal)
-            self._hand_over(self._standby, rehearsal)
+        self._warmup_bytes = 0
+        if len(warmup) <= _PIPE_BYTES // 2:
+            self._warmup_bytes = len(warmup)
+            self._write_to_stdin(self._standby, warmup)
         self._log.info("standby prepared", child=self._name, pid=self._standby.pid)
 
-    def dismiss(self) -> None:
+    def kill_standby(self) -> None:
         """No interpreter stands by."""
         process, self._standby = self._standby, None
         if process is None:
             return
         process.kill()
         if process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):  # of a rehearsal that it did not live to read
+            with contextlib.suppress(BrokenPipeError):  # of a warmup that it did not live to read
                 process.stdin.close()
         try:
-            process.wait(_UNKILLABLE_MS / 1000)
+            process.wait(_KILL_WAIT_MS / 1000)
         except subprocess.TimeoutExpired:
             self._log.critical("standby cannot be killed", child=self._name, pid=process.pid)
 
     def kill(self) -> None:
         """The present life, if any, has been sent SIGKILL; ``reap`` tells when it is over."""
-        if self._life is not None:
-            self._life.kill()
+        if self._process is not None:
+            self._process.kill()
 
     def reap(self) -> int | None:
         """How the present life ended (exit code, or minus the signal), None while it has not; no zombie is left.
@@ -120,51 +120,51 @@ class ChildProcess:
         ``exists`` until it is buried, so that its last words can be told from those of a stranger.
         """
         if self._standby is not None and self._standby.poll() is not None:
-            self.dismiss()
-        return self._life.poll() if self._life is not None else None
+            self.kill_standby()
+        return self._process.poll() if self._process is not None else None
 
-    def bury(self) -> None:
+    def clear(self) -> None:
         """The life that ``reap`` told the end of is forgotten, and another may be launched."""
-        self._life = None
+        self._process = None
 
-    def end(self) -> None:
+    def terminate(self) -> None:
         """Neither a life nor a standby is left, or the log names what the kernel does not let go of."""
-        self.dismiss()
-        if self._life is None:
+        self.kill_standby()
+        if self._process is None:
             return
-        self._life.kill()
+        self._process.kill()
         try:
-            self._life.wait(_UNKILLABLE_MS / 1000)
+            self._process.wait(_KILL_WAIT_MS / 1000)
         except subprocess.TimeoutExpired:
-            self._log.critical("child cannot be killed", child=self._name, pid=self._life.pid)
+            self._log.critical("child cannot be killed", child=self._name, pid=self._process.pid)
 
     def _adopt_standby(self, document: bytes) -> subprocess.Popen[bytes] | None:
         """The interpreter that stood by, now with its boot data; None when there is none fit for it."""
         process = self._standby
         if process is None:
             return None
-        if process.poll() is not None or self._rehearsal_bytes + len(document) > _PIPE_BYTES:
-            self.dismiss()
+        if process.poll() is not None or self._warmup_bytes + len(document) > _PIPE_BYTES:
+            self.kill_standby()
             return None
         self._standby = None
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError), process.stdin:
-            self._hand_over(process, document)
+            self._write_to_stdin(process, document)
         return process
 
     @staticmethod
-    def _hand_over(process: subprocess.Popen[bytes], document: bytes) -> None:
+    def _write_to_stdin(process: subprocess.Popen[bytes], document: bytes) -> None:
         """The document is in the pipe, or nobody will read it: whoever was to has died, which ``reap`` finds."""
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(document)
             process.stdin.flush()
 
-    def _interpreter(self, stdin: int) -> subprocess.Popen[bytes]:
+    def _start_interpreter(self, stdin: int) -> subprocess.Popen[bytes]:
         """A fresh interpreter on the child's module, which never looks for it in the current directory."""
         with blocked():
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", _BIRTH, str(os.getpid()), self._module],
+                [sys.executable, "-P", "-m", _CHILD_MAIN, str(os.getpid()), self._module],
                 stdin=stdin,
                 pass_fds=self.inherited,
                 env={**os.environ, **self._environ},

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from signet_actors.config.schema import Config
 from signet_actors.protocol.control import STARTING, UP, ChildState, Exiting, FileIdentity, TreeChanged
 from signet_actors.runtime.supervision.child_process import ChildProcess
-from signet_actors.runtime.supervision.restart_policy import Record
+from signet_actors.runtime.supervision.restart_policy import CrashHistory
 
 
 def _one(_config: Config) -> int:
@@ -32,8 +32,8 @@ class ChildSpec:
     ``listens`` the child inherits the listening TCP socket.
     ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
                long and whose absence is felt.
-    ``standby_after_death`` the same, but only while a death of the child is not long ago: it costs nothing before.
-    ``after_death_of`` the child is wanted only once a child of that role has died, and for ten minutes after the last
+    ``standby_after_crash`` the same, but only while a death of the child is not long ago: it costs nothing before.
+    ``after_crash_of`` the child is wanted only once a child of that role has died, and for ten minutes after the last
                death of either.
     ``environ`` what its environment has beside the supervisor's own.
     """
@@ -46,8 +46,8 @@ class ChildSpec:
     reads: bool = False
     listens: bool = False
     standby: bool = False
-    standby_after_death: bool = False
-    after_death_of: str = ""
+    standby_after_crash: bool = False
+    after_crash_of: str = ""
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ class Child:
     """A name in the tree, over all its lives.
 
     ``config`` the configuration that this life was last given;
-    ``last_seen_ns`` when it was last heard, or started; ``spoke`` whether this life has said anything yet;
+    ``last_seen_ns`` when it was last heard, or started; ``has_reported`` whether this life has said anything yet;
     ``restart_at_ns`` when its next life is due, None = not known; ``kill_reason`` is empty unless the supervisor
     killed this life; ``snapshots_asked`` and ``snapshots_ended`` the last request to end its snapshots that it was told
     and that it has followed; ``on_probation`` one more early death of this optional child means waiting again;
@@ -73,9 +73,9 @@ class Child:
     state: str = STARTING
     incarnation: int = 0
     config: Config | None = None
-    record: Record = field(default_factory=Record)
+    crash_history: CrashHistory = field(default_factory=CrashHistory)
     last_seen_ns: int = 0
-    spoke: bool = False
+    has_reported: bool = False
     ready_ms: int | None = None
     restart_at_ns: int | None = None
     detail: str = ""
@@ -96,7 +96,7 @@ class Child:
         self.incarnation += 1
         self.config = config
         self.state = STARTING
-        self.spoke = False
+        self.has_reported = False
         self.ready_ms = None
         self.restart_at_ns = None
         self.standby_due = False
@@ -112,13 +112,13 @@ class Children:
     """Every child of a tree, in start order; iterates over those that are wanted or still there."""
 
     def __init__(
-        self, tree: Sequence[ChildSpec], config: Config, process_of: Callable[[ChildSpec, str], ChildProcess]
+        self, tree: Sequence[ChildSpec], config: Config, make_process: Callable[[ChildSpec, str], ChildProcess]
     ) -> None:
         self.group_count = len(tree)
         self._tree = tree
-        self._process_of = process_of
+        self._make_process = make_process
         self._by_name: dict[str, Child] = {}
-        self._died: set[str] = set()
+        self._crashed_roles: set[str] = set()
         """Roles of which a child has died lately, where another role is wanted for that."""
         self.warning = ""
         """What is wrong with the daemon as a whole while it goes on."""
@@ -126,12 +126,12 @@ class Children:
         """Why the daemon cannot go on."""
         for group, spec in enumerate(tree):
             for name in self._names(spec, config):
-                self._by_name[name] = Child(spec, name, group, process_of(spec, name))
+                self._by_name[name] = Child(spec, name, group, make_process(spec, name))
 
     def __iter__(self) -> Iterator[Child]:
         return (child for child in tuple(self._by_name.values()) if child.wanted or child.process.exists)
 
-    def follow(self, config: Config) -> list[Child]:
+    def reconfigure(self, config: Config) -> list[Child]:
         """Of each optional role as many children are wanted as ``config`` says; the answer is those that were not
         before, and have a life to begin when their former one, if it is still there, has ended.
 
@@ -144,11 +144,11 @@ class Children:
             names = self._names(spec, config)
             for name in names:
                 if name not in self._by_name:
-                    child = self._by_name[name] = Child(spec, name, group, self._process_of(spec, name), wanted=False)
+                    child = self._by_name[name] = Child(spec, name, group, self._make_process(spec, name), wanted=False)
                 if not (child := self._by_name[name]).wanted:
                     child.wanted = True
                     child.earlier_incarnations = child.incarnation
-                    child.record, child.on_probation, child.detail = Record(), False, ""
+                    child.crash_history, child.on_probation, child.detail = CrashHistory(), False, ""
                     if not child.process.exists:
                         child.state = STARTING
                     new.append(child)
@@ -159,28 +159,28 @@ class Children:
         self._by_name = dict(sorted(self._by_name.items(), key=lambda item: item[1].group))
         return new
 
-    def note_death(self, role: str) -> bool:
+    def note_crash(self, role: str) -> bool:
         """Return whether a death in ``role`` makes other children wanted, which ``follow`` then finds."""
-        called = role not in self._died and any(spec.after_death_of == role for spec in self._tree)
+        called = role not in self._crashed_roles and any(spec.after_crash_of == role for spec in self._tree)
         if called:
-            self._died.add(role)
+            self._crashed_roles.add(role)
         return called
 
-    def forget_deaths(self, alive_since_ns: int) -> bool:
+    def forget_crashes(self, alive_since_ns: int) -> bool:
         """Forget the deaths after which all concerned have served since; return whether there were any."""
         over = {
             role
-            for role in self._died
+            for role in self._crashed_roles
             if all(
                 child.state == UP and child.ready_ms is not None and child.ready_ms * 1_000_000 < alive_since_ns
                 for child in self
-                if role in {child.spec.role, child.spec.after_death_of}
+                if role in {child.spec.role, child.spec.after_crash_of}
             )
         }
-        self._died -= over
+        self._crashed_roles -= over
         return bool(over)
 
-    def leaving(self) -> list[Child]:
+    def stopping(self) -> list[Child]:
         """Those who have a life and no use any more, the outermost group only: whoever asks leaves first."""
         unwanted = [child for child in self if not child.wanted or child.stop_deadline_ns is not None]
         outermost = max((child.group for child in unwanted), default=0)
@@ -205,16 +205,16 @@ class Children:
         """True when everything that is needed is up; an optional child is not."""
         return all(self.group_is_ready(group) for group in range(self.group_count))
 
-    def lives(self) -> dict[str, int]:
+    def incarnations(self) -> dict[str, int]:
         """The present incarnation of each name, or the last one: what it said before it left may be read later."""
         return {name: child.incarnation for name, child in self._by_name.items()}
 
-    def hearing(self) -> list[str]:
+    def reachable(self) -> list[str]:
         """The names of those who can be told something: they exist and have spoken."""
-        return [child.name for child in self if child.process.exists and child.spoke]
+        return [child.name for child in self if child.process.exists and child.has_reported]
 
     def _names(self, spec: ChildSpec, config: Config) -> list[str]:
-        if spec.after_death_of and spec.after_death_of not in self._died:
+        if spec.after_crash_of and spec.after_crash_of not in self._crashed_roles:
             return []
         count = spec.count(config)
         if spec.pool or count > 1:

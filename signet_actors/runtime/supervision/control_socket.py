@@ -18,19 +18,19 @@ import msgspec
 import zmq
 
 from signet_actors.errors import ConfigError
-from signet_actors.protocol.control import ChildSays
+from signet_actors.protocol.control import ChildMessage
 from signet_actors.protocol.header import Header
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.logging.throttle import LogThrottle
 from signet_actors.runtime.messaging.envelope import UNDECODABLE, MessageFactory
 from signet_actors.runtime.messaging.sockets import (
     SUPERVISOR_SOCKET,
-    bind_again,
     bind_router,
     close_all,
     has_message,
     make_private_directory,
     new_context,
+    rebind,
     socket_identity,
 )
 from signet_actors.runtime.processes.child_context import ChildContext
@@ -45,7 +45,7 @@ class ControlMessage:
 
     name: str
     header: Header
-    body: ChildSays
+    body: ChildMessage
 
 
 class ControlSocket:
@@ -54,8 +54,8 @@ class ControlSocket:
     def __init__(self, boot: ChildContext, log: FilteringBoundLogger, counters: dict[str, int], clock: Clock) -> None:
         self._warnings = LogThrottle(log, clock)
         self._counters = counters
-        self._speaker = MessageFactory(boot)
-        self._decoder: msgspec.msgpack.Decoder[ChildSays] = msgspec.msgpack.Decoder(ChildSays)
+        self._message_factory = MessageFactory(boot)
+        self._decoder: msgspec.msgpack.Decoder[ChildMessage] = msgspec.msgpack.Decoder(ChildMessage)
         self._context = new_context()
         self._socket = bind_router(self._context, boot.socket_dir, SUPERVISOR_SOCKET, boot.bus_key)
         self._directory = boot.socket_dir
@@ -65,16 +65,16 @@ class ControlSocket:
 
     def close(self) -> None:
         """The socket is closed, and what it still had to send is dropped."""
-        close_all(self._context, farewell=False)
+        close_all(self._context, flush=False)
 
-    def keep_path(self) -> bool:
+    def reclaim_path(self) -> bool:
         """Take the path back if something else has removed or replaced it, and say whether that was so."""
         if self._file is not None and socket_identity(self._directory, SUPERVISOR_SOCKET) == self._file:
             return False
         self._file = None
         with contextlib.suppress(ConfigError, OSError, zmq.ZMQError):  # the next look tries again
             make_private_directory(Path(self._directory))
-            bind_again(self._socket, self._directory, SUPERVISOR_SOCKET)
+            rebind(self._socket, self._directory, SUPERVISOR_SOCKET)
             self._file = socket_identity(self._directory, SUPERVISOR_SOCKET)
         return True
 
@@ -82,27 +82,27 @@ class ControlSocket:
         """From now on ``wait`` also returns when ``descriptor`` can be read."""
         self._poller.register(descriptor, zmq.POLLIN)
 
-    def wait(self, longest_ms: int) -> None:
-        """A child has said something, a descriptor can be read, or ``longest_ms`` have passed."""
-        self._poller.poll(longest_ms)
+    def wait(self, timeout_ms: int) -> None:
+        """A child has said something, a descriptor can be read, or ``timeout_ms`` have passed."""
+        self._poller.poll(timeout_ms)
 
-    def poll(self, longest_ms: int) -> bool:
-        """True as soon as a child has said something, false when ``longest_ms`` have passed without a word."""
-        return bool(self._socket.poll(longest_ms))
+    def poll(self, timeout_ms: int) -> bool:
+        """True as soon as a child has said something, false when ``timeout_ms`` have passed without a word."""
+        return bool(self._socket.poll(timeout_ms))
 
-    def read(self, lives: Mapping[str, int]) -> Iterator[ControlMessage]:
-        """What the children have said and nobody has read yet; ``lives`` is the present incarnation of each name."""
+    def read(self, incarnations: Mapping[str, int]) -> Iterator[ControlMessage]:
+        """Yield the messages that have arrived; ``incarnations`` is the current one of each name."""
         while has_message(self._socket):
             parts = self._socket.recv_multipart(zmq.NOBLOCK)
             self._counters["received"] += 1
             name = parts[0].decode(errors="replace")
             try:
-                header = self._speaker.read_header(parts[1])
+                header = self._message_factory.read_header(parts[1])
                 if (
-                    self._speaker.is_foreign(header)
-                    or name not in lives
+                    self._message_factory.is_foreign(header)
+                    or name not in incarnations
                     or header.sender != name
-                    or header.incarnation != lives[name]
+                    or header.incarnation != incarnations[name]
                 ):
                     self._counters["foreign"] += 1
                     self._warnings.warning("foreign message refused", sender=header.sender)
@@ -116,7 +116,7 @@ class ControlSocket:
 
     def tell(self, name: str, body: msgspec.Struct) -> bool:
         """``body`` is on its way to the child, or false: it is not there, or reads nothing."""
-        return self._send(name, self._speaker.tell(body))
+        return self._send(name, self._message_factory.tell(body))
 
     def broadcast(self, names: Iterable[str], body: msgspec.Struct) -> None:
         """``body`` is on its way to each of these children that is there."""
@@ -125,7 +125,7 @@ class ControlSocket:
 
     def answer(self, asked: ControlMessage, body: msgspec.Struct) -> bool:
         """Like ``tell``, to whoever asked."""
-        return self._send(asked.name, self._speaker.answer(asked.header, body))
+        return self._send(asked.name, self._message_factory.answer(asked.header, body))
 
     def _send(self, name: str, parts: list[bytes]) -> bool:
         try:

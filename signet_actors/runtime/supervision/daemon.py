@@ -58,12 +58,12 @@ def run_supervisor(
     """
     os.umask(0o077)
     open_standard_streams()
-    places = Workspace(Path(os.path.realpath(workspace)))
-    lock = WorkspaceLock(places)
+    directories = Workspace(Path(os.path.realpath(workspace)))
+    lock = WorkspaceLock(directories)
     try:
         raise_limit()
         config = load()
-        places.ensure()
+        directories.ensure()
         lock.acquire()
     except ConfigError as error:
         say(error.detail)
@@ -74,11 +74,11 @@ def run_supervisor(
     except OSError as error:
         say(f"the workspace {workspace} cannot be used: {error}")
         return ExitCode.CONFIG
-    files = DaemonFiles(places, lock)
+    files = DaemonFiles(directories, lock)
     # From here to the last step a request to stop is obeyed in order: nothing that was begun is left behind by it.
     with signal_pipe() as signals:
         try:
-            return _life(tree, files, config, load, port, console, retry_failed_ms, say, signals)
+            return _run_locked(tree, files, config, load, port, console, retry_failed_ms, say, signals)
         except ConfigError as error:
             say(error.detail)
             return ExitCode.CONFIG
@@ -90,7 +90,7 @@ def run_supervisor(
             lock.release()
 
 
-def _life(
+def _run_locked(
     tree: Sequence[ChildSpec],
     files: DaemonFiles,
     config: Config,

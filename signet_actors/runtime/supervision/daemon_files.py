@@ -28,7 +28,7 @@ class DaemonFiles:
         self.workspace = workspace
         self._lock = lock
         self._address: bytes | None = None
-        self._notes: list[FileIdentity] = []
+        self._files: list[FileIdentity] = []
 
     def write(self, host: str, port: int) -> None:
         """Write the pid and the address. Raises OSError."""
@@ -36,16 +36,16 @@ class DaemonFiles:
         _write_private(self.workspace.pid_file, f"{os.getpid()}\n".encode())
         _write_private(self.workspace.address_file, self._address)
         paths = (self.workspace.pid_file, self.workspace.address_file, self.workspace.lock_file)
-        self._notes = [found for path in paths if (found := identify(path)) is not None]
+        self._files = [found for path in paths if (found := identify(path)) is not None]
 
-    def held(self) -> list[FileIdentity]:
+    def locked_directory(self) -> list[FileIdentity]:
         """Return the directory that the lock is on."""
         found = identify(self.workspace.memory_dir)
         return [] if found is None else [found]
 
-    def look(self) -> str:
+    def restore(self) -> str:
         """Put back what was removed; return in words what cannot be put back, empty when everything is there."""
-        if displaced(self._notes) is not None and self._address is not None:
+        if displaced(self._files) is not None and self._address is not None:
             note = msgspec.json.decode(self._address)
             try:
                 self.workspace.ensure()
@@ -57,7 +57,7 @@ class DaemonFiles:
 
     def remove(self) -> None:
         """Remove the pid and the address, unless they are another daemon's."""
-        for note in self._notes:
+        for note in self._files:
             path = Path(note.path)
             if path != self.workspace.lock_file and displaced([note]) is None:
                 with contextlib.suppress(OSError):

@@ -38,7 +38,7 @@ class TreeDrain:
         """No other life begins, and the outermost group has been asked to stop."""
         for child in self._children:
             child.restart_at_ns = None
-            child.process.dismiss()
+            child.process.kill_standby()
         self._next_group()
 
     def step(self) -> bool:
@@ -70,7 +70,7 @@ class TreeDrain:
             self.due_ns = now + grace
             for child in living:
                 child.state = STOPPING
-                if not child.spoke or not self._control.tell(child.name, Drain(grace // _MS)):
+                if not child.has_reported or not self._control.tell(child.name, Drain(grace // _MS)):
                     _kill(child)
             return
 

@@ -1,6 +1,6 @@
 """The files that a running daemon cannot do without, watched by its supervisor.
 
-The database's files are reported by the process that opened them. One that is gone ends the daemon: what its processes
+The database's files are reported by the process that opened them. A missing one ends the daemon: what its processes
 would still store or read is in a file that no later process finds. What lies below ``.daemon`` is put back.
 
 Source: docs/reliability.md R26.
@@ -18,7 +18,7 @@ from signet_actors.runtime.supervision.daemon_files import DaemonFiles
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-LOOK_MS = 1000
+CHECK_INTERVAL_MS = 1000
 _REMEDY = "put it back and start the daemon again, or `signet restore latest`"
 
 
@@ -29,21 +29,21 @@ class FileWatch:
         self._children = children
         self._daemon_files = daemon_files
         self._log = log
-        self._lasting = {} if daemon_files is None else {file.path: file for file in daemon_files.held()}
-        self._next_look_ns = 0
+        self._lasting = {} if daemon_files is None else {file.path: file for file in daemon_files.locked_directory()}
+        self._next_check_ns = 0
 
     @property
     def lasting(self) -> tuple[FileIdentity, ...]:
         """The files that must stay for as long as the daemon runs."""
         return tuple(self._lasting.values())
 
-    def opened(self, child: Child, files: FilesOpened) -> None:
+    def record_opened(self, child: Child, files: FilesOpened) -> None:
         """``child`` has opened these. The first file of a path is the one that stays."""
         for file in files.lasting:
             self._lasting.setdefault(file.path, file)
         child.files = files.temporary
 
-    def gone(self, *, exited: Child | None = None) -> str | None:
+    def missing(self, *, exited: Child | None = None) -> str | None:
         """Return in words which file of the database is no longer at its path; None while all are.
 
         The temporary ones count while a process has them open, be it a reader, and for a child that has just
@@ -54,15 +54,15 @@ class FileWatch:
         found = displaced([*self._lasting.values(), *temporary])
         return None if found is None else f"{found} while the daemon ran; {_REMEDY}"
 
-    def look(self, now_ns: int) -> tuple[str | None, bool]:
-        """Look at all files once in ``LOOK_MS``; return ``gone()`` and whether the children's warning has changed."""
-        if now_ns < self._next_look_ns:
+    def check(self, now_ns: int) -> tuple[str | None, bool]:
+        """Check all files once per ``CHECK_INTERVAL_MS``; return ``missing()`` and whether the warning changed."""
+        if now_ns < self._next_check_ns:
             return None, False
-        self._next_look_ns = now_ns + LOOK_MS * 1_000_000
-        gone = self.gone()
-        if gone is not None or self._daemon_files is None:
-            return gone, False
-        warning = self._daemon_files.look()
+        self._next_check_ns = now_ns + CHECK_INTERVAL_MS * 1_000_000
+        missing = self.missing()
+        if missing is not None or self._daemon_files is None:
+            return missing, False
+        warning = self._daemon_files.restore()
         changed = warning != self._children.warning
         self._children.warning = warning
         if changed and warning:

@@ -40,10 +40,10 @@ from signet_actors.protocol.control import (
     WalPressure,
 )
 from signet_actors.runtime.clock import Clock
-from signet_actors.runtime.logging.configuration import follow_level
+from signet_actors.runtime.logging.configuration import set_level
 from signet_actors.runtime.logging.rotation import rotate_logs
 from signet_actors.runtime.processes.child_context import ChildContext, encode_context, warmup_payload
-from signet_actors.runtime.processes.signals import arrived
+from signet_actors.runtime.processes.signals import read_pending
 from signet_actors.runtime.supervision.child_process import ChildProcess
 from signet_actors.runtime.supervision.children import Child, Children, ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlMessage, ControlSocket
@@ -51,7 +51,7 @@ from signet_actors.runtime.supervision.daemon_files import DaemonFiles
 from signet_actors.runtime.supervision.drain import TreeDrain
 from signet_actors.runtime.supervision.file_watch import FileWatch
 from signet_actors.runtime.supervision.listener import with_address
-from signet_actors.runtime.supervision.restart_policy import GiveUp, Policy, after_death
+from signet_actors.runtime.supervision.restart_policy import GiveUp, RestartPolicy, decide_restart
 from signet_actors.runtime.supervision.sd_notify import Notifier
 from signet_actors.runtime.sync_points import sync_point
 
@@ -61,17 +61,17 @@ if TYPE_CHECKING:
 RETRY_FAILED_MS = 600_000
 """An optional child that was given up is tried again after so long."""
 
-STANDBY_AFTER_DEATH_MS = 600_000
+STANDBY_AFTER_CRASH_MS = 600_000
 """So long after a death an interpreter stands by for the next one, of a child that has none before."""
 
 _MS = 1_000_000
-_FATAL_FOR_ALL = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
+_FATAL_EXIT_CODES = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
 _ROTATE_MS = 10_000
 LATE_START_MS = 1000
 """So long the daemon serves before what it can serve without is started."""
-_TOLD_FAILURE_MS = 1000
+_FAILURE_REPORT_MS = 1000
 """So long health tells why the daemon cannot go on before it stops."""
-_LAST_WORDS_MS = 30
+_EXIT_NOTICE_WAIT_MS = 30
 """The reason of an exit travels by another way than the exit itself, and may come a moment later."""
 
 
@@ -96,7 +96,7 @@ class Supervisor:
         load: Callable[[], Config],
         notifier: Notifier,
         retry_failed_ms: int = RETRY_FAILED_MS,
-        process_of: Callable[[ChildSpec, str], ChildProcess] | None = None,
+        make_process: Callable[[ChildSpec, str], ChildProcess] | None = None,
         daemon_files: DaemonFiles | None = None,
     ) -> None:
         self.config = config
@@ -114,16 +114,16 @@ class Supervisor:
         def real_process(spec: ChildSpec, name: str) -> ChildProcess:
             return ChildProcess(name, spec.module, listen_fds if spec.listens else (), log, spec.environ)
 
-        self._children = Children(tree, config, process_of or real_process)
+        self._children = Children(tree, config, make_process or real_process)
         self._files = FileWatch(self._children, daemon_files, log)
         self._started_groups = 0
         self._last_core_group = max((child.group for child in self._children if child.spec.core), default=0)
         self._serving = False
         self._late_start_ns = 0
         self._changed = False
-        self._last_turn = 0
+        self._last_pass_ns = 0
         self._next_rotation = 0
-        self._next_look = 0
+        self._next_path_check = 0
         self._next_watchdog = 0
         self._next_extension = 0
         self._exit_code = int(ExitCode.OK)
@@ -143,28 +143,28 @@ class Supervisor:
     def run(self, signals: int) -> int:
         """The daemon's exit code; no child is left when this returns. ``signals`` is the end of a ``signal_pipe``."""
         self._control.wake_on(signals)
-        self._last_turn = self._clock.monotonic_ns()
+        self._last_pass_ns = self._clock.monotonic_ns()
         try:
             while not self.finished:
-                self.turn(signals)
+                self.run_once(signals)
                 if not self.finished:
                     self._control.wait(self.wait_ms())
         finally:
             # Also when this loop itself failed.
             for child in self._children:
-                child.process.end()
+                child.process.terminate()
         return self._exit_code
 
     # one turn of the loop
 
-    def turn(self, signals: int) -> None:
+    def run_once(self, signals: int) -> None:
         """Everything that has happened has been acted upon."""
         now = self._clock.monotonic_ns()
         self._read_signals(signals)
-        self._hear()
+        self._read_messages()
         self._reap()
         if self._drain is None:
-            self._look_at_files(now)
+            self._check_files(now)
         if self._drain is None:
             self._check_liveness(now)
             self._start_groups()
@@ -173,12 +173,12 @@ class Supervisor:
             self._check_serving()
         elif self._drain.step():
             self._changed = True
-        self._last_turn = now
+        self._last_pass_ns = now
         if self._changed:
             self._changed = False
             self._broadcast(self._children.states())
         if self._drain is None:
-            self._prepare_standbys()  # after the news, which others wait for
+            self._spawn_standbys()  # after the news, which others wait for
         self._housekeeping()
 
     def wait_ms(self) -> int:
@@ -194,16 +194,16 @@ class Supervisor:
         if self._serving and self._started_groups < self._children.group_count and self._late_start_ns > now:
             until = min(until, self._late_start_ns)
         if self._drain is not None:
-            until = min(until, now + 50 * _MS)  # whom the kernel keeps is not gone the sooner for being looked at
+            until = min(until, now + 50 * _MS)  # whom the kernel keeps is not missing the sooner for being looked at
             if self._drain.due_ns > now:
                 until = min(until, self._drain.due_ns)
         return max(0, -(-(until - now) // _MS))
 
     def _housekeeping(self) -> None:
         now = self._clock.monotonic_ns()
-        if now >= self._next_look:
-            self._next_look = now + self.config.supervision.heartbeat_ms * _MS
-            if self._control.keep_path():
+        if now >= self._next_path_check:
+            self._next_path_check = now + self.config.supervision.heartbeat_ms * _MS
+            if self._control.reclaim_path():
                 self._log.error("socket path lost", socket="supervisor")
         if now >= self._next_rotation:
             self._next_rotation = now + _ROTATE_MS * _MS
@@ -211,21 +211,21 @@ class Supervisor:
                 rotate_logs(Path(self._boot.workspace) / ".daemon" / "logs", self.config.logging, self._clock.wall_ms())
             except OSError as error:
                 self._log.warning("log rotation failed", exc_info=error)
-            self._dismiss_standbys(now)
+            self._kill_unneeded_standbys(now)
         if self._notifier.watchdog_s is not None and now >= self._next_watchdog:
             self._next_watchdog = now + int(self._notifier.watchdog_s * 1e9)
             self._notifier.notify("WATCHDOG=1", wait_s=0)
 
-    def _look_at_files(self, now: int) -> None:
-        """Stop when a file that the daemon has opened is gone, a moment after health has begun to tell so."""
+    def _check_files(self, now: int) -> None:
+        """Stop when a file that the daemon has opened is missing, a moment after health has begun to tell so."""
         if self._failed_ns is not None:
-            if now - self._failed_ns >= _TOLD_FAILURE_MS * _MS:
+            if now - self._failed_ns >= _FAILURE_REPORT_MS * _MS:
                 self._stop(ExitCode.IO_ERROR, self._children.failure)
             return
-        gone, changed = self._files.look(now)
+        missing, changed = self._files.check(now)
         self._changed = self._changed or changed
-        if gone is not None:
-            self._fail(gone)
+        if missing is not None:
+            self._fail(missing)
 
     def _fail(self, reason: str) -> None:
         """The daemon cannot go on; nothing is started any more, and it stops in a moment. The first reason counts."""
@@ -257,7 +257,7 @@ class Supervisor:
             if self._started_groups == 1:
                 for child in self._children:
                     if child.group <= self._last_core_group and not child.process.exists:
-                        self._stand_by(child)
+                        self._spawn_standby(child)
 
     def _check_serving(self) -> None:
         """Once: everything that is needed is up, and systemd and the person at the terminal are told."""
@@ -271,22 +271,22 @@ class Supervisor:
             if self.on_serving is not None:
                 self.on_serving()
 
-    def _prepare_standbys(self) -> None:
+    def _spawn_standbys(self) -> None:
         """Once in each life, and not while anybody waits for another birth, which would be slowed down by it."""
         due = [child for child in self._children if child.standby_due and child.state == UP]
         if not due or not self._serving or not self._children.all_ready():
             return
         for child in due:
             child.standby_due = False
-            self._stand_by(child)
+            self._spawn_standby(child)
 
-    def _dismiss_standbys(self, now: int) -> None:
+    def _kill_unneeded_standbys(self, now: int) -> None:
         """A standby that a death was the reason for is not kept when no other death has followed for a while."""
         for child in self._children:
             lived_ns = 0 if child.ready_ms is None else now - child.ready_ms * _MS
-            if child.spec.standby_after_death and lived_ns > STANDBY_AFTER_DEATH_MS * _MS:
-                child.process.dismiss()
-        if self._children.forget_deaths(now - STANDBY_AFTER_DEATH_MS * _MS):
+            if child.spec.standby_after_crash and lived_ns > STANDBY_AFTER_CRASH_MS * _MS:
+                child.process.kill_standby()
+        if self._children.forget_crashes(now - STANDBY_AFTER_CRASH_MS * _MS):
             self._apply_child_set()
 
     def _launch(self, child: Child) -> None:
@@ -297,22 +297,22 @@ class Supervisor:
         self._changed = True
         try:
             sync_point("supervisor.before_spawn")
-            child.process.launch(encode_context(self._boot_of(child)))
+            child.process.launch(encode_context(self._context_for(child)))
         except OSError as error:  # no memory, no processes, no disk
             self._log.error("spawn failed", child=child.name, exc_info=error)
-            self._died(child, f"could not be started: {error.strerror}")
+            self._restart_or_give_up(child, f"could not be started: {error.strerror}")
             return
         self._log.info("spawned", child=child.name, child_incarnation=child.incarnation, pid=child.process.pid)
         sync_point("supervisor.after_spawn_before_ready")
 
     def _may_launch(self) -> bool:
         """Return whether a new process would find the database that the others have; where not, stop."""
-        gone = self._files.gone()
-        if gone is not None:
-            self._fail(gone)
-        return gone is None
+        missing = self._files.missing()
+        if missing is not None:
+            self._fail(missing)
+        return missing is None
 
-    def _boot_of(self, child: Child) -> ChildContext:
+    def _context_for(self, child: Child) -> ChildContext:
         return ChildContext(
             name=child.name,
             role=child.spec.role,
@@ -337,14 +337,14 @@ class Supervisor:
         When this loop itself was held up (the machine slept, the process was stopped), silence proves nothing.
         """
         limits = self.config.supervision
-        held_up = now - self._last_turn > 2 * limits.heartbeat_ms * _MS
+        held_up = now - self._last_pass_ns > 2 * limits.heartbeat_ms * _MS
         for child in self._children:
             if not child.process.exists or child.kill_reason:
                 continue
             if held_up:
                 child.last_seen_ns = now
             if child.exit_notice is not None:
-                # It has said its last words, and what it would still do nobody waits for.
+                # It has message its last words, and what it would still do nobody waits for.
                 allowed, why = limits.heartbeat_ms * limits.liveness, "was killed"
             elif child.ready_ms is None:
                 allowed, why = limits.start_timeout_ms, "was not ready in time"
@@ -368,12 +368,12 @@ class Supervisor:
         for child in self._children:
             code = child.process.reap()
             if code is not None:
-                if code > 0 and child.exit_notice is None and self._control.poll(_LAST_WORDS_MS):
-                    self._hear()
-                child.process.bury()
-                self._exited(child, code)
+                if code > 0 and child.exit_notice is None and self._control.poll(_EXIT_NOTICE_WAIT_MS):
+                    self._read_messages()
+                child.process.clear()
+                self._on_exit(child, code)
 
-    def _exited(self, child: Child, code: int) -> None:
+    def _on_exit(self, child: Child, code: int) -> None:
         sync_point("supervisor.on_child_exit")
         words = child.exit_notice.detail if child.exit_notice is not None else ""
         if child.kill_reason:
@@ -393,33 +393,33 @@ class Supervisor:
             child.stop_deadline_ns = None
             self._log.info("child stopped", child=child.name, cause=cause)
             if self._drain is None and child.wanted:  # again, since it was asked to leave
-                self._begin_soon(child)
+                self._start_soon(child)
             return
         self._log.error("child died", child=child.name, child_incarnation=child.incarnation, cause=cause)
-        if code in _FATAL_FOR_ALL:
+        if code in _FATAL_EXIT_CODES:
             child.state = FAILED
             child.detail = cause
             self._stop(code, f"{child.name}: {words or how}")
             return
-        if (gone := self._files.gone(exited=child)) is not None:
+        if (missing := self._files.missing(exited=child)) is not None:
             child.state = FAILED
             child.detail = cause
-            self._fail(gone)
+            self._fail(missing)
             return
-        if self._children.note_death(child.spec.role):
+        if self._children.note_crash(child.spec.role):
             self._apply_child_set()
-        self._died(child, cause)
+        self._restart_or_give_up(child, cause)
 
-    def _died(self, child: Child, cause: str) -> None:
+    def _restart_or_give_up(self, child: Child, cause: str) -> None:
         now_ms = self._clock.monotonic_ns() // _MS
         limits = self.config.supervision
         budget = getattr(limits.budgets, child.spec.role, RestartBudget())
-        policy = Policy(
+        policy = RestartPolicy(
             budget.restarts, budget.window_ms, limits.backoff_min_ms, limits.backoff_max_ms, limits.settled_ms
         )
-        decision = after_death(policy, child.record, now_ms=now_ms, ready_at_ms=child.ready_ms, rng=self._rng)
-        early = decision.record.in_a_row > 0
-        child.record = decision.record
+        decision = decide_restart(policy, child.crash_history, now_ms=now_ms, ready_at_ms=child.ready_ms, rng=self._rng)
+        early = decision.history.in_a_row > 0
+        child.crash_history = decision.history
         child.detail = cause
         self._changed = True
         if isinstance(decision, GiveUp) or (child.on_probation and early):
@@ -449,26 +449,26 @@ class Supervisor:
                 sync_point("supervisor.before_restart")
                 self._launch(child)
 
-    def _begin_soon(self, child: Child) -> None:
+    def _start_soon(self, child: Child) -> None:
         """A first life, for which nobody is to blame, begins in this turn or the next.
 
         One that a death is the reason for lets the next life of the one that died start first.
         """
         child.state = STARTING
         child.detail = ""
-        wait_ms = LATE_START_MS if child.spec.after_death_of else 0
+        wait_ms = LATE_START_MS if child.spec.after_crash_of else 0
         child.restart_at_ns = self._clock.monotonic_ns() + wait_ms * _MS
         self._changed = True
 
     def _stop_unneeded(self, now: int) -> None:
         """Those whom the configuration has no use for are on their way out; who takes too long is killed."""
-        for child in self._children.leaving():
+        for child in self._children.stopping():
             if child.stop_deadline_ns is None:
                 drain_ms = self.config.supervision.drain_ms
                 child.stop_deadline_ns = now + drain_ms * _MS
                 child.state = STOPPING
                 child.detail = "not needed any more"
-                child.process.dismiss()
+                child.process.kill_standby()
                 self._changed = True
                 self._log.info("child is not needed any more", child=child.name)
                 if child.ready_ms is not None and self._control.tell(child.name, Drain(drain_ms)):
@@ -479,43 +479,43 @@ class Supervisor:
                 child.kill_reason = "was killed instead of leaving"
                 child.process.kill()
 
-    # hearing and telling
+    # reachable and telling
 
-    def _hear(self) -> None:
-        for said in self._control.read(self._children.lives()):
-            self._heard(self._children[said.name], said)
+    def _read_messages(self) -> None:
+        for message in self._control.read(self._children.incarnations()):
+            self._on_message(self._children[message.name], message)
 
-    def _heard(self, child: Child, said: ControlMessage) -> None:
+    def _on_message(self, child: Child, message: ControlMessage) -> None:
         child.last_seen_ns = self._clock.monotonic_ns()
         if not self._serving and child.ready_ms is None:
             self._extend_start()
-        if not child.spoke:
-            child.spoke = True
+        if not child.has_reported:
+            child.has_reported = True
             self._control.tell(child.name, self._children.states())
-        self._hand_configuration(child)
-        match said.body:
+        self._send_config(child)
+        match message.body:
             case Starting(detail):
                 if detail and detail != child.detail:
                     child.detail = detail
                     self._changed = True
             case Ready(detail):
-                self._is_ready(child, detail)
+                self._on_ready(child, detail)
             case Heartbeat(counters):
                 child.counters = counters
                 if child.spec.listens:  # it tells the outside how the tree is, so it must know that we still know
                     self._control.tell(child.name, self._children.states())
             case Exiting():
-                child.exit_notice = said.body
+                child.exit_notice = message.body
             case GetTree():
-                self._control.answer(said, self._children.states())
+                self._control.answer(message, self._children.states())
             case WalPressure():
-                self._relieve_wal(said.body)
+                self._relieve_wal(message.body)
             case SnapshotsEnded(asked):
                 child.snapshots_ended = asked
             case FilesOpened():
-                self._files.opened(child, said.body)
+                self._files.record_opened(child, message.body)
             case _:
-                assert_never(said.body)
+                assert_never(message.body)
 
     def _extend_start(self) -> None:
         """A child is getting on with its start: the service manager waits for the daemon as long as we do."""
@@ -524,7 +524,7 @@ class Supervisor:
             self._next_extension = now + allowed_ms * _MS // 4
             self._notifier.notify(f"EXTEND_TIMEOUT_USEC={2 * allowed_ms * 1000}", wait_s=0)
 
-    def _is_ready(self, child: Child, detail: str) -> None:
+    def _on_ready(self, child: Child, detail: str) -> None:
         """The child serves; once in a life, and never of one that has been condemned."""
         if child.ready_ms is not None or not child.process.exists or child.kill_reason:
             return
@@ -534,12 +534,12 @@ class Supervisor:
         self._changed = True
         self._log.info("child is up", child=child.name, child_incarnation=child.incarnation)
         child.standby_due = child.spec.standby or (
-            child.spec.standby_after_death and child.incarnation > child.earlier_incarnations + 1
+            child.spec.standby_after_crash and child.incarnation > child.earlier_incarnations + 1
         )
 
-    def _stand_by(self, child: Child) -> None:
+    def _spawn_standby(self, child: Child) -> None:
         """An interpreter prepares itself for the next life of ``child``, as it would be now."""
-        child.process.prepare(warmup_payload(self._boot_of(child)))
+        child.process.spawn_standby(warmup_payload(self._context_for(child)))
 
     def _relieve_wal(self, pressure: WalPressure) -> None:
         """Readers have been asked to end their snapshots; if it is severe, those that did not when asked are dead.
@@ -548,7 +548,7 @@ class Supervisor:
         that does neither. Only a reader that somebody else runs can still be in the way after that.
         """
         for child in self._children:
-            if not (child.spec.reads and child.process.exists and child.spoke) or child.kill_reason:
+            if not (child.spec.reads and child.process.exists and child.has_reported) or child.kill_reason:
                 continue
             if pressure.severe and child.snapshots_ended < child.snapshots_asked:
                 child.kill_reason = "held a snapshot against the write-ahead log"
@@ -561,12 +561,12 @@ class Supervisor:
                 child.snapshots_asked += 1
 
     def _broadcast(self, body: msgspec.Struct) -> None:
-        self._control.broadcast(self._children.hearing(), body)
+        self._control.broadcast(self._children.reachable(), body)
 
     # signals, reload, the end
 
     def _read_signals(self, signals: int) -> None:
-        for number in arrived(signals):
+        for number in read_pending(signals):
             if number in {signal.SIGTERM, signal.SIGINT}:
                 self._stop_requested(signal.Signals(number).name)
             elif number == signal.SIGHUP:
@@ -595,25 +595,25 @@ class Supervisor:
         if loaded.searcher.processes != self.config.searcher.processes:
             self._log.warning("a new number of searchers takes effect at the next start")
         self.config = with_address(loaded, self.config.gateway.host, self.config.gateway.port)
-        follow_level(self.config.logging)
+        set_level(self.config.logging)
         if self._drain is None:
             self._apply_child_set()
         now = self._clock.monotonic_ns()
         for child in self._children:
             child.last_seen_ns = now  # how long it has been silent says nothing where it could be silent for longer
-            if child.process.exists and child.spoke:
-                self._hand_configuration(child)
+            if child.process.exists and child.has_reported:
+                self._send_config(child)
         self._log.info("configuration reloaded")
 
     def _apply_child_set(self) -> None:
         """The optional children are those that the configuration in force asks for, or will be within a moment."""
-        for child in self._children.follow(self.config):
+        for child in self._children.reconfigure(self.config):
             self._log.info("child is needed now", child=child.name)
             self._changed = True
             if child.group < self._started_groups and not child.process.exists:
-                self._begin_soon(child)  # the others begin with their group, or when their former life has ended
+                self._start_soon(child)  # the others begin with their group, or when their former life has ended
 
-    def _hand_configuration(self, child: Child) -> None:
+    def _send_config(self, child: Child) -> None:
         """The child has been told the configuration in force, unless it was born with it or told before.
 
         Whoever could not be told (it had not spoken yet, its queue was full) is told at its next word.
