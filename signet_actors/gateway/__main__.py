@@ -21,10 +21,10 @@ times in each request. Python's own 5 ms would be most of the time in which a re
 def main() -> int:
     """The exit code of the gateway."""
     sys.setswitchinterval(_SWITCH_S)
-    boot, rehearsed = read_context_preloaded(preload_imports)
+    boot, preloaded = read_context_preloaded(preload_imports)
     log = configure_logging(boot)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(Gateway(boot, SystemClock(), log, random.Random(), rehearsed).run())
+        return runner.run(Gateway(boot, SystemClock(), log, random.Random(), preloaded).run())
 
 
 if __name__ == "__main__":

@@ -29,9 +29,9 @@ from signet_actors.gateway.auth.signing_key import KEY_BYTES, owner_token, signi
 from signet_actors.gateway.query_embedding import CommonWordsCache
 from signet_actors.gateway.redaction import Redactor
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.gateway.server.server_context import ServerContext
-from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_TURN, InProcessServer
+from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION, InProcessServer
 from signet_actors.gateway.state import GatewayState
 from signet_actors.providers.embedded import EmbeddedEmbedder
 from signet_actors.providers.select import make_embedder
@@ -78,16 +78,16 @@ def load_embedder(config: EmbeddingConfig) -> Embedder | None:
     return embedder
 
 
-def wire_limits(gateway: GatewayConfig, most_connections: int) -> WireLimits:
+def connection_limits(gateway: GatewayConfig, max_connections: int) -> ConnectionLimits:
     """Return the bounds of a connection as the configuration has them, and no more connections than that."""
-    return WireLimits(
+    return ConnectionLimits(
         header_bytes=gateway.max_header_bytes,
         header_ms=gateway.header_timeout_ms,
         body_bytes=gateway.max_body_bytes,
         body_ms=gateway.body_timeout_ms,
         write_ms=max(gateway.body_timeout_ms, gateway.request_timeout_ms),
         keep_alive_ms=gateway.keep_alive_ms,
-        connections=min(gateway.max_connections, most_connections),
+        connections=min(gateway.max_connections, max_connections),
     )
 
 
@@ -100,7 +100,7 @@ class Gateway:
         clock: Clock,
         log: FilteringBoundLogger,
         rng: random.Random,
-        rehearsed: Preloaded | None = None,
+        preloaded: Preloaded | None = None,
     ) -> None:
         self.boot = boot
         self.clock = clock
@@ -109,11 +109,11 @@ class Gateway:
         self.bus = BusClient(boot, clock, log, rng)
         self.state: GatewayState | None = None
         self.server: InProcessServer | None = None
-        self._changing: asyncio.Task[None] | None = None
-        self._leaving_unborn = False
+        self._embedder_task: asyncio.Task[None] | None = None
+        self._stopped_before_ready = False
         self._descriptors = 0
-        self._rehearsed = rehearsed
-        self._places = Workspace(Path(boot.workspace))
+        self._preloaded = preloaded
+        self._workspace = Workspace(Path(boot.workspace))
 
     async def run(self) -> int:
         """The exit code, once everything that was accepted is answered."""
@@ -122,7 +122,7 @@ class Gateway:
         try:
             return await self._serve()
         except ConfigError as error:
-            return self._leave(ExitCode.CONFIG, error.detail)
+            return self._exit(ExitCode.CONFIG, error.detail)
         finally:
             await self.bus.close()
 
@@ -134,25 +134,27 @@ class Gateway:
             embedder = await self._first_embedder(embedding)
         except ConfigError as error:
             listener.close()
-            return self._leave(ExitCode.PROVIDER_CONFIG, error.detail)
-        if self._leaving_unborn:
+            return self._exit(ExitCode.PROVIDER_CONFIG, error.detail)
+        if self._stopped_before_ready:
             listener.close()
             return ExitCode.OK
-        key = self._confirm_key()
-        self._descriptors = available() - ACCEPTS_PER_TURN
+        key = self._load_signing_key()
+        self._descriptors = available() - ACCEPTS_PER_ITERATION
         # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
         self._read_owner_token(state)
-        edge = Application(state, ROUTES)
-        wire = state.wire = ServerContext(
-            self._limits(config.gateway), lambda: new_id(self.clock, self.rng), edge.has_effect
+        application = Application(state, ROUTES)
+        server_context = state.server_context = ServerContext(
+            self._limits(config.gateway), lambda: new_id(self.clock, self.rng), application.has_effect
         )
-        server = self.server = InProcessServer(edge, wire, backlog=self.boot.config.gateway.listen_backlog)
+        server = self.server = InProcessServer(
+            application, server_context, backlog=self.boot.config.gateway.listen_backlog
+        )
         self.bus.on_reload = self._reload
-        self.bus.extra_counters = self._figures
-        self.bus.idle_trimmer.before_trim = lambda: self._rest(state)
-        self._follow_embedding(state)
+        self.bus.extra_counters = self._counter_values
+        self.bus.idle_trimmer.before_trim = lambda: self._release_idle_memory(state)
+        self._apply_embedding_config(state)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         accepting = asyncio.create_task(server.accepting.wait())
         await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)
@@ -169,18 +171,18 @@ class Gateway:
 
     async def _first_embedder(self, wanted: EmbeddingConfig) -> Embedder | None:
         """The embedder that was loaded in the rehearsal, if that was for the same one. Raises ConfigError."""
-        rehearsed, self._rehearsed = self._rehearsed, None
-        if rehearsed is not None and rehearsed.embedding == wanted:
-            return rehearsed.embedder
+        preloaded, self._preloaded = self._preloaded, None
+        if preloaded is not None and preloaded.embedding == wanted:
+            return preloaded.embedder
         self.bus.starting("loading the embedding model")
         return await asyncio.to_thread(load_embedder, wanted)
 
-    def _limits(self, gateway: GatewayConfig) -> WireLimits:
+    def _limits(self, gateway: GatewayConfig) -> ConnectionLimits:
         """Return the bounds of connections, as many as there are descriptors for.
 
         As many again as are served may be open to be refused.
         """
-        limits = wire_limits(gateway, max(1, self._descriptors // 2))
+        limits = connection_limits(gateway, max(1, self._descriptors // 2))
         if limits.connections < gateway.max_connections:
             self.log.warning(
                 "connections_bounded",
@@ -190,10 +192,10 @@ class Gateway:
             )
         return limits
 
-    def _confirm_key(self) -> bytes:
+    def _load_signing_key(self) -> bytes:
         """Return the stored key, or one for this life only where none can be stored. Raises ConfigError."""
         try:
-            return signing_key(self._places.secret_file)
+            return signing_key(self._workspace.secret_file)
         except OSError as error:
             self.log.warning("confirm_key_not_stored", exc_info=error)
             return secrets.token_bytes(KEY_BYTES)
@@ -203,7 +205,7 @@ class Gateway:
         if not state.config.gateway.require_owner or state.owner_token is not None:
             return
         try:
-            state.owner_token = owner_token(self._places.owner_token_file)
+            state.owner_token = owner_token(self._workspace.owner_token_file)
         except (ConfigError, OSError) as error:
             self.log.warning("owner_token_not_read", reason=str(error))
 
@@ -227,7 +229,7 @@ class Gateway:
     def _drain(self, grace_ms: int) -> None:
         """No new connection; what is in flight is answered."""
         if self.state is None or self.server is None:
-            self._leaving_unborn = True  # the model is still being loaded; nothing was accepted
+            self._stopped_before_ready = True  # the model is still being loaded; nothing was accepted
             return
         if self.state.draining:
             return
@@ -240,20 +242,20 @@ class Gateway:
         """New requests and connections follow ``config``, with the former embedding until the new one is loaded."""
         if self.state is None or self.server is None:
             return  # the state will be built from the bus's configuration, which is this one
-        self.server.wire.limits = self._limits(config.gateway)
+        self.server.server_context.limits = self._limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
         self._read_owner_token(self.state)
-        self._follow_embedding(self.state)
+        self._apply_embedding_config(self.state)
         self.log.info("reloaded")
 
-    def _follow_embedding(self, state: GatewayState) -> None:
+    def _apply_embedding_config(self, state: GatewayState) -> None:
         """The embedder of the newest configuration is in use or being loaded."""
-        changing = self._changing is not None and not self._changing.done()
+        changing = self._embedder_task is not None and not self._embedder_task.done()
         if not changing and self.bus.config.embedding != state.config.embedding:
-            self._changing = asyncio.create_task(self._change_embedder(state))
+            self._embedder_task = asyncio.create_task(self._load_new_embedder(state))
 
-    async def _change_embedder(self, state: GatewayState) -> None:
+    async def _load_new_embedder(self, state: GatewayState) -> None:
         """The embedder is that of the newest configuration, or the former stays and the log says why."""
         while (wanted := self.bus.config.embedding) != state.config.embedding:
             try:
@@ -263,12 +265,12 @@ class Gateway:
                 if self.bus.config.embedding == wanted:
                     return
             else:
-                former, state.embedder = state.embedder, embedder
-                await state.former.keep(former, embedder)
+                previous, state.embedder = state.embedder, embedder
+                await state.previous_embedder.replace(previous, embedder)
                 state.reconfigure(msgspec.structs.replace(state.config, embedding=wanted))
                 self.log.info("embedding_changed", provider=wanted.provider, model=wanted.model)
 
-    def _rest(self, state: GatewayState) -> None:
+    def _release_idle_memory(self, state: GatewayState) -> None:
         """What a pause in the work makes needless is let go of."""
         if isinstance(state.embedder, EmbeddedEmbedder):
             state.embedder.rest()
@@ -277,10 +279,10 @@ class Gateway:
         """What failed is in the log by type and place; asyncio itself would write out the exception and the task."""
         self.log.error("nobody caught", problem=first_line(context["message"]), exc_info=context.get("exception"))
 
-    def _figures(self) -> dict[str, float]:
-        return {} if self.state is None else dict(self.state.figures())
+    def _counter_values(self) -> dict[str, float]:
+        return {} if self.state is None else dict(self.state.counter_values())
 
-    def _leave(self, code: int, detail: str) -> int:
+    def _exit(self, code: int, detail: str) -> int:
         self.log.error("leaving", code=code, detail=detail)
         self.bus.exiting(code, detail)
         return code

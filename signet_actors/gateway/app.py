@@ -31,13 +31,13 @@ from signet_actors.errors import (
     Unavailable,
 )
 from signet_actors.gateway.auth.ownership import require_owner
-from signet_actors.gateway.auth.request_guard import Headers, has_body, judge
+from signet_actors.gateway.auth.request_guard import Headers, check_request, has_body
 from signet_actors.gateway.http.request_warnings import query_warnings, shortened
 from signet_actors.gateway.http.response_cache import ResponseCache
 from signet_actors.gateway.http.responses import (
     EncodedResponse,
-    answer_from_error,
-    answer_from_reply,
+    encode_response,
+    error_response,
     internal_problem,
     problem,
     with_warnings,
@@ -45,7 +45,13 @@ from signet_actors.gateway.http.responses import (
 from signet_actors.gateway.http.route import HttpRequest, Route
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.server.admission import LARGE_BODY_BYTES
-from signet_actors.gateway.server.asgi_extensions import ANSWER, CROWDED, GONE, UNTIL_GONE, SendWhole
+from signet_actors.gateway.server.asgi_extensions import (
+    IS_DISCONNECTED,
+    OVERLOADED,
+    SEND_RESPONSE,
+    WAIT_DISCONNECTED,
+    SendResponse,
+)
 from signet_actors.gateway.state import GatewayState
 from signet_actors.runtime.clock import new_id
 from signet_actors.runtime.logging.throttle import LogThrottle
@@ -71,16 +77,16 @@ class RequestContext:
 
     __slots__ = (
         "_send",
-        "_send_whole",
+        "_send_response",
         "code",
-        "crowded",
         "dispatch",
-        "gone",
+        "is_disconnected",
+        "overloaded",
         "path",
         "route",
         "status",
         "trace_id",
-        "until_gone",
+        "wait_disconnected",
         "warnings",
     )
 
@@ -88,11 +94,11 @@ class RequestContext:
         """What the server put into ``scope`` for us is taken out again: it refers to whatever holds the scope, and
         garbage that is a cycle would stay until the collector comes."""
         self.trace_id = trace_id
-        self.gone: Callable[[], bool] | None = scope.pop(GONE, None)
-        self.until_gone: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(UNTIL_GONE, None)
-        self.crowded: bool = scope.pop(CROWDED, False)
+        self.is_disconnected: Callable[[], bool] | None = scope.pop(IS_DISCONNECTED, None)
+        self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(WAIT_DISCONNECTED, None)
+        self.overloaded: bool = scope.pop(OVERLOADED, False)
         self._send = send
-        self._send_whole: SendWhole | None = scope.pop(ANSWER, None)
+        self._send_response: SendResponse | None = scope.pop(SEND_RESPONSE, None)
         self.path: str | None = None
         self.route: Route | None = None
         self.dispatch: Dispatch | None = None
@@ -114,8 +120,8 @@ class RequestContext:
         if "cache-control" not in answer.headers:
             headers.append(_NO_STORE)
         self.status, self.code = answer.status, answer.code
-        if self._send_whole is not None:
-            await self._send_whole(answer.status, headers, answer.body)
+        if self._send_response is not None:
+            await self._send_response(answer.status, headers, answer.body)
             sync_point("gateway.mid_response")  # with the kernel, and nobody has taken note of it yet
             return
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -130,7 +136,7 @@ class Application:
         self.routes = routes
         self._table = RouteTable(routes)
         self._guard_warnings = LogThrottle(state.log, state.clock)
-        self._recent = ResponseCache()
+        self._response_cache = ResponseCache()
 
     def has_effect(self, method: bytes, path: bytes) -> bool:
         """Whether a request line asks for a change; what is not served does not. ``path`` is as it came."""
@@ -142,46 +148,46 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._exchange(scope, receive, send)
+            await self._handle(scope, receive, send)
         else:
             await Router()(scope, receive, send)  # the lifespan: nothing to do, and said so
 
-    async def _exchange(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Exactly one answer has been sent, and the request counted."""
         state = self.state
         counters = state.counters
         trace_id = new_id(state.clock, state.rng)
         started_ns = state.clock.monotonic_ns()
-        exchange = RequestContext(trace_id, scope, send)
+        context = RequestContext(trace_id, scope, send)
         counters.requests += 1
         counters.in_flight += 1
         try:
-            answer = self._refusal(scope)
+            answer = self._check(scope)
             if answer is None:
-                answer = await self._answer(scope, receive, exchange)
-            await exchange.write(answer)
+                answer = await self._respond(scope, receive, context)
+            await context.write(answer)
         except asyncio.CancelledError:
             # The drain's grace is over; the task is the server's own and ends here.
-            if exchange.status == 0:
-                await exchange.write(_cut_off(exchange))
+            if context.status == 0:
+                await context.write(_shutdown_response(context))
         except Exception:  # noqa: BLE001 - the last line: the server would answer with plain text
-            if exchange.status == 0:
-                await exchange.write(internal_problem(trace_id))
-            self._log_failure(exchange)
+            if context.status == 0:
+                await context.write(internal_problem(trace_id))
+            self._log_failure(context)
         finally:
             counters.in_flight -= 1
             with contextlib.suppress(Exception):  # figures and log lines are no reason to fail what was answered
-                self._record(scope["method"], exchange, state.clock.monotonic_ns() - started_ns)
+                self._record(scope["method"], context, state.clock.monotonic_ns() - started_ns)
 
-    def _refusal(self, scope: Scope) -> EncodedResponse | None:
+    def _check(self, scope: Scope) -> EncodedResponse | None:
         """Why the request is not even routed, or None."""
         headers: Headers = scope["headers"]
         client = scope["client"]
-        verdict = judge(self.state.guard, scope["method"], headers, client[0] if client else None)
-        if verdict is not None:
+        rejection = check_request(self.state.guard, scope["method"], headers, client[0] if client else None)
+        if rejection is not None:
             self.state.counters.guarded += 1
-            self._log_guard(scope["method"], verdict.detail)
-            return problem(verdict.status, verdict.code, verdict.detail)
+            self._log_guard(scope["method"], rejection.detail)
+            return problem(rejection.status, rejection.code, rejection.detail)
         if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_TARGET_BYTES:
             return problem(400, ErrorCode.INVALID_REQUEST, f"The URL must be at most {MAX_TARGET_BYTES} bytes")
         if not _is_clean_path(scope["raw_path"]):
@@ -191,34 +197,34 @@ class Application:
                 return problem(415, ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Compressed request bodies are not accepted")
         return None
 
-    async def _answer(self, scope: Scope, receive: Receive, exchange: RequestContext) -> EncodedResponse:
+    async def _respond(self, scope: Scope, receive: Receive, context: RequestContext) -> EncodedResponse:
         """What is answered to a request that may be answered; never raises but for cancellation."""
         found = self._table.find(scope["path"])
         if found is None:
-            return answer_from_error(NotFound("Not found"))
+            return error_response(NotFound("Not found"))
         endpoint, path = found
-        exchange.path = endpoint.path
-        route = exchange.route = endpoint.route(scope["method"])
+        context.path = endpoint.path
+        route = context.route = endpoint.route(scope["method"])
         if route is None:
             allow = {"allow": endpoint.allow}
             return problem(405, ErrorCode.METHOD_NOT_ALLOWED, "Method not allowed", headers=allow)
         try:
-            return await self._ask_handler(route, path, scope, receive, exchange)
+            return await self._call_handler(route, path, scope, receive, context)
         except SignetError as error:
             if error.code is ErrorCode.INTERNAL:
-                self._log_failure(exchange)
-                return internal_problem(exchange.trace_id)
-            return with_warnings(answer_from_error(error), exchange.warnings)
+                self._log_failure(context)
+                return internal_problem(context.trace_id)
+            return with_warnings(error_response(error), context.warnings)
         except Exception as error:  # noqa: BLE001 - a fault of ours is logged whole and answered without its text
             if isinstance(error, OSError) and error.errno in _NO_SPACE:
                 with contextlib.suppress(Exception):
-                    self.state.log.warning("disk_full", route=route.path, trace=exchange.trace_id)
-                return answer_from_error(StorageFull())
-            self._log_failure(exchange)
-            return internal_problem(exchange.trace_id)
+                    self.state.log.warning("disk_full", route=route.path, trace=context.trace_id)
+                return error_response(StorageFull())
+            self._log_failure(context)
+            return internal_problem(context.trace_id)
 
-    async def _ask_handler(
-        self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, exchange: RequestContext
+    async def _call_handler(
+        self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, context: RequestContext
     ) -> EncodedResponse:
         state = self.state
         headers: Headers = scope["headers"]
@@ -228,64 +234,64 @@ class Application:
             except SignetError as error:
                 self._log_guard(route.method, error.detail)
                 raise
-        if route.mutates and not route.may_only_look and state.config.memory.pipeline_v2.mutations_frozen:
+        if route.mutates and not route.mutates_conditionally and state.config.memory.pipeline_v2.mutations_frozen:
             raise MutationsFrozen
         raw = await _read_body(receive, state.config.gateway.max_body_bytes) if has_body(headers) else b""
-        gone = exchange.gone
-        if gone is not None:
+        is_disconnected = context.is_disconnected
+        if is_disconnected is not None:
             if len(raw) > LARGE_BODY_BYTES:
                 for _ in range(2):  # the loop reads the end of the stream, then says so
                     await asyncio.sleep(0)
-            if gone():
+            if is_disconnected():
                 raise InvalidRequest("The client went away")
-        warnings = exchange.warnings
+        warnings = context.warnings
         query = _query(scope["query_string"], warnings)
         if query and route.permission is not None:
             warnings += query_warnings(route, query)
-        call = HttpRequest(
+        request = HttpRequest(
             state=state,
             route=route,
             path=path,
             query=query,
             headers=_decoded(headers),
             raw=raw,
-            trace_id=exchange.trace_id,
+            trace_id=context.trace_id,
             began_ns=state.clock.monotonic_ns(),
-            until_gone=exchange.until_gone,
+            wait_disconnected=context.wait_disconnected,
             warnings=warnings,
         )
         sync_point("gateway.validated")
-        if exchange.crowded:
-            recent = self._recent.find(route.path, state.clock.monotonic_ns())
-            if recent is not None:
-                return recent
+        if context.overloaded:
+            cached = self._response_cache.get(route.path, state.clock.monotonic_ns())
+            if cached is not None:
+                return cached
         limit_ms = state.config.gateway.request_timeout_ms
-        dispatch = exchange.dispatch = track_dispatch()
+        dispatch = context.dispatch = track_dispatch()
         try:
             async with asyncio.timeout(limit_ms / 1000) as window:
-                reply = await route.handler(call)
+                reply = await route.handler(request)
         except TimeoutError:
             if not window.expired():
                 raise
             if route.has_effect and dispatch.sent:
                 raise OutcomeUnknown from None
             raise Unavailable(f"No answer within {limit_ms} ms", retry_after_ms=1000) from None
-        answer = answer_from_reply(reply, warnings)
-        if exchange.crowded and not warnings:
-            self._recent.keep(route.path, answer, state.clock.monotonic_ns())
+        answer = encode_response(reply, warnings)
+        if context.overloaded and not warnings:
+            self._response_cache.store(route.path, answer, state.clock.monotonic_ns())
         return answer
 
-    def _log_failure(self, exchange: RequestContext) -> None:
+    def _log_failure(self, context: RequestContext) -> None:
         """Log the exception that is being handled; the answer never depends on it."""
         with contextlib.suppress(Exception):
-            route = exchange.route.path if exchange.route is not None else None
-            self.state.log.exception("request_failed", route=route, trace=exchange.trace_id)
+            route = context.route.path if context.route is not None else None
+            self.state.log.exception("request_failed", route=route, trace=context.trace_id)
 
-    def _record(self, method: str, exchange: RequestContext, took_ns: int) -> None:
+    def _record(self, method: str, context: RequestContext, took_ns: int) -> None:
         """Counted, and one line if it failed or debugging is on: template instead of path, never a query or a body."""
-        status = exchange.status
+        status = context.status
         counters = self.state.counters
-        self.state.requests.observe(exchange.path, method, status, took_ns, exchange.code)
+        self.state.requests.observe(context.path, method, status, took_ns, context.code)
         if status >= 500:
             counters.server_errors += 1
         elif status >= 400:
@@ -296,10 +302,10 @@ class Application:
         log(
             "request",
             method=method,
-            route=exchange.path,
+            route=context.path,
             status=status,
             ms=round(took_ns / 1e6, 2),
-            trace=exchange.trace_id,
+            trace=context.trace_id,
         )
 
     def _log_guard(self, method: str, reason: str) -> None:
@@ -308,12 +314,12 @@ class Application:
             self._guard_warnings.warning("request_guarded", method=method, reason=reason)
 
 
-def _cut_off(exchange: RequestContext) -> EncodedResponse:
+def _shutdown_response(context: RequestContext) -> EncodedResponse:
     """The answer to a request that was still being served when the daemon had to stop."""
-    route, dispatch = exchange.route, exchange.dispatch
+    route, dispatch = context.route, context.dispatch
     if route is not None and route.has_effect and dispatch is not None and dispatch.sent:
-        return answer_from_error(OutcomeUnknown())
-    return answer_from_error(Unavailable("The daemon is shutting down"))
+        return error_response(OutcomeUnknown())
+    return error_response(Unavailable("The daemon is shutting down"))
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:

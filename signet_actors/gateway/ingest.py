@@ -36,7 +36,7 @@ INLINE_CHARS: Final = 2048
 """Up to here, an embedding takes some two milliseconds."""
 INLINE_TEXT_CHARS: Final = 4096
 """Up to here, everything but the embedding takes one to three milliseconds, however dense with suspicious words."""
-ADMITTED_CHARS: Final = 16_384
+MAX_UNBOUNDED_CHARS: Final = 16_384
 """Above this, a text is refused where too many wait; below, it costs a thread no more than twenty milliseconds."""
 LONG_TEXT_THREADS: Final = 1
 """Two would only take the interpreter from each other, which on a busy machine costs more than the work."""
@@ -60,7 +60,7 @@ class TextExecutor:
         self._admitted = 0
         self._lock = threading.Lock()
 
-    async def admitted(self, work: Callable[[], T]) -> T:
+    async def run_bounded(self, work: Callable[[], T]) -> T:
         """What ``work`` returns from a thread. Raises Busy, and starts nothing, where too many wait already."""
         with self._lock:
             if self._admitted >= self._room:
@@ -71,7 +71,7 @@ class TextExecutor:
         future.add_done_callback(self._leave)
         return await asyncio.wrap_future(future)
 
-    async def continued(self, work: Callable[[], T]) -> T:
+    async def run_unbounded(self, work: Callable[[], T]) -> T:
         """The same without a refusal: for a text of middle length, or for the second half of an admitted request."""
         return await asyncio.wrap_future(self._second.submit(work))
 
@@ -94,58 +94,58 @@ class ChunkWriteLimiter:
 
     def __init__(self, at_once: int = CHUNKS_AT_ONCE, waiting: int = CHUNKS_WAITING) -> None:
         self._at_once = at_once
-        self._most_waiting = waiting
-        self._under_way = 0
+        self._max_waiting = waiting
+        self._in_flight = 0
         self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @asynccontextmanager
-    async def turn(self, chunks: int) -> AsyncIterator[None]:
+    async def slot(self, chunks: int) -> AsyncIterator[None]:
         """Inside, the ``chunks`` may be sent. Raises Busy where too many wait already."""
         if self._queue or not self._fits(chunks):
-            if self._queue and sum(count for count, _ in self._queue) + chunks > self._most_waiting:
+            if self._queue and sum(count for count, _ in self._queue) + chunks > self._max_waiting:
                 raise Busy("too many long texts are waiting for the writer", retry_after_ms=1000)
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._queue.append((chunks, turn))
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._queue.append((chunks, waiter))
             try:
-                await turn
+                await waiter
             except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._under_way -= chunks  # its turn had come, and nobody takes it
+                if waiter.done() and not waiter.cancelled():
+                    self._in_flight -= chunks  # its turn had come, and nobody takes it
                 self._admit()
                 raise
         else:
-            self._under_way += chunks
+            self._in_flight += chunks
         try:
             yield
         finally:
-            self._under_way -= chunks
+            self._in_flight -= chunks
             self._admit()
 
     def _fits(self, chunks: int) -> bool:
-        return not self._under_way or self._under_way + chunks <= self._at_once
+        return not self._in_flight or self._in_flight + chunks <= self._at_once
 
     def _admit(self) -> None:
         while self._queue:
-            chunks, turn = self._queue[0]
-            if turn.cancelled():
+            chunks, waiter = self._queue[0]
+            if waiter.cancelled():
                 self._queue.popleft()
             elif self._fits(chunks):
                 self._queue.popleft()
-                self._under_way += chunks
-                turn.set_result(None)
+                self._in_flight += chunks
+                waiter.set_result(None)
             else:
                 return
 
 
-class StoredText(NamedTuple):
+class PreparedText(NamedTuple):
     """``content`` is in storage form and may be empty; ``redactions`` are the kinds of secrets cut out of it."""
 
     content: str
     redactions: Kinds
 
 
-class RememberedText(NamedTuple):
-    """A ``StoredText`` with what its prefixes say, the type that it suggests, and its chunks if it is oversized."""
+class PreparedMemory(NamedTuple):
+    """A ``PreparedText`` with what its prefixes say, the type that it suggests, and its chunks if it is oversized."""
 
     content: str
     redactions: Kinds
@@ -169,7 +169,7 @@ class FieldRedactor:
         """``text`` without secrets."""
         if self._redactor is None:
             return text
-        text, kinds = self._redactor.cleaned(text)
+        text, kinds = self._redactor.clean(text)
         self.redactions += kinds
         return text
 
@@ -197,17 +197,17 @@ class FieldRedactor:
         )
 
 
-async def stored_text(state: GatewayState, raw: str) -> StoredText:
+async def prepare_text(state: GatewayState, raw: str) -> PreparedText:
     """``raw`` as it may be committed. Raises Busy for a long text that would have to wait too long."""
-    return await _near_or_far(raw, lambda: _stored_text(state, raw))
+    return await _inline_or_threaded(raw, lambda: _prepare_text(state, raw))
 
 
-async def remembered_text(state: GatewayState, raw: str) -> RememberedText:
+async def prepare_remembered_text(state: GatewayState, raw: str) -> PreparedMemory:
     """The same for an explicit remember, which heeds prefixes; secrets are looked for before these are cut off."""
-    return await _near_or_far(raw, lambda: _remembered_text(state, raw))
+    return await _inline_or_threaded(raw, lambda: _prepare_remembered_text(state, raw))
 
 
-async def stored_vectors(
+async def embed_texts(
     state: GatewayState, texts: Sequence[str], frames: list[bytes], *, trace_id: str
 ) -> list[Vector | None]:
     """One ``Vector`` per text with its raw float32 frame appended to ``frames``; None where there is none.
@@ -224,7 +224,7 @@ async def stored_vectors(
         if sum(map(len, texts)) <= INLINE_CHARS:
             rows = embedder.embed([collapsed(text) for text in texts])
         else:
-            rows = await TEXT_EXECUTOR.continued(lambda: embedder.embed([collapsed(text) for text in texts]))
+            rows = await TEXT_EXECUTOR.run_unbounded(lambda: embedder.embed([collapsed(text) for text in texts]))
     except (SignetError, OSError, ValueError, RuntimeError) as error:
         # Its kind only: what a tokenizer says may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
@@ -262,22 +262,24 @@ def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | N
     return Vector(model=embedder.model, dimensions=embedder.dimensions, frame=len(frames) - 1)
 
 
-def _stored_text(state: GatewayState, raw: str) -> StoredText:
+def _prepare_text(state: GatewayState, raw: str) -> PreparedText:
     if not state.config.redaction.memories:
-        return StoredText(storage_content(raw), redactions=())
-    return StoredText(*state.redactor.stored(raw))
+        return PreparedText(storage_content(raw), redactions=())
+    return PreparedText(*state.redactor.clean_for_storage(raw))
 
 
-def _remembered_text(state: GatewayState, raw: str) -> RememberedText:
-    text, redactions = _stored_text(state, raw)
+def _prepare_remembered_text(state: GatewayState, raw: str) -> PreparedMemory:
+    text, redactions = _prepare_text(state, raw)
     # After the secrets are cut: "[db password]: <it>" is one only as long as both halves stand together, and a tag
     # that is a token is lower-cased, which would hide it.
     content, pinned, tags = parse_prefixes(text)
     chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails)
-    return RememberedText(content, redactions, pinned, tags, infer_type(content), chunks)
+    return PreparedMemory(content, redactions, pinned, tags, infer_type(content), chunks)
 
 
-async def _near_or_far(raw: str, work: Callable[[], T]) -> T:
+async def _inline_or_threaded(raw: str, work: Callable[[], T]) -> T:
     if len(raw) <= INLINE_TEXT_CHARS:
         return work()
-    return await (TEXT_EXECUTOR.continued(work) if len(raw) <= ADMITTED_CHARS else TEXT_EXECUTOR.admitted(work))
+    return await (
+        TEXT_EXECUTOR.run_unbounded(work) if len(raw) <= MAX_UNBOUNDED_CHARS else TEXT_EXECUTOR.run_bounded(work)
+    )

@@ -37,17 +37,17 @@ class PreviousEmbedder:
         self._making: asyncio.Task[None] | None = None
         self._tried: set[Space] = set()
 
-    async def keep(self, former: Embedder | None, current: Embedder | None) -> None:
+    async def replace(self, previous: Embedder | None, current: Embedder | None) -> None:
         """``former`` was in use till now; it is kept unless ``current``, which takes its place, makes the same vectors
         or there are to be none.
         """
-        worth = former is not None and current is not None and _space(former) != _space(current)
-        await self._replace(former if worth else None)
-        if not worth:
-            await _close(former)
+        needed = previous is not None and current is not None and _space(previous) != _space(current)
+        await self._set(previous if needed else None)
+        if not needed:
+            await _close(previous)
         self._tried.clear()
 
-    def heard(
+    def observe_stale(
         self,
         asked: str | None,
         spaces: Sequence[Space],
@@ -61,24 +61,24 @@ class PreviousEmbedder:
         if current is None or (self._making is not None and not self._making.done()):
             return
         stale = [space for space in spaces if space != _space(current)]
-        former = self.embedder
-        if former is not None:
-            if former.model == asked and _space(former) not in stale:
-                log.info("former_vectors_gone", model=former.model)
-                self._making = asyncio.create_task(self._replace(None))
+        previous = self.embedder
+        if previous is not None:
+            if previous.model == asked and _space(previous) not in stale:
+                log.info("former_vectors_gone", model=previous.model)
+                self._making = asyncio.create_task(self._set(None))
             return
         unknown = [space for space in stale if space not in self._tried]
         if unknown:
             self._tried.update(unknown)
             self._making = asyncio.create_task(self._make(unknown, config, log))
 
-    async def _replace(self, embedder: Embedder | None) -> None:
+    async def _set(self, embedder: Embedder | None) -> None:
         left, self.embedder = self.embedder, embedder
         await _close(left)
 
     async def _make(self, spaces: Sequence[Space], current: EmbeddingConfig, log: FilteringBoundLogger) -> None:
         for space in spaces:
-            config = former_config(space, current)
+            config = previous_config(space, current)
             if config is None:
                 log.info("former_vectors_unknown", model=space[0])
                 continue
@@ -88,7 +88,7 @@ class PreviousEmbedder:
                 log.info("former_vectors_unknown", model=space[0], reason=error.detail)
                 continue
             log.info("former_vectors_searched", model=space[0])
-            await self._replace(embedder)
+            await self._set(embedder)
             return
 
 
@@ -101,7 +101,7 @@ async def _close(embedder: Embedder | None) -> None:
         await embedder.close()
 
 
-def former_config(space: Space, current: EmbeddingConfig) -> EmbeddingConfig | None:
+def previous_config(space: Space, current: EmbeddingConfig) -> EmbeddingConfig | None:
     """How vectors of ``space`` are made, by what is configured now; None where that would be a guess."""
     model, dimensions = space
     if space == (EMBEDDED_MODEL, EMBEDDED_DIMENSIONS):

@@ -108,7 +108,7 @@ async def query_vectors(
     state: GatewayState, query: str, read: ReadScope, project: str | None, *, trace_id: str
 ) -> tuple[QueryVector, QueryVector]:
     """``query_vector``, and the same by the former model while memories still have its vectors."""
-    former = state.former.embedder
+    former = state.previous_embedder.embedder
     if former is None:
         return await query_vector(state, query, read, project, trace_id=trace_id), _NO_VECTOR
     return await asyncio.gather(

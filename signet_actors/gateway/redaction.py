@@ -14,8 +14,8 @@ from signet_actors.domain.normalization import collapsed, sanitize_text, storage
 from signet_actors.domain.redaction.scan import kinds_of, redact, replace_secrets, secrets_in
 from signet_actors.domain.redaction.values import SecretSpan
 
-KNOWN_CHARS: Final = 64
-KNOWN_TEXTS: Final = 4096
+MAX_CACHED_CHARS: Final = 64
+MAX_CACHED_TEXTS: Final = 4096
 """Short texts that are remembered as clean, and how many of them."""
 
 Kinds = tuple[str, ...]
@@ -34,7 +34,7 @@ class Redactor:
     def __init__(self) -> None:
         self._known_clean: set[str] = set()
 
-    def cleaned(self, text: str) -> tuple[str, Kinds]:
+    def clean(self, text: str) -> tuple[str, Kinds]:
         """``text`` without secrets, and their kinds, even if its white space is collapsed afterwards.
 
         It is read as it came, because a key block is known by its lines, a command by the end of its line, and
@@ -46,8 +46,8 @@ class Redactor:
         clean, _, kinds = redact(text)
         line = collapsed(clean)
         if line == clean:
-            if not kinds and len(text) <= KNOWN_CHARS:
-                if len(self._known_clean) >= KNOWN_TEXTS:
+            if not kinds and len(text) <= MAX_CACHED_CHARS:
+                if len(self._known_clean) >= MAX_CACHED_TEXTS:
                     self._known_clean = set()
                 self._known_clean.add(text)
             return clean, kinds
@@ -55,15 +55,15 @@ class Redactor:
         if not hidden:
             return clean, kinds
         clean = sanitize_text(clean)  # as the collapsed form is
-        return replace_secrets(clean, _in_layout(clean, hidden)), tuple(dict.fromkeys(kinds + kinds_of(hidden)))
+        return replace_secrets(clean, _map_to_layout(clean, hidden)), tuple(dict.fromkeys(kinds + kinds_of(hidden)))
 
-    def stored(self, text: str) -> tuple[str, Kinds]:
+    def clean_for_storage(self, text: str) -> tuple[str, Kinds]:
         """What ``cleaned`` returns, in storage form."""
-        clean, kinds = self.cleaned(text)
+        clean, kinds = self.clean(text)
         return storage_content(clean), kinds
 
 
-def _in_layout(text: str, found: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
+def _map_to_layout(text: str, found: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
     """Yield the secrets in ``collapsed(text)`` by their places in ``text``; a space there is a whole gap here."""
     words = [match.span() for match in _WORD.finditer(text)]
     starts = list(accumulate((end - start + 1 for start, end in words), initial=0))

@@ -17,7 +17,7 @@ from signet_actors.gateway.status.pipeline_metrics import PipelineMetrics
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.gateway.status.store_metrics import StoreMetrics
-from signet_actors.gateway.vector_waits import VectorWaits
+from signet_actors.gateway.vector_waits import VectorWaiter
 from signet_actors.protocol.control import UP
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.child_context import ChildContext
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class EdgeCounters:
+class RequestCounters:
     """What the edge did since it started; goes out with the heartbeat and in ``/api/status``."""
 
     requests: int = 0
@@ -79,15 +79,15 @@ class GatewayState:
     chunk_writes: ChunkWriteLimiter = field(default_factory=ChunkWriteLimiter)
     draining: bool = False
     supervisor_silent_ms: Callable[[], int] = lambda: 0
-    counters: EdgeCounters = field(default_factory=EdgeCounters)
+    counters: RequestCounters = field(default_factory=RequestCounters)
     requests: RequestMetrics = field(default_factory=RequestMetrics)
     store: StoreMetrics = field(default_factory=StoreMetrics)
     pipeline: PipelineMetrics = field(default_factory=PipelineMetrics)
-    former: PreviousEmbedder = field(default_factory=PreviousEmbedder)
-    rate_windows: RateLimiter = field(default_factory=RateLimiter)
+    previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
+    rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
-    vector_waits: VectorWaits = field(default_factory=VectorWaits)
-    wire: ServerContext | None = None
+    vector_waits: VectorWaiter = field(default_factory=VectorWaiter)
+    server_context: ServerContext | None = None
     owner_token: str | None = None
 
     def __post_init__(self) -> None:
@@ -119,25 +119,25 @@ class GatewayState:
             failure=self.bus.tree.failure,
         )
 
-    def figures(self) -> dict[str, int]:
+    def counter_values(self) -> dict[str, int]:
         """What this edge did and holds, for the heartbeat, ``/api/status`` and the metrics.
 
         ``requests_shed``: refused because too much was unanswered; ``refused``: everything that the server refused
         before the application ran, those and ``connections_refused`` among them; ``unanswered*``: held now.
         """
-        figures = self.counters.as_mapping()
-        if self.wire is not None:
-            admission, refused = self.wire.admission, self.wire.refused
-            figures |= {
-                "connections": len(self.wire.places.served),
-                "connections_most": self.wire.limits.connections,
-                "connections_refused": refused.connections,
-                "refused": refused.total,
+        values = self.counters.as_mapping()
+        if self.server_context is not None:
+            admission, rejections = self.server_context.admission, self.server_context.rejections
+            values |= {
+                "connections": len(self.server_context.connections.served),
+                "connections_most": self.server_context.limits.connections,
+                "connections_refused": rejections.connections,
+                "refused": rejections.total,
                 "requests_shed": admission.shed,
-                "unanswered": admission.requests,
+                "unanswered": admission.in_flight,
                 "unanswered_bytes": admission.body_bytes,
             }
-        return figures
+        return values
 
     def reconfigure(self, config: Config) -> None:
         """New requests are served by ``config``."""

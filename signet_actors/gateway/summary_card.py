@@ -24,48 +24,48 @@ from signet_actors.protocol.http.recall import RecallResult
 from signet_actors.protocol.searcher import RecalledRow
 from signet_actors.runtime.clock import iso
 
-MOST_AT_ONCE: Final = 8
+MAX_CONCURRENT: Final = 8
 """Recalls that wait for a card; more are answered without one. The extractor's mailbox has places left for others."""
-MOST_RESULTS: Final = 20
+MAX_RESULTS: Final = 20
 RESERVE_MS: Final = 500
 """Of the request's own time limit, what is kept for answering it."""
 _OPERATION: Final = "recallLlm"
 
 
 async def summary_card(
-    call: HttpRequest, query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
+    request: HttpRequest, query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
 ) -> RecallResult | None:
     """A card on those of ``rows`` that will stand beside it; None when it is switched off, not wanted, or not to be had
     in time.
 
     ``spent_ms`` of the request's time are gone already.
     """
-    state = call.state
+    state = request.state
     reranker = state.config.memory.pipeline_v2.reranker
-    patience_ms = min(reranker.timeout_ms, state.config.gateway.request_timeout_ms - spent_ms - RESERVE_MS)
-    if not reranker.use_extraction_model or limit < MIN_LIMIT or not rows or patience_ms <= 0:
+    timeout_ms = min(reranker.timeout_ms, state.config.gateway.request_timeout_ms - spent_ms - RESERVE_MS)
+    if not reranker.use_extraction_model or limit < MIN_LIMIT or not rows or timeout_ms <= 0:
         return None
-    if not state.is_up("extractor") or state.summaries_waiting >= MOST_AT_ONCE or not _allowed(call):
+    if not state.is_up("extractor") or state.summaries_waiting >= MAX_CONCURRENT or not _allowed(request):
         return None
-    shown = beside(rows, limit)[:MOST_RESULTS]
+    shown = rows_beside_card(rows, limit)[:MAX_RESULTS]
     state.summaries_waiting += 1
     try:
         # The bus times its own asks; this is for what waits before it.
-        async with asyncio.timeout(patience_ms / 1000):
-            said = await state.bus.ask_extractor(
-                Summarize(query, tuple(row.content for row in shown)), trace_id=call.trace_id, timeout_ms=patience_ms
+        async with asyncio.timeout(timeout_ms / 1000):
+            reply = await state.bus.ask_extractor(
+                Summarize(query, tuple(row.content for row in shown)), trace_id=request.trace_id, timeout_ms=timeout_ms
             )
     except (SignetError, TimeoutError) as error:
-        state.log.info("no_summary", reason=error.__class__.__name__, trace=call.trace_id)
+        state.log.info("no_summary", reason=error.__class__.__name__, trace=request.trace_id)
         return None
     finally:
         state.summaries_waiting -= 1
-    if said.summary is None:
+    if reply.summary is None:
         return None
     return RecallResult(
         id=summary_id(query, [row.id for row in shown]),
-        content=said.summary,
-        content_length=len(said.summary),
+        content=reply.summary,
+        content_length=len(reply.summary),
         truncated=False,
         score=round(rows[0].score, 4),
         source=SUMMARY_SOURCE,
@@ -73,7 +73,7 @@ async def summary_card(
         tags=None,
         pinned=False,
         importance=0.0,
-        who=said.model,
+        who=reply.model,
         project=None,
         scope=None,
         visibility="private",
@@ -82,15 +82,18 @@ async def summary_card(
     )
 
 
-def beside(rows: Sequence[RecalledRow], limit: int) -> Sequence[RecalledRow]:
+def rows_beside_card(rows: Sequence[RecalledRow], limit: int) -> Sequence[RecalledRow]:
     """The rows that are returned with a card, which takes one of the ``limit`` places."""
     return rows[: limit - 1]
 
 
-def _allowed(call: HttpRequest) -> bool:
+def _allowed(request: HttpRequest) -> bool:
     """The caller has a card left in this minute. Nobody is counted in local mode."""
-    auth = call.state.config.auth
+    auth = request.state.config.auth
     if auth.mode == "local":
         return True
-    key = f"{call.principal().changed_by}:{_OPERATION}"
-    return call.state.rate_windows.take(key, auth.rate_limits.recall_llm, call.state.clock.monotonic_ns() // 10**6) == 0
+    key = f"{request.principal().changed_by}:{_OPERATION}"
+    return (
+        request.state.rate_limiter.take(key, auth.rate_limits.recall_llm, request.state.clock.monotonic_ns() // 10**6)
+        == 0
+    )

@@ -4,7 +4,7 @@ The vector is made once, by the memory's ``embed`` job; here it is only waited f
 it is stored and when none is to be expected. Whatever goes wrong costs at most ``embedding.waitMs``, never the answer,
 and only what the writer has committed is called embedded.
 
-Nobody waits where a wait would be in vain or in somebody's way: beyond ``MOST_AT_ONCE``, while a crowd stands, while
+Nobody waits where a wait would be in vain or in somebody's way: beyond ``MAX_CONCURRENT``, while a crowd stands, while
 the daemon leaves, while the extractor is away or takes no such job, and for a while after a wait that came to nothing:
 the server is too slow, or an import's vectors are before ours.
 
@@ -20,8 +20,8 @@ from typing import Final
 from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 
-MOST_AT_ONCE: Final = 8
-"""Half of the least number of requests that are served beside each other (``flood_least``)."""
+MAX_CONCURRENT: Final = 8
+"""Half of the least number of requests that are served beside each other (``sustained_min_in_flight``)."""
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
 RESERVE_MS: Final = 500
@@ -31,85 +31,87 @@ _ANSWER_MS: Final = 1_000
 _NONE: Final[Collection[str]] = frozenset()
 
 
-class VectorWaits:
+class VectorWaiter:
     """Those of one gateway life."""
 
     def __init__(self) -> None:
-        self._asked: set[asyncio.Task[VectorsAwaited]] = set()
+        self._pending: set[asyncio.Task[VectorsAwaited]] = set()
         self._stopped = False
         self._pause_ms = 0
         self._not_before_ns = 0
 
     def __len__(self) -> int:
         """Questions that the extractor has not answered; a client that goes leaves one behind."""
-        return len(self._asked)
+        return len(self._pending)
 
-    async def stored(self, call: HttpRequest, versions: Mapping[str, int]) -> Collection[str]:
+    async def wait_stored(self, request: HttpRequest, versions: Mapping[str, int]) -> Collection[str]:
         """Those of the memories, just committed without a vector at these versions, whose vectors are stored now."""
-        patience_ms = self._patience_ms(call) if versions else 0
-        if patience_ms <= 0:
+        wait_ms = self._wait_ms(request) if versions else 0
+        if wait_ms <= 0:
             return _NONE
-        state = call.state
-        asked = asyncio.create_task(
+        state = request.state
+        reply = asyncio.create_task(
             state.bus.ask_extractor(
-                AwaitVectors(dict(versions), patience_ms),
-                trace_id=call.trace_id,
-                timeout_ms=patience_ms + _ANSWER_MS,
+                AwaitVectors(dict(versions), wait_ms),
+                trace_id=request.trace_id,
+                timeout_ms=wait_ms + _ANSWER_MS,
             )
         )
-        self._asked.add(asked)
-        asked.add_done_callback(self._ended)
-        waiting: set[asyncio.Task[VectorsAwaited] | asyncio.Task[None]] = {asked}
-        gone = None if call.until_gone is None else asyncio.create_task(call.until_gone())
-        if gone is not None:
-            waiting.add(gone)
+        self._pending.add(reply)
+        reply.add_done_callback(self._on_reply)
+        waiting: set[asyncio.Task[VectorsAwaited] | asyncio.Task[None]] = {reply}
+        disconnected = None if request.wait_disconnected is None else asyncio.create_task(request.wait_disconnected())
+        if disconnected is not None:
+            waiting.add(disconnected)
         try:
-            done, _ = await asyncio.wait(waiting, timeout=patience_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(waiting, timeout=wait_ms / 1000, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if gone is not None:
-                gone.cancel()
-        if asked.cancelled() or (done and asked not in done):
+            if disconnected is not None:
+                disconnected.cancel()
+        if reply.cancelled() or (done and reply not in done):
             return _NONE  # the daemon leaves, or the client has gone
-        error = asked.exception() if asked in done else None
-        if asked not in done or error is not None:
+        error = reply.exception() if reply in done else None
+        if reply not in done or error is not None:
             if error is not None:
-                state.log.info("vectors_not_awaited", reason=type(error).__name__, trace=call.trace_id)
-            self._in_vain(state.clock.monotonic_ns())
+                state.log.info("vectors_not_awaited", reason=type(error).__name__, trace=request.trace_id)
+            self._back_off(state.clock.monotonic_ns())
             return _NONE
-        said = asked.result()
-        if said.stored:
+        result = reply.result()
+        if result.stored:
             self._pause_ms = self._not_before_ns = 0
-        elif said.late:
-            self._in_vain(state.clock.monotonic_ns())
-        return said.stored
+        elif result.late:
+            self._back_off(state.clock.monotonic_ns())
+        return result.stored
 
     def stop(self) -> None:
         """Nobody waits any more."""
         self._stopped = True
-        for asked in self._asked:
-            asked.cancel()
+        for reply in self._pending:
+            reply.cancel()
 
-    def _patience_ms(self, call: HttpRequest) -> int:
+    def _wait_ms(self, request: HttpRequest) -> int:
         """How long this request may wait; nothing where it must not."""
-        state = call.state
+        state = request.state
         now_ns = state.clock.monotonic_ns()
         embedder = state.embedder
         if embedder is None or embedder.local or not state.config.memory.pipeline_v2.embedding_tracker.enabled:
             return 0
-        if self._stopped or now_ns < self._not_before_ns or len(self._asked) >= MOST_AT_ONCE:
+        if self._stopped or now_ns < self._not_before_ns or len(self._pending) >= MAX_CONCURRENT:
             return 0
-        if not state.is_up("extractor") or (state.wire is not None and state.wire.admission.lately_crowded):
+        if not state.is_up("extractor") or (
+            state.server_context is not None and state.server_context.admission.recently_overloaded
+        ):
             return 0
-        left_ms = state.config.gateway.request_timeout_ms - (now_ns - call.began_ns) // 1_000_000 - RESERVE_MS
+        left_ms = state.config.gateway.request_timeout_ms - (now_ns - request.began_ns) // 1_000_000 - RESERVE_MS
         return min(state.config.embedding.wait_ms, left_ms)
 
-    def _in_vain(self, now_ns: int) -> None:
+    def _back_off(self, now_ns: int) -> None:
         """Nobody begins to wait for a while, twice as long as the last time; those who wait together count once."""
         if now_ns >= self._not_before_ns:
             self._pause_ms = min(LONGEST_PAUSE_MS, max(FIRST_PAUSE_MS, 2 * self._pause_ms))
             self._not_before_ns = now_ns + self._pause_ms * 1_000_000
 
-    def _ended(self, asked: asyncio.Task[VectorsAwaited]) -> None:
-        self._asked.discard(asked)
-        if not asked.cancelled():
-            asked.exception()  # whoever still waits has it; else it is nobody's
+    def _on_reply(self, reply: asyncio.Task[VectorsAwaited]) -> None:
+        self._pending.discard(reply)
+        if not reply.cancelled():
+            reply.exception()  # whoever still waits has it; else it is nobody's

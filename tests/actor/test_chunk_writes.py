@@ -22,7 +22,7 @@ def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> No
         gates = {name: asyncio.Event() for name in "abcd"}
 
         async def write(name: str, chunks: int) -> None:
-            async with writes.turn(chunks):
+            async with writes.slot(chunks):
                 order.append(name)
                 await gates[name].wait()
 
@@ -42,7 +42,7 @@ def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> No
         gates["c"].set()
         gates["d"].set()
         await asyncio.gather(*tasks.values())
-        async with writes.turn(10):
+        async with writes.slot(10):
             pass
 
     asyncio.run(asyncio.wait_for(scene(), 30))
@@ -51,8 +51,8 @@ def test_what_does_not_fit_waits_and_what_would_wait_too_long_is_refused() -> No
 def test_a_text_with_more_chunks_than_go_at_once_goes_alone() -> None:
     async def scene() -> None:
         writes = ChunkWriteLimiter(at_once=10, waiting=10)
-        async with writes.turn(50):
-            waiting = asyncio.create_task(writes.turn(1).__aenter__())
+        async with writes.slot(50):
+            waiting = asyncio.create_task(writes.slot(1).__aenter__())
             await pass_turns()
             assert not waiting.done()
         await waiting
@@ -66,10 +66,10 @@ def test_whoever_goes_away_while_waiting_holds_up_nobody(its_turn_has_come: bool
         writes = ChunkWriteLimiter(at_once=10, waiting=100)
 
         async def write() -> None:
-            async with writes.turn(10):
+            async with writes.slot(10):
                 pass
 
-        async with writes.turn(10):
+        async with writes.slot(10):
             gone, next_one = asyncio.create_task(write()), asyncio.create_task(write())
             await pass_turns()
             if not its_turn_has_come:

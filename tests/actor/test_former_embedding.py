@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, Config, EmbeddingConfig
-from signet_actors.gateway.previous_embedder import PreviousEmbedder, former_config
+from signet_actors.gateway.previous_embedder import PreviousEmbedder, previous_config
 from signet_actors.protocol.searcher import Recall, Recalled
 from tests.actor.test_memory_routes_recall import RECALL, found, row
 from tests.support.memory_api import DIMENSIONS, MemoryApi, WordEmbedder
@@ -41,7 +41,7 @@ def on_a_loop(work: Callable[[], Awaitable[Any]]) -> Any:
 
 def test_a_query_is_embedded_by_both_models_while_old_vectors_are_left(tmp_path: Path) -> None:
     api, old = MemoryApi(tmp_path), OldEmbedder()
-    api.state.former.embedder = old
+    api.state.previous_embedder.embedder = old
     api.bus.script[Recall] = recalled(OLD)
     for _ in range(2):
         assert api.request("POST", RECALL, {"query": "editor"}).status == 200
@@ -58,20 +58,20 @@ def test_a_query_is_embedded_by_both_models_while_old_vectors_are_left(tmp_path:
 
 def test_a_new_provider_that_is_away_leaves_the_old_vectors_searchable(tmp_path: Path) -> None:
     api, old = MemoryApi(tmp_path), OldEmbedder()
-    api.state.former.embedder = old
+    api.state.previous_embedder.embedder = old
     api.embedder.failure = RuntimeError("away")
     api.bus.script[Recall] = recalled(OLD, ("test-model", DIMENSIONS))
     api.request("POST", RECALL, {"query": "editor"})
     sent = api.bus.only(Recall)
     assert (sent.body.vector_model, sent.body.former_model, len(sent.frames)) == (None, "old-model", 1)
-    assert api.state.former.embedder is old
+    assert api.state.previous_embedder.embedder is old
 
 
 def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path: Path) -> None:
     former = PreviousEmbedder()
 
     async def work() -> None:
-        former.heard(None, [(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS)], WordEmbedder(), OLLAMA, LOG)
+        former.observe_stale(None, [(EMBEDDED_MODEL, EMBEDDED_DIMENSIONS)], WordEmbedder(), OLLAMA, LOG)
 
     on_a_loop(work)
     assert former.embedder is not None
@@ -79,16 +79,16 @@ def test_what_the_gateway_did_not_see_change_it_learns_from_a_searcher(tmp_path:
 
 
 def test_how_unknown_vectors_were_made_is_not_guessed_and_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert former_config(("nomic-embed-text", 768), EmbeddingConfig()) is None
-    assert former_config(("other", 12), OLLAMA) == EmbeddingConfig(provider="ollama", model="other", dimensions=12)
+    assert previous_config(("nomic-embed-text", 768), EmbeddingConfig()) is None
+    assert previous_config(("other", 12), OLLAMA) == EmbeddingConfig(provider="ollama", model="other", dimensions=12)
     former, tried = PreviousEmbedder(), []
     monkeypatch.setattr(
-        "signet_actors.gateway.previous_embedder.former_config", lambda space, current: tried.append(space)
+        "signet_actors.gateway.previous_embedder.previous_config", lambda space, current: tried.append(space)
     )
 
     async def work() -> None:
         for _ in range(3):
-            former.heard(None, [("other", 12)], WordEmbedder(), EmbeddingConfig(), LOG)
+            former.observe_stale(None, [("other", 12)], WordEmbedder(), EmbeddingConfig(), LOG)
             await asyncio.sleep(0)
 
     on_a_loop(work)
@@ -102,7 +102,7 @@ def test_an_embedder_that_makes_the_same_vectors_or_none_leaves_no_former_one() 
     async def work() -> list[Any]:
         kept: list[Any] = []
         for current in (OldEmbedder(), None, WordEmbedder()):
-            await former.keep(OldEmbedder(), current)
+            await former.replace(OldEmbedder(), current)
             kept.append(former.embedder)
         return kept
 

@@ -16,12 +16,12 @@ from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.server.admission import (
     LARGE_BODY_BYTES,
     Admission,
+    ConnectionLimits,
     Ticket,
-    WireLimits,
 )
 from signet_actors.gateway.server.fast_path import is_plain_request
-from signet_actors.gateway.server.scheduler import READINGS_PER_TURN, ReadScheduler
-from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_TURN
+from signet_actors.gateway.server.scheduler import READS_PER_ITERATION, ReadScheduler
+from signet_actors.gateway.server.uvicorn_server import ACCEPTS_PER_ITERATION
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import CLIENT_WAIT_S, Answered, RunningEdge, echo, parse_answer, read_to_end
 
@@ -57,8 +57,8 @@ def assert_busy(raw: bytes) -> None:
 
 
 def assert_nothing_held(edge: RunningEdge) -> None:
-    admission = edge.server.wire.admission
-    poll_until(lambda: (admission.requests, admission.body_bytes, admission.large) == (0, 0, 0))
+    admission = edge.server.server_context.admission
+    poll_until(lambda: (admission.in_flight, admission.body_bytes, admission.large_bodies) == (0, 0, 0))
 
 
 class Held:
@@ -78,7 +78,7 @@ class Held:
 
 def test_large_bodies_beyond_the_bound_are_refused_before_they_are_sent(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=2)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_large_bodies=2)) as edge:
         held = Held(edge, gate, 2, b"x" * LARGE)
         for _ in range(40):
             assert_busy(edge.raw(post_head(edge, f"Content-Length: {LARGE}")))
@@ -88,7 +88,7 @@ def test_large_bodies_beyond_the_bound_are_refused_before_they_are_sent(tmp_path
         assert [answer.status for answer in held.answers()] == [200, 200]
         assert_nothing_held(edge)
         assert edge.request("POST", "/wait", b"x" * LARGE).status == 200
-        assert edge.server.wire.admission.shed == 40
+        assert edge.server.server_context.admission.shed == 40
 
 
 def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(
             return parse_answer(read_to_end(connection)).status
 
     with (
-        RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=3)) as edge,
+        RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_large_bodies=3)) as edge,
         ThreadPoolExecutor(16) as clients,
     ):
         held = Held(edge, gate, 3, body)
@@ -120,7 +120,7 @@ def test_a_flood_is_shed_while_the_health_answers_and_then_everything_is_served(
 
 def test_unanswered_requests_are_bounded_but_for_the_health(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=3, stuck_ms=NEVER_MS)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=3, stall_ms=NEVER_MS)) as edge:
         held = Held(edge, gate, 3, b"{}")
         assert edge.request("GET", "/echo").status == 503
         for path in ("/health", "/health?full=1", "/health/live"):
@@ -134,7 +134,7 @@ def test_unanswered_requests_are_bounded_but_for_the_health(tmp_path: Path) -> N
 
 def test_a_body_of_unknown_size_counts_as_it_arrives(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_bytes=50_000)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_total_body_bytes=50_000)) as edge:
         held = Held(edge, gate, 1, b"x" * 40_000)
         with edge.connect() as connection:
             connection.sendall(post_head(edge, "Transfer-Encoding: chunked"))
@@ -152,8 +152,8 @@ def test_what_a_pipeline_holds_is_released_with_its_connection(tmp_path: Path) -
         with edge.connect() as connection:
             connection.sendall((post_head(edge, "Content-Length: 2") + b"{}") * 4)
             gate.wait_entered()
-            poll_until(lambda: edge.server.wire.admission.requests == 4)
-        poll_until(lambda: edge.server.wire.admission.requests == 1)  # its handler has not ended
+            poll_until(lambda: edge.server.server_context.admission.in_flight == 4)
+        poll_until(lambda: edge.server.server_context.admission.in_flight == 1)  # its handler has not ended
         gate.open(edge)
         assert_nothing_held(edge)
 
@@ -189,14 +189,14 @@ def test_the_request_of_a_client_that_has_gone_is_not_worked_off(tmp_path: Path)
 
 def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp_path: Path) -> None:
     with (
-        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=4)) as edge,
+        RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=4)) as edge,
         contextlib.ExitStack() as connections,
     ):
-        wire = edge.server.wire
+        server_context = edge.server.server_context
         held = [connections.enter_context(edge.connect()) for _ in range(4)]
         for connection in held:
             connection.sendall(b"GET /echo")
-        poll_until(lambda: len(wire.places.served) == 4 and not wire.places.idle)
+        poll_until(lambda: len(server_context.connections.served) == 4 and not server_context.connections.idle)
         for path in ("/health", "/health/live") * 3:
             raw = edge.raw(post_head(edge, target=f"GET {path}"))
             answer = parse_answer(raw)
@@ -205,21 +205,21 @@ def test_where_every_place_is_taken_the_health_can_be_asked_and_nothing_else(tmp
         assert_busy(edge.raw(post_head(edge, "Content-Length: 2") + b"{}"))
         assert_busy(edge.raw(post_head(edge, f"Content-Length: {LARGE}")))
         assert_busy(edge.raw(b"GET /health"))
-        assert wire.refused.connections == 4
+        assert server_context.rejections.connections == 4
         waiting = connections.enter_context(edge.connect())
         held[0].close()
-        poll_until(lambda: len(wire.places.served) == 3)
+        poll_until(lambda: len(server_context.connections.served) == 3)
         waiting.sendall(post_head(edge, target="GET /echo"))
         assert parse_answer(waiting.recv(65536)).status == 200
-        assert len(wire.places.served) == 4
+        assert len(server_context.connections.served) == 4
 
 
 def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
     with (
-        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge,
+        RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge,
         contextlib.ExitStack() as connections,
     ):
-        places = edge.server.wire.places
+        places = edge.server.server_context.connections
         held = [connections.enter_context(edge.connect()) for _ in range(2)]
         for connection in held:
             connection.sendall(b"GET /echo")
@@ -227,18 +227,18 @@ def test_many_who_find_no_place_are_in_nobodys_way(tmp_path: Path) -> None:
         silent = [connections.enter_context(edge.connect()) for _ in range(30)]
         assert edge.request("GET", "/health").status == 200
         assert read_to_end(silent[0]) == b"", "beyond as many again, the oldest are not even told why"
-        assert len(places.beyond) <= 2
+        assert len(places.overflow) <= 2
         held[0].close()
         poll_until(lambda: len(places.served) < 2)
         assert edge.request("GET", "/echo").status == 200
         connections.close()
-        poll_until(lambda: (len(places.served), len(places.beyond)) == (0, 0))
+        poll_until(lambda: (len(places.served), len(places.overflow)) == (0, 0))
 
 
 def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) -> None:
-    limits = WireLimits(unanswered_large=2, unanswered_bytes=8 * LARGE)
+    limits = ConnectionLimits(max_large_bodies=2, max_total_body_bytes=8 * LARGE)
     with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
-        admission = edge.server.wire.admission
+        admission = edge.server.server_context.admission
         slow = [connections.enter_context(edge.connect()) for _ in range(5)]
         for connection in slow:
             connection.sendall(post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * 100)
@@ -261,9 +261,12 @@ def test_clients_who_drip_their_large_bodies_are_in_nobodys_way(tmp_path: Path) 
 
 def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered_large=1)) as edge, edge.connect() as late:
+    with (
+        RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_large_bodies=1)) as edge,
+        edge.connect() as late,
+    ):
         late.sendall(post_head(edge, f"Content-Length: {LARGE}") + b"x" * (LARGE - 1))
-        poll_until(lambda: edge.server.wire.admission.requests == 1)
+        poll_until(lambda: edge.server.server_context.admission.in_flight == 1)
         held = Held(edge, gate, 1, b"x" * LARGE)
         late.sendall(b"x")
         assert_busy(read_to_end(late))
@@ -275,8 +278,8 @@ def test_a_large_body_that_arrives_when_the_places_are_taken_is_refused(tmp_path
 
 
 def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=3)) as edge:
-        places = edge.server.wire.places
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=3)) as edge:
+        places = edge.server.server_context.connections
         used, speaking, silent = (edge.connect() for _ in range(3))
         speaking.sendall(b"GET /echo")
         poll_until(lambda: len(places.served) == 3)
@@ -298,7 +301,7 @@ def test_idle_connections_make_room_for_new_ones_the_longest_idle_first(tmp_path
 
 def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)) as edge:
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
             for _ in range(3):
@@ -311,14 +314,14 @@ def test_a_short_request_that_is_turned_away_keeps_its_connection(tmp_path: Path
             assert_nothing_held(edge)
             connection.sendall(post_head(edge, target="GET /echo"))
             assert parse_answer(connection.recv(65536)).status == 200
-        assert edge.server.wire.admission.shed == 3
+        assert edge.server.server_context.admission.shed == 3
 
 
 class Queue:
     """Requests on a clock that the test sets; ``wait`` lets time pass while ``pace`` a second are answered and as many
     as there is room for come in."""
 
-    def __init__(self, limits: WireLimits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.now = 0.0
         self.limits = limits
         self.admission = Admission(lambda: self.now)
@@ -339,75 +342,79 @@ class Queue:
 
 
 def test_a_crowd_that_passes_is_let_in_whole() -> None:
-    queue = Queue(WireLimits(unanswered=500, unanswered_least=10, wait_ms=100))
+    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=10, overload_wait_ms=100))
     for _ in range(3):
         assert queue.offer(500) == 500
         assert queue.offer(1) == 0
         queue.wait(2, pace=1000, offered=0)
-        assert queue.admission.requests == 0
+        assert queue.admission.in_flight == 0
 
 
 @pytest.mark.parametrize(("pace", "crowd"), [(1000, 90), (2000, 180), (100, 20)])
 def test_clients_who_wait_for_their_answers_are_all_served_where_it_comes_in_time(pace: int, crowd: int) -> None:
-    queue = Queue(WireLimits(unanswered=500, unanswered_least=20, wait_ms=100))
+    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=20, overload_wait_ms=100))
     queue.offer(crowd)
     for _ in range(500):
         queue.wait(0.01, pace=pace, offered=0)
-        queue.offer(crowd - queue.admission.requests)
-    assert queue.admission.requests == crowd
+        queue.offer(crowd - queue.admission.in_flight)
+    assert queue.admission.in_flight == crowd
     assert queue.admission.shed == 0
 
 
 @pytest.mark.parametrize(("pace", "crowd", "room"), [(1000, 110, 100), (100, 23, 20)])
 def test_the_few_beyond_what_is_answered_in_time_are_refused(pace: int, crowd: int, room: int) -> None:
-    queue = Queue(WireLimits(unanswered=500, unanswered_least=20, wait_ms=100, flood_wait_ms=100, flood_least=20))
+    queue = Queue(
+        ConnectionLimits(
+            max_in_flight=500, min_in_flight=20, overload_wait_ms=100, sustained_wait_ms=100, sustained_min_in_flight=20
+        )
+    )
     for _ in range(500):
-        queue.offer(crowd - queue.admission.requests)
+        queue.offer(crowd - queue.admission.in_flight)
         queue.wait(0.01, pace=pace, offered=0)
     queue.offer(crowd)
-    assert room * 0.9 <= queue.admission.requests <= room * 1.1
+    assert room * 0.9 <= queue.admission.in_flight <= room * 1.1
 
 
 @pytest.mark.parametrize(("pace", "room"), [(1000, 25), (2000, 50), (100, 16)])
 def test_in_a_flood_nobody_who_is_let_in_waits_behind_many(pace: int, room: int) -> None:
-    queue = Queue(WireLimits(unanswered=500, unanswered_least=64))
+    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=64))
     queue.wait(10, pace=pace, offered=4 * pace)
     queue.offer(4 * pace // 100)
-    assert room * 0.9 <= queue.admission.requests <= room * 1.1
+    assert room * 0.9 <= queue.admission.in_flight <= room * 1.1
     queue.wait(5, pace=pace, offered=0)
     assert queue.offer(500) == 500, "the flood is gone, and so is its bound"
 
 
 def test_it_is_crowded_while_places_are_short_and_for_a_moment_after() -> None:
-    queue = Queue(WireLimits(unanswered=500, unanswered_least=64))
+    queue = Queue(ConnectionLimits(max_in_flight=500, min_in_flight=64))
     queue.offer(64)
-    assert not queue.admission.lately_crowded, "all of them have a place at any pace"
+    assert not queue.admission.recently_overloaded, "all of them have a place at any pace"
     queue.offer(1)
-    assert queue.admission.lately_crowded
+    assert queue.admission.recently_overloaded
     queue.wait(0.4, pace=1000, offered=0)
-    assert queue.admission.requests == 0
-    assert queue.admission.lately_crowded
+    assert queue.admission.in_flight == 0
+    assert queue.admission.recently_overloaded
     queue.wait(0.2, pace=0, offered=0)
-    assert not queue.admission.lately_crowded
+    assert not queue.admission.recently_overloaded
 
 
 @pytest.mark.parametrize("sizes", [(10,), (LARGE_BODY_BYTES, 1), (0, 0, LARGE)])
 def test_what_is_released_is_what_was_admitted(sizes: tuple[int, ...]) -> None:
-    admission, limits = Admission(), WireLimits()
+    admission, limits = Admission(), ConnectionLimits()
     admitted = admission.admit(sizes[0], limits)
     assert admitted is not None
-    assert all(admitted.grow(size, limits) for size in sizes[1:])
-    assert admission.large == 0, "nobody holds a place by sending slowly"
-    assert admitted.arrived(limits)
-    assert (admission.requests, admission.body_bytes) == (1, sum(sizes))
-    assert admission.large == (sum(sizes) > LARGE_BODY_BYTES)
+    assert all(admitted.add_bytes(size, limits) for size in sizes[1:])
+    assert admission.large_bodies == 0, "nobody holds a place by sending slowly"
+    assert admitted.complete_body(limits)
+    assert (admission.in_flight, admission.body_bytes) == (1, sum(sizes))
+    assert admission.large_bodies == (sum(sizes) > LARGE_BODY_BYTES)
     admitted.release()
     admitted.release()
-    assert (admission.requests, admission.body_bytes, admission.large) == (0, 0, 0)
+    assert (admission.in_flight, admission.body_bytes, admission.large_bodies) == (0, 0, 0)
 
 
 def test_a_single_body_is_admitted_however_small_the_bound() -> None:
-    limits = WireLimits(unanswered_bytes=10)
+    limits = ConnectionLimits(max_total_body_bytes=10)
     admission = Admission()
     assert admission.admit(1000, limits) is not None
     assert admission.admit(1, limits) is None
@@ -494,22 +501,22 @@ class StoppedLoop:
 
 def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path: Path) -> None:
     gate = Gate()
-    crowd = 4 * READINGS_PER_TURN
-    limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS, connections=crowd + 8)
+    crowd = 4 * READS_PER_ITERATION
+    limits = ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS, connections=crowd + 8)
     still_waiting: list[int] = []
 
     async def healthy_in_a_crowd(call: HttpRequest) -> HttpResponse:
-        still_waiting.append(len(wire.readings.waiting))
+        still_waiting.append(len(server_context.read_scheduler.waiting))
         return await healthy(call)
 
     health = Route("GET", "/health", healthy_in_a_crowd, None, "health", "test")
     served = tuple(route for route in routes(gate) if route.path != "/health")
     with RunningEdge((*served, health), tmp_path, limits=limits) as edge, contextlib.ExitStack() as connections:
-        wire = edge.server.wire
+        server_context = edge.server.server_context
         held = Held(edge, gate, 1, b"{}")
         senders = [connections.enter_context(edge.connect()) for _ in range(crowd)]
         asker = connections.enter_context(edge.connect())
-        poll_until(lambda: len(wire.places.served) == crowd + 2)
+        poll_until(lambda: len(server_context.connections.served) == crowd + 2)
         with StoppedLoop(edge):
             for sender in senders:
                 sender.sendall(post_head(edge, "Content-Length: 2") + b"{}")
@@ -520,7 +527,7 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
             assert (answer.status, answer.body["code"], answer.headers["retry-after"]) == (503, "busy", "1")
             assert len(answer.headers["x-signet-trace-id"]) > 20
         assert still_waiting[0] > 0
-        assert wire.admission.shed == wire.refused.total == crowd
+        assert server_context.admission.shed == server_context.rejections.total == crowd
         gate.open(edge)
         assert [answer.status for answer in held.answers()] == [200]
         senders[0].sendall(post_head(edge, target="GET /echo"))
@@ -531,17 +538,17 @@ def test_a_crowd_is_read_in_turns_and_the_health_is_asked_between_them(tmp_path:
 @pytest.mark.parametrize("then", ["more", "drain", "leave"])
 def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, then: str) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
-        wire = edge.server.wire
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)) as edge:
+        server_context = edge.server.server_context
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection:
-            poll_until(lambda: len(wire.places.served) == 2)
-            (protocol,) = wire.places.idle
+            poll_until(lambda: len(server_context.connections.served) == 2)
+            (protocol,) = server_context.connections.idle
             request = post_head(edge, "Content-Length: 2") + b"{}"
 
             def arrive() -> None:
                 protocol.data_received(request)
-                assert len(wire.readings.waiting) == 1
+                assert len(server_context.read_scheduler.waiting) == 1
                 if then == "more":
                     protocol.data_received(request[:20])
                 elif then == "drain":
@@ -551,8 +558,8 @@ def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, th
 
             edge.call_soon(arrive)
             if then == "leave":
-                poll_until(lambda: len(wire.places.served) == 1)
-                assert wire.refused.total == 0
+                poll_until(lambda: len(server_context.connections.served) == 1)
+                assert server_context.rejections.total == 0
             else:
                 assert parse_answer(connection.recv(65536)).status == 503
             if then == "more":
@@ -568,22 +575,22 @@ def test_what_waits_for_its_turn_is_neither_lost_nor_mixed_up(tmp_path: Path, th
 
 def test_who_leaves_refusals_unread_is_not_told_more(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=1, stuck_ms=NEVER_MS)) as edge:
-        wire = edge.server.wire
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)) as edge:
+        server_context = edge.server.server_context
         held = Held(edge, gate, 1, b"{}")
         with edge.connect() as connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
             connection.settimeout(CLIENT_WAIT_S)
             for _ in range(1_000_000):
                 connection.sendall(post_head(edge, "Content-Length: 2") + b"{}")
             raise AssertionError("the refusals are kept for a client that does not read them")
-        poll_until(lambda: len(wire.places.served) == 1)
+        poll_until(lambda: len(server_context.connections.served) == 1)
         gate.open(edge)
         assert [answer.status for answer in held.answers()] == [200]
 
 
 def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_path: Path) -> None:
     with RunningEdge(routes(Gate()), tmp_path) as edge, contextlib.ExitStack() as crowd:
-        places = edge.server.wire.places
+        places = edge.server.server_context.connections
         turns = 0
         accepted = threading.Event()
 
@@ -600,12 +607,12 @@ def test_a_crowd_of_new_connections_is_accepted_in_a_few_turns_of_the_loop(tmp_p
                 crowd.enter_context(edge.connect())
             edge.call_soon(count)
         assert accepted.wait(CLIENT_WAIT_S)
-        assert turns <= 96 // ACCEPTS_PER_TURN + 8
+        assert turns <= 96 // ACCEPTS_PER_ITERATION + 8
 
 
 def test_a_connection_whose_request_is_not_read_yet_does_not_make_room(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
-        places = edge.server.wire.places
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge:
+        places = edge.server.server_context.connections
         with contextlib.ExitStack() as connections:
             waiting = [connections.enter_context(edge.connect()) for _ in range(2)]
             poll_until(lambda: len(places.idle) == 2)
@@ -614,7 +621,7 @@ def test_a_connection_whose_request_is_not_read_yet_does_not_make_room(tmp_path:
             def crowd() -> None:
                 for connection in waiting:
                     connection.sendall(post_head(edge, target="GET /echo"))
-                if places.take(cast("Any", object()), 2):  # as for a newcomer that is accepted now
+                if places.acquire(cast("Any", object()), 2):  # as for a newcomer that is accepted now
                     made_room.set()
 
             edge.call_soon(crowd)
@@ -631,10 +638,10 @@ def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_conn
     async def long_answer(call: HttpRequest) -> HttpResponse:
         return HttpResponse(b"x" * 30_000)
 
-    limits = WireLimits(keep_alive_ms=300, write_ms=500)
+    limits = ConnectionLimits(keep_alive_ms=300, write_ms=500)
     long_route = Route("GET", "/long", long_answer, None, "long", "test")
     with RunningEdge((long_route,), tmp_path, limits=limits) as edge:
-        places = edge.server.wire.places
+        places = edge.server.server_context.connections
         with edge.connect() as connection:
             asked = 0
 
@@ -656,7 +663,7 @@ def test_a_client_that_leaves_the_end_of_an_answer_unread_does_not_keep_its_conn
 
 def test_two_who_ask_one_after_the_other_are_never_in_each_others_way(tmp_path: Path) -> None:
     refused: list[int] = []
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(unanswered_large=2)) as edge:
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(max_large_bodies=2)) as edge:
         request = post_head(edge, f"Content-Length: {LARGE}", target="POST /echo") + b"x" * LARGE
 
         def ask() -> None:
@@ -692,13 +699,13 @@ def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> 
                 raise self._fault
 
     faulty = Connection(OSError("the kernel says no"))
-    crowd = [faulty, *(Connection() for _ in range(3 * READINGS_PER_TURN))]
+    crowd = [faulty, *(Connection() for _ in range(3 * READS_PER_ITERATION))]
     loop = asyncio.new_event_loop()
     faults: list[object] = []
     loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
     readings = ReadScheduler()
     for connection in crowd:
-        readings.wait(cast("Any", connection), loop)
+        readings.enqueue(cast("Any", connection), loop)
     for _ in range(6):
         loop.call_soon(loop.stop)
         loop.run_forever()
@@ -710,16 +717,16 @@ def test_a_connection_that_cannot_be_read_does_not_keep_the_others_waiting() -> 
 
 @pytest.mark.parametrize("target", ["/echo", "/health"])
 def test_the_oldest_connection_beyond_the_places_gets_the_place_of_an_idle_one(target: str, tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=2)) as edge:
-        places = edge.server.wire.places
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=2)) as edge:
+        places = edge.server.server_context.connections
         first, second = edge.connect(), edge.connect()
         for client in (first, second):
             client.sendall(b"GET /echo")
         poll_until(lambda: len(places.served) == 2 and not places.idle)
         oldest = edge.connect()
-        poll_until(lambda: len(places.beyond) == 1)
+        poll_until(lambda: len(places.overflow) == 1)
         newest = edge.connect()
-        poll_until(lambda: len(places.beyond) == 2)
+        poll_until(lambda: len(places.overflow) == 2)
         first.sendall(b" HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % edge.port)
         assert first.recv(65536).startswith(b"HTTP/1.1 200")
         poll_until(lambda: len(places.idle) == 1)
@@ -731,12 +738,12 @@ def test_the_oldest_connection_beyond_the_places_gets_the_place_of_an_idle_one(t
 
 def test_where_nothing_is_answered_at_all_the_door_stays_open_for_what_need_not_wait() -> None:
     now = 0.0
-    limits = WireLimits()
+    limits = ConnectionLimits()
     admission = Admission(lambda: now)
-    stuck = [admission.admit(1, limits) for _ in range(limits.unanswered_least)]
+    stuck = [admission.admit(1, limits) for _ in range(limits.min_in_flight)]
     assert all(stuck)
     for _ in range(30):
         now += 0.05
         passing = admission.admit(1, limits)
     assert passing is not None
-    assert admission.requests > limits.unanswered_least
+    assert admission.in_flight > limits.min_in_flight

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import GLANCES_AT_ONCE, Admission, Ticket, WireLimits
+from signet_actors.gateway.server.admission import MAX_STATUS_PROBES, Admission, ConnectionLimits, Ticket
 from tests.actor.test_gateway_admission import NEVER_MS, Held, assert_nothing_held, post_head, routes
 from tests.actor.test_gateway_edge_limits import Gate, poll_until
 from tests.support.edge import RunningEdge, parse_answer
@@ -17,7 +17,7 @@ from tests.support.edge import RunningEdge, parse_answer
 class Lanes:
     """Requests of two kinds on a clock that the test sets: changes are answered by a writer, if it is there."""
 
-    def __init__(self, limits: WireLimits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.now = 0.0
         self.limits = limits
         self.admission = Admission(lambda: self.now)
@@ -25,10 +25,10 @@ class Lanes:
         self._changes: list[Ticket] = []
 
     def change(self) -> bool:
-        admitted = self.admission.admit(10, self.limits, changes=True)
+        admitted = self.admission.admit(10, self.limits, is_write=True)
         if admitted is None:
             return False
-        assert admitted.arrived(self.limits)
+        assert admitted.complete_body(self.limits)
         self._changes.append(admitted)
         return True
 
@@ -37,107 +37,107 @@ class Lanes:
         admitted = self.admission.admit(10, self.limits)
         if admitted is None:
             return False
-        assert admitted.arrived(self.limits)
+        assert admitted.complete_body(self.limits)
         admitted.release()
         return True
 
     def pass_time(self, seconds: float, *, changes_per_s: int, reads_per_s: int) -> tuple[int, int]:
         """Changes let in, and reads that were not."""
-        admit_on_arrival = refused = 0
+        let_in = refused = 0
         for step in range(int(seconds * 1000)):
             self.now += 0.001
             if self.writer_is_there:
                 for admitted in self._changes:
                     admitted.release()
                 self._changes.clear()
-            admit_on_arrival += sum(self.change() for _ in range(changes_per_s // 1000))
+            let_in += sum(self.change() for _ in range(changes_per_s // 1000))
             if step % (1000 // reads_per_s) == 0:
                 refused += not self.read()
-        return admit_on_arrival, refused
+        return let_in, refused
 
 
 def test_a_flood_of_changes_that_wait_for_a_dead_writer_locks_out_no_reader() -> None:
-    lanes = Lanes(WireLimits())
+    lanes = Lanes(ConnectionLimits())
     lanes.pass_time(2, changes_per_s=5000, reads_per_s=20)
     lanes.writer_is_there = False
     lanes.pass_time(0.4, changes_per_s=5000, reads_per_s=20)
-    admit_on_arrival, refused = lanes.pass_time(1.6, changes_per_s=5000, reads_per_s=20)
+    let_in, refused = lanes.pass_time(1.6, changes_per_s=5000, reads_per_s=20)
     assert refused == 0
-    assert admit_on_arrival == 0
-    assert lanes.admission.requests <= 2 * lanes.limits.unanswered
+    assert let_in == 0
+    assert lanes.admission.in_flight <= 2 * lanes.limits.max_in_flight
     lanes.writer_is_there = True
-    admit_on_arrival, refused = lanes.pass_time(1, changes_per_s=5000, reads_per_s=20)
-    assert admit_on_arrival > 4000
+    let_in, refused = lanes.pass_time(1, changes_per_s=5000, reads_per_s=20)
+    assert let_in > 4000
     assert refused == 0
 
 
 def test_a_few_more_than_half_of_the_room_may_wait_for_the_writer_and_then_no_more() -> None:
-    lanes = Lanes(WireLimits(unanswered=128))
+    lanes = Lanes(ConnectionLimits(max_in_flight=128))
     lanes.writer_is_there = False
-    admit_on_arrival, refused = lanes.pass_time(10, changes_per_s=1000, reads_per_s=10)
-    assert 64 <= admit_on_arrival <= 192
-    assert lanes.admission.requests == admit_on_arrival
+    let_in, refused = lanes.pass_time(10, changes_per_s=1000, reads_per_s=10)
+    assert 64 <= let_in <= 192
+    assert lanes.admission.in_flight == let_in
     assert refused <= 10 * 0.4
 
 
 def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() -> None:
-    lanes = Lanes(WireLimits(unanswered=8, unanswered_least=8, flood_least=1))
-    long = lanes.admission.admit(10, lanes.limits, changes=True)
+    lanes = Lanes(ConnectionLimits(max_in_flight=8, min_in_flight=8, sustained_min_in_flight=1))
+    long = lanes.admission.admit(10, lanes.limits, is_write=True)
     assert long is not None
-    assert long.arrived(lanes.limits)
+    assert long.complete_body(lanes.limits)
     for _ in range(1000):
         lanes.now += 0.01
         assert [lanes.change() for _ in range(7)] == [True] * 7
         lanes.pass_time(0.001, changes_per_s=0, reads_per_s=10)
     long.release()
     long.release()
-    assert lanes.admission.requests == 0
-    assert lanes.admission.changes.waiting == set()
+    assert lanes.admission.in_flight == 0
+    assert lanes.admission.writes.waiting == set()
 
 
 def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
-    lanes = Lanes(WireLimits(unanswered=8, unanswered_least=1, flood_least=1))
-    dripping = [lanes.admission.admit(10, lanes.limits, changes=True) for _ in range(6)]
+    lanes = Lanes(ConnectionLimits(max_in_flight=8, min_in_flight=1, sustained_min_in_flight=1))
+    dripping = [lanes.admission.admit(10, lanes.limits, is_write=True) for _ in range(6)]
     lanes.now += 60
     assert lanes.change(), "the writer is there, and the lane is not closed"
-    assert lanes.admission.changes.waiting == set()
+    assert lanes.admission.writes.waiting == set()
     for admitted in dripping:
         assert admitted is not None
         admitted.release()
 
 
 def test_clients_who_drip_short_bodies_are_in_nobodys_way() -> None:
-    lanes = Lanes(WireLimits())
-    dripping = [lanes.admission.admit(10, lanes.limits) for _ in range(lanes.limits.unanswered)]
+    lanes = Lanes(ConnectionLimits())
+    dripping = [lanes.admission.admit(10, lanes.limits) for _ in range(lanes.limits.max_in_flight)]
     lanes.pass_time(0.4, changes_per_s=1000, reads_per_s=100)
-    admit_on_arrival, refused = lanes.pass_time(2, changes_per_s=1000, reads_per_s=100)
-    assert (admit_on_arrival, refused) == (2000, 0)
+    let_in, refused = lanes.pass_time(2, changes_per_s=1000, reads_per_s=100)
+    assert (let_in, refused) == (2000, 0)
     for admitted in dripping:
         assert admitted is not None
-        assert admitted.arrived(lanes.limits)
+        assert admitted.complete_body(lanes.limits)
         admitted.release()
-    assert (lanes.admission.requests, lanes.admission.dripping) == (1, set()), "the last change is not answered yet"
+    assert (lanes.admission.in_flight, lanes.admission.slow_bodies) == (1, set()), "the last change is not answered yet"
 
 
 def test_a_body_that_dripped_needs_a_place_when_it_is_whole() -> None:
-    lanes = Lanes(WireLimits(unanswered=4, stuck_ms=250))
-    dripping = [lanes.admission.admit(10, lanes.limits, changes=True) for _ in range(4)]
+    lanes = Lanes(ConnectionLimits(max_in_flight=4, stall_ms=250))
+    dripping = [lanes.admission.admit(10, lanes.limits, is_write=True) for _ in range(4)]
     lanes.now += 0.3
     assert [lanes.change() for _ in range(5)] == [True] * 4 + [False]
     for admitted in dripping:
         assert admitted is not None
-        assert not admitted.arrived(lanes.limits)
+        assert not admitted.complete_body(lanes.limits)
         admitted.release()
-    assert (lanes.admission.requests, lanes.admission.dripping) == (4, set())
+    assert (lanes.admission.in_flight, lanes.admission.slow_bodies) == (4, set())
 
 
 def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answered(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(unanswered=2, stuck_ms=20)) as edge:
-        admission = edge.server.wire.admission
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(max_in_flight=2, stall_ms=20)) as edge:
+        admission = edge.server.server_context.admission
         slow = [edge.connect() for _ in range(2)]
         for connection in slow:
             connection.sendall(post_head(edge, "Content-Length: 2", target="POST /echo") + b"{")
-        poll_until(lambda: admission.requests == 2)
+        poll_until(lambda: admission.in_flight == 2)
         poll_until(lambda: edge.request("POST", "/echo", {}).status == 200)
         for _ in range(20):
             assert edge.request("POST", "/echo", {}).status == 200
@@ -146,12 +146,12 @@ def test_where_every_place_is_taken_by_short_bodies_that_drip_others_are_answere
         for connection in slow:
             connection.close()
         assert_nothing_held(edge)
-        assert admission.dripping == set()
+        assert admission.slow_bodies == set()
 
 
 def test_readers_are_answered_while_changes_wait_for_the_writer(tmp_path: Path) -> None:
     gate = Gate()
-    with RunningEdge(routes(gate), tmp_path, limits=WireLimits(unanswered=4, stuck_ms=20)) as edge:
+    with RunningEdge(routes(gate), tmp_path, limits=ConnectionLimits(max_in_flight=4, stall_ms=20)) as edge:
         held = Held(edge, gate, 4, b"{}")
         poll_until(lambda: edge.request("POST", "/echo", {}).status == 200)
         for _ in range(20):
@@ -202,7 +202,7 @@ class StoppedClock:
 @pytest.mark.parametrize("path", ["/metrics", "/api/status"])
 def test_an_operator_sees_a_flood_and_asking_often_costs_little(tmp_path: Path, path: str) -> None:
     gate, glanced = Gate(), Glanced()
-    limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS)
+    limits = ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)
     with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
         clock: Any = StoppedClock(edge.state.clock)
         edge.state.clock = clock
@@ -220,11 +220,11 @@ def test_an_operator_sees_a_flood_and_asking_often_costs_little(tmp_path: Path, 
 
 def test_few_operators_are_let_in_at_once_and_the_others_are_a_crowd_like_any(tmp_path: Path) -> None:
     gate, glanced = Gate(), Glanced()
-    limits = WireLimits(unanswered=1, stuck_ms=NEVER_MS)
+    limits = ConnectionLimits(max_in_flight=1, stall_ms=NEVER_MS)
     with RunningEdge(with_glances(gate, glanced), tmp_path, limits=limits) as edge:
         held = Held(edge, gate, 1, b"{}")
         glanced.gate = gate
-        asking = [edge.connect() for _ in range(GLANCES_AT_ONCE)]
+        asking = [edge.connect() for _ in range(MAX_STATUS_PROBES)]
         for connection in asking:
             connection.sendall(post_head(edge, target="GET /metrics"))
             gate.wait_entered()
@@ -236,15 +236,15 @@ def test_few_operators_are_let_in_at_once_and_the_others_are_a_crowd_like_any(tm
             assert parse_answer(connection.recv(65536)).status == 200
             connection.close()
         assert [answer.status for answer in held.answers()] == [200]
-        poll_until(lambda: not +edge.server.wire.admission.glances)
+        poll_until(lambda: not +edge.server.server_context.admission.status_probes)
         assert_nothing_held(edge)
 
 
 def test_an_operator_without_a_place_for_his_connection_is_answered_and_it_closes(tmp_path: Path) -> None:
-    limits = WireLimits(connections=1)
+    limits = ConnectionLimits(connections=1)
     with RunningEdge(with_glances(Gate(), Glanced()), tmp_path, limits=limits) as edge, edge.connect() as first:
         first.sendall(b"GET /echo")
-        places = edge.server.wire.places
+        places = edge.server.server_context.connections
         poll_until(lambda: len(places.served) == 1 and not places.idle)
         answer = parse_answer(edge.raw(post_head(edge, target="GET /metrics")))
         assert (answer.status, answer.headers["connection"]) == (200, "close")

@@ -764,7 +764,7 @@ def test_a_request_that_was_given_up_is_unknown_and_replaces_nothing(
         assert go_on.wait(CLIENT_WAIT_S)
         return []
 
-    monkeypatch.setattr(config_files, "_checked", slow)
+    monkeypatch.setattr(config_files, "_validate", slow)
     with RunningEdge(ROUTES, tmp_path, config=gateway_config(request_timeout_ms=100)) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": "logging: {level: debug}"})
         assert (answer.status, answer.body["code"]) == (504, "outcome_unknown")

@@ -14,7 +14,7 @@ import pytest
 
 from signet_actors.errors import Busy
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.runtime.messaging.dispatch import mark_sent
 from tests.support.edge import CLIENT_WAIT_S, RunningEdge, echo, gateway_config, parse_answer, read_to_end
 
@@ -62,7 +62,7 @@ def routes(the_gate: Gate) -> tuple[Route, ...]:
     )
 
 
-LIMITS = WireLimits(
+LIMITS = ConnectionLimits(
     header_bytes=4096, header_ms=5000, body_bytes=BODY_LIMIT, body_ms=5000, keep_alive_ms=5000, connections=64
 )
 
@@ -238,7 +238,7 @@ def bodies_of(raw: bytes) -> Iterator[bytes]:
 
 
 def test_a_head_that_dribbles_in_is_given_up_while_others_are_served(tmp_path: Path) -> None:
-    limits = WireLimits(header_ms=SHORT_MS, connections=64)
+    limits = ConnectionLimits(header_ms=SHORT_MS, connections=64)
     with RunningEdge(routes(Gate()), tmp_path, limits=limits) as edge:
         slow = [edge.connect() for _ in range(8)]
         for connection in slow:
@@ -251,7 +251,7 @@ def test_a_head_that_dribbles_in_is_given_up_while_others_are_served(tmp_path: P
 
 def test_bytes_that_keep_coming_do_not_extend_the_deadline_of_a_head(tmp_path: Path) -> None:
     with (
-        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge,
+        RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(header_ms=SHORT_MS)) as edge,
         edge.connect() as connection,
     ):
         connection.settimeout(0.02)
@@ -267,7 +267,7 @@ def test_bytes_that_keep_coming_do_not_extend_the_deadline_of_a_head(tmp_path: P
 
 
 def test_a_body_that_dribbles_in_is_given_up(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(body_ms=SHORT_MS)) as edge:
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(body_ms=SHORT_MS)) as edge:
         with edge.connect() as connection:
             connection.sendall(head(edge, "Content-Length: 100") + b"{")
             assert_refused(read_to_end(connection), 408, "request_timeout")
@@ -277,7 +277,7 @@ def test_a_body_that_dribbles_in_is_given_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sent", [b"", b"\r\n"])
 def test_an_idle_connection_is_closed(tmp_path: Path, sent: bytes) -> None:
     with (
-        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge,
+        RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(header_ms=SHORT_MS)) as edge,
         edge.connect() as connection,
     ):
         connection.sendall(sent)
@@ -285,14 +285,14 @@ def test_an_idle_connection_is_closed(tmp_path: Path, sent: bytes) -> None:
 
 
 def test_a_kept_connection_is_closed_after_its_time(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(keep_alive_ms=SHORT_MS)) as edge:
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(keep_alive_ms=SHORT_MS)) as edge:
         raw = edge.raw(head(edge, target="GET /echo"))
         assert parse_answer(raw).status == 200
 
 
 def test_a_kept_connection_serves_the_next_request_and_then_times_its_head(tmp_path: Path) -> None:
     with (
-        RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(header_ms=SHORT_MS)) as edge,
+        RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(header_ms=SHORT_MS)) as edge,
         edge.connect() as connection,
     ):
         for _ in range(3):
@@ -311,13 +311,13 @@ def test_a_refusal_before_the_body_leaves_a_usable_connection(edge: RunningEdge)
 
 
 def test_connections_beyond_the_limit_are_told_to_retry(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(connections=4)) as edge:
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(connections=4)) as edge:
         held = [edge.connect() for _ in range(4)]
         for connection in held:
             connection.sendall(head(edge, target="GET /echo"))
             assert parse_answer(connection.recv(65536)).status == 200
             connection.sendall(head(edge, target="GET /echo")[:-2])  # the next request has begun
-        poll_until(lambda: not edge.server.wire.places.idle)
+        poll_until(lambda: not edge.server.server_context.connections.idle)
         raw = edge.raw(b"")
         assert_refused(raw, 503, "busy")
         assert parse_answer(raw).headers["retry-after"] == "1"
@@ -328,7 +328,7 @@ def test_connections_beyond_the_limit_are_told_to_retry(tmp_path: Path) -> None:
 
 
 def test_a_client_that_does_not_read_its_answer_is_dropped(tmp_path: Path) -> None:
-    with RunningEdge(routes(Gate()), tmp_path, limits=WireLimits(write_ms=SHORT_MS)) as edge:
+    with RunningEdge(routes(Gate()), tmp_path, limits=ConnectionLimits(write_ms=SHORT_MS)) as edge:
         with edge.connect() as connection:
             connection.sendall(head(edge, target="GET /large"))
             poll_until(lambda: edge.state.counters.requests == 1 and not edge.server.server_state.connections)

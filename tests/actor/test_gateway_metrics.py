@@ -15,7 +15,7 @@ from signet_actors.errors import StorageFull
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.routes.metrics import MEDIA_TYPE
-from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.gateway.status.metrics import METRICS
 from signet_actors.gateway.status.request_metrics import UNROUTED
 from signet_actors.protocol.control import RESTARTING, UP, ChildState, TreeChanged
@@ -87,7 +87,7 @@ def edge(tmp_path: Path) -> Iterator[RunningEdge]:
         Route("POST", "/test/full", full, Permission.REMEMBER, "full", "test", mutates=True),
         Route("GET", "/test/broken", broken, Permission.RECALL, "broken", "test"),
     )
-    with RunningEdge(routes, tmp_path, limits=WireLimits(connections=4, body_bytes=100)) as edge:
+    with RunningEdge(routes, tmp_path, limits=ConnectionLimits(connections=4, body_bytes=100)) as edge:
         yield edge
 
 
@@ -275,7 +275,7 @@ def test_what_the_server_refuses_before_the_application_is_counted(edge: Running
     samples = scrape(edge)
     assert value(samples, "signet_http_refused_total", code="payload_too_large") == 1
     assert value(samples, "signet_http_refused_total", code="invalid_request") == 1
-    status = edge.state.figures()
+    status = edge.state.counter_values()
     assert status["refused"] == 2
 
 
@@ -284,17 +284,17 @@ def test_connections_and_requests_that_are_too_many_are_counted(edge: RunningEdg
     for connection in held:
         connection.sendall(b"GET /health")  # an idle one would make room
     try:
-        eventually(lambda: edge.state.figures()["connections"] == 4, what="four connections")
+        eventually(lambda: edge.state.counter_values()["connections"] == 4, what="four connections")
         with edge.connect() as refused:
             assert b"503" in read_to_end(refused).split(b"\r\n", 1)[0]
-        assert edge.state.figures()["connections_refused"] == 1
+        assert edge.state.counter_values()["connections_refused"] == 1
     finally:
         for connection in held:
             connection.shutdown(socket.SHUT_RDWR)
             connection.close()
-    eventually(lambda: edge.state.figures()["connections"] == 0, what="no connection")
-    assert edge.state.wire is not None
-    edge.state.wire.admission.shed += 3
+    eventually(lambda: edge.state.counter_values()["connections"] == 0, what="no connection")
+    assert edge.state.server_context is not None
+    edge.state.server_context.admission.shed += 3
     samples = scrape(edge)
     assert value(samples, "signet_http_connections_refused_total") == 1
     assert value(samples, "signet_http_shed_total") == 3

@@ -14,7 +14,7 @@ import pytest
 from signet_actors.config.schema import Config, RedactionConfig
 from signet_actors.errors import Busy
 from signet_actors.gateway import ingest as stored_text
-from signet_actors.gateway.ingest import ADMITTED_CHARS, TextExecutor
+from signet_actors.gateway.ingest import MAX_UNBOUNDED_CHARS, TextExecutor
 from signet_actors.protocol.searcher import CommonWords, GetCommonWords
 from signet_actors.protocol.writer import (
     ChunksRemembered,
@@ -36,7 +36,7 @@ from tests.support.memory_api import MemoryApi
 TOKEN = "gh" + "p_" + "aB3dE5fG7h" * 3 + "J9kL2m"
 PASSWORD = "s3cr" + "3tP4ss" + "w0rd!x"
 BEARER = "q7Rt" + "Zx81mN" + "04vBc9Lk2w"
-LONG = "A plain sentence of a long text. " * (ADMITTED_CHARS // 30)
+LONG = "A plain sentence of a long text. " * (MAX_UNBOUNDED_CHARS // 30)
 
 
 @pytest.fixture
@@ -257,8 +257,8 @@ def test_long_texts_beyond_the_bound_are_refused_and_served_again_later(
         return "done"
 
     async def scene() -> None:
-        held = asyncio.create_task(pool.admitted(hold))
-        abandoned = asyncio.create_task(pool.admitted(hold))
+        held = asyncio.create_task(pool.run_bounded(hold))
+        abandoned = asyncio.create_task(pool.run_bounded(hold))
         await asyncio.to_thread(begun.wait, 30)
         raw = json.dumps({"content": LONG}).encode()
         answer = await api.requested("POST", "/api/memory/remember", raw, {})
@@ -269,10 +269,10 @@ def test_long_texts_beyond_the_bound_are_refused_and_served_again_later(
         abandoned.cancel()  # waits no more, so its place is free; the one that runs keeps its own
         with pytest.raises(asyncio.CancelledError):
             await abandoned
-        waiting = asyncio.create_task(pool.admitted(lambda: "waited"))
+        waiting = asyncio.create_task(pool.run_bounded(lambda: "waited"))
         await asyncio.sleep(0)
         with pytest.raises(Busy):
-            await pool.admitted(hold)
+            await pool.run_bounded(hold)
         gate.set()
         assert (await held, await waiting) == ("done", "waited")
         again = await api.requested("POST", "/api/memory/remember", raw, {})

@@ -24,8 +24,8 @@ from signet_actors.config.schema import (
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Busy, OutcomeUnknown, Unavailable
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import WireLimits
-from signet_actors.gateway.vector_waits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MOST_AT_ONCE
+from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.vector_waits import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, MAX_CONCURRENT
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 from signet_actors.protocol.writer import ManyModified, Modified, ModifyMany, ModifyMemory, Remember, Remembered
@@ -185,22 +185,22 @@ def test_so_many_wait_and_the_others_are_answered_at_once(tmp_path: Path) -> Non
 
     async def crowd() -> list[bool]:
         hanging = Hanging(api)
-        waiting = [asyncio.create_task(posted(api)) for _ in range(MOST_AT_ONCE)]
-        while len(hanging.asked) < MOST_AT_ONCE:
+        waiting = [asyncio.create_task(posted(api)) for _ in range(MAX_CONCURRENT)]
+        while len(hanging.asked) < MAX_CONCURRENT:
             hanging.reached.clear()
             await hanging.reached.wait()
         at_once = [(await posted(api)).json["embedded"] for _ in range(5)]
-        assert len(hanging.asked) == MOST_AT_ONCE
+        assert len(hanging.asked) == MAX_CONCURRENT
         hanging.release.set()
         return at_once + [(await one).json["embedded"] for one in waiting]
 
-    assert asyncio.run(crowd()) == [False] * 5 + [True] * MOST_AT_ONCE
+    assert asyncio.run(crowd()) == [False] * 5 + [True] * MAX_CONCURRENT
     assert len(api.state.vector_waits) == 0
 
 
 def test_while_requests_are_crowded_nobody_holds_a_place_for_a_vector(tmp_path: Path) -> None:
     api = api_with(tmp_path)
-    api.state.wire = SimpleNamespace(admission=SimpleNamespace(lately_crowded=True))  # type: ignore[assignment]
+    api.state.server_context = SimpleNamespace(admission=SimpleNamespace(recently_overloaded=True))  # type: ignore[assignment]
     assert remember(api) is False
     assert waits(api) == []
 
@@ -234,7 +234,7 @@ def test_those_who_waited_in_vain_together_count_once(tmp_path: Path) -> None:
 
     async def crowd() -> None:
         Hanging(api)
-        await asyncio.gather(*(posted(api) for _ in range(MOST_AT_ONCE)))
+        await asyncio.gather(*(posted(api) for _ in range(MAX_CONCURRENT)))
 
     asyncio.run(crowd())
     hanging = Hanging(api)
@@ -323,11 +323,13 @@ def edge(tmp_path: Path) -> Iterator[tuple[RunningEdge, list[Any]]]:
 
     async def handler(call: HttpRequest) -> HttpResponse:
         call.json_object()
-        became.append(list(await call.state.vector_waits.stored(call, {"m1": 1})))
+        became.append(list(await call.state.vector_waits.wait_stored(call, {"m1": 1})))
         return HttpResponse({})
 
     route = Route("POST", "/wait", handler, Permission.REMEMBER, "Wait", "Test", mutates=True)
-    with RunningEdge([route], tmp_path, bus=bus, config=configured(wait_ms=LONG_MS), limits=WireLimits()) as running:
+    with RunningEdge(
+        [route], tmp_path, bus=bus, config=configured(wait_ms=LONG_MS), limits=ConnectionLimits()
+    ) as running:
         running.state.embedder = SERVER  # type: ignore[assignment]
         yield running, became
 
@@ -341,8 +343,8 @@ def connected(edge: RunningEdge, became: list[Any]) -> socket.socket:
     connection = edge.connect()
     connection.sendall(request_of(b"{}"))
     eventually(lambda: became == ["waits"], what="the handler waits")
-    assert edge.state.wire is not None
-    assert edge.state.wire.admission.requests == 1
+    assert edge.state.server_context is not None
+    assert edge.state.server_context.admission.in_flight == 1
     return connection
 
 
@@ -350,9 +352,9 @@ def test_a_client_that_goes_gives_up_its_place_at_once(edge: tuple[RunningEdge, 
     running, became = edge
     connected(running, became).close()
     eventually(lambda: became == ["waits", []], what="the wait is given up")
-    wire = running.state.wire
-    assert wire is not None
-    eventually(lambda: wire.admission.requests == 0, what="the place is free")
+    server_context = running.state.server_context
+    assert server_context is not None
+    eventually(lambda: server_context.admission.in_flight == 0, what="the place is free")
 
 
 def test_a_client_that_stays_and_says_nothing_is_still_waited_for(edge: tuple[RunningEdge, list[Any]]) -> None:

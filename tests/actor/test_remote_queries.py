@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from signet_actors.config.schema import EmbeddingConfig
-from signet_actors.gateway.ingest import stored_vectors
+from signet_actors.gateway.ingest import embed_texts
 from signet_actors.gateway.query_embedding import QueryVector, query_vector
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.providers.remote_embedder import RemoteEmbedder
@@ -75,6 +75,6 @@ def test_a_memory_is_not_kept_waiting_for_the_server(api: MemoryApi, server: Scr
         EmbeddingConfig(provider="ollama", model="m", dimensions=DIMENSIONS, endpoint=server.url)
     )
     frames: list[bytes] = []
-    assert asyncio.run(stored_vectors(api.state, ["a memory"], frames, trace_id="t")) == [None]
+    assert asyncio.run(embed_texts(api.state, ["a memory"], frames, trace_id="t")) == [None]
     assert frames == []
     assert server.asked == []

@@ -21,7 +21,7 @@ from signet_actors.config.schema import (
 )
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
 from signet_actors.gateway.auth.rate_limiter import RateLimiter
-from signet_actors.gateway.summary_card import MOST_AT_ONCE
+from signet_actors.gateway.summary_card import MAX_CONCURRENT
 from signet_actors.protocol.control import TreeChanged
 from signet_actors.protocol.extractor import Summarize, Summarized
 from signet_actors.protocol.searcher import Recall
@@ -145,11 +145,11 @@ def test_a_model_that_hangs_costs_the_recall_its_patience_and_other_recalls_noth
 
     async def many() -> list[Any]:
         body = b'{"query": "editor"}'
-        return await asyncio.gather(*(api.requested("POST", RECALL, body, {}) for _ in range(MOST_AT_ONCE + 5)))
+        return await asyncio.gather(*(api.requested("POST", RECALL, body, {}) for _ in range(MAX_CONCURRENT + 5)))
 
     answers = asyncio.run(many())
     assert all(len(answer.json["results"]) == 5 for answer in answers)
-    assert asked == MOST_AT_ONCE, "the others were answered without a card at once"
+    assert asked == MAX_CONCURRENT, "the others were answered without a card at once"
     assert api.state.summaries_waiting == 0
     api.bus.ask_extractor = inner  # type: ignore[method-assign]
     assert recalled(api)["meta"]["hasSupplementary"] is True

@@ -124,7 +124,7 @@ def strike(room: PoisonRoom, attack: Attack) -> Struck:
     names = owned.ids | {"other": others, "other_agent": "other", "prefix": owned.ids["plain"][:8]}
     names = {"{" + name + "}": text for name, text in names.items()} | {"vault": owned.subject}
     room.model.prompts.clear()
-    text, _ = _redactor.stored(filled(attack.note, names))
+    text, _ = _redactor.clean_for_storage(filled(attack.note, names))
     note = room.remember(text, agent_id=agent, **attack.place).id
     names["{note}"] = note
     room.model.facts, room.model.decides = filled(attack.facts, names), filled(attack.decides, names)

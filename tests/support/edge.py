@@ -22,7 +22,7 @@ from signet_actors.config.schema import Config, GatewayConfig
 from signet_actors.errors import Unavailable
 from signet_actors.gateway.app import Application
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.server.admission import WireLimits
+from signet_actors.gateway.server.admission import ConnectionLimits
 from signet_actors.gateway.server.server_context import ServerContext
 from signet_actors.gateway.server.uvicorn_server import InProcessServer
 from signet_actors.gateway.state import GatewayState
@@ -105,7 +105,7 @@ class RunningEdge:
         routes: Sequence[Route],
         workspace: Path,
         *,
-        limits: WireLimits | None = None,
+        limits: ConnectionLimits | None = None,
         config: Config | None = None,
         bus: ScriptedBus | None = None,
         new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop,
@@ -142,8 +142,8 @@ class RunningEdge:
         )
         self.state.logs_every_request = True
         self._app = Application(self.state, routes)
-        self._wire = self.state.wire = ServerContext(
-            limits or WireLimits(), lambda: new_id(clock, rng), self._app.has_effect
+        self._server_context = self.state.server_context = ServerContext(
+            limits or ConnectionLimits(), lambda: new_id(clock, rng), self._app.has_effect
         )
         self._new_loop = new_loop
         self._started = threading.Event()
@@ -232,7 +232,7 @@ class RunningEdge:
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._server = InProcessServer(self._app, self._wire)
+        self._server = InProcessServer(self._app, self._server_context)
         serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
         accepting = asyncio.create_task(self._server.accepting.wait())
         await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)

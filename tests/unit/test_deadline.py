@@ -45,8 +45,8 @@ def new() -> tuple[Deadline, Loop]:
 def test_what_is_armed_happens_and_by_then_nothing_runs() -> None:
     deadline, loop = new()
     running: list[bool] = []
-    deadline.arm(1500, lambda: running.append(deadline.runs))
-    assert deadline.runs
+    deadline.arm(1500, lambda: running.append(deadline.is_armed))
+    assert deadline.is_armed
     assert [timer.after_s for timer in loop.timers] == [1.5]
     loop.all_times_are_up()
     assert running == [False]
@@ -67,10 +67,10 @@ def test_what_is_called_off_never_happens_and_another_can_be_armed_when_time_is_
     deadline.disarm()
     deadline.arm(1, lambda: happened.append("never"))
     deadline.disarm()
-    assert not deadline.runs
+    assert not deadline.is_armed
     deadline.arm(1, lambda: deadline.arm(1, lambda: happened.append("at last")))
     for timer in list(loop.timers):
         timer.time_is_up()
-    assert deadline.runs
+    assert deadline.is_armed
     loop.timers[-1].time_is_up()
-    assert (happened, deadline.runs) == (["at last"], False)
+    assert (happened, deadline.is_armed) == (["at last"], False)

@@ -10,67 +10,74 @@ import pytest
 
 from signet_actors.errors import ErrorCode
 from signet_actors.gateway.app import Application
-from signet_actors.gateway.http.response_cache import RECENT_NS, ResponseCache
+from signet_actors.gateway.http.response_cache import CACHE_TTL_NS, ResponseCache
 from signet_actors.gateway.http.responses import EncodedResponse
 from signet_actors.gateway.http.route_table import RouteTable
 from signet_actors.gateway.routes import ROUTES
 from signet_actors.gateway.server import load_shedding
-from signet_actors.gateway.server.admission import GLANCES_AT_ONCE, LARGE_BODY_BYTES, WireLimits
-from signet_actors.gateway.server.fast_path import MOST_BYTES
+from signet_actors.gateway.server.admission import LARGE_BODY_BYTES, MAX_STATUS_PROBES, ConnectionLimits
+from signet_actors.gateway.server.fast_path import MAX_PLAIN_BYTES
 from signet_actors.gateway.server.framing import Framing
-from signet_actors.gateway.server.rejections import BUSY, PrebuiltBusyResponse, Refused, answer_bytes, refusal
+from signet_actors.gateway.server.rejections import (
+    BUSY,
+    PrebuiltBusyResponse,
+    RequestRejected,
+    rejection_response,
+    response_bytes,
+)
 from signet_actors.gateway.server.server_context import ServerContext
 
 NO_BODY = Framing(0, False)
-ONE = WireLimits(unanswered=1)
+ONE = ConnectionLimits(max_in_flight=1)
 
 
 def full() -> ServerContext:
     """One request is inside, and there is room for no other."""
-    wire = ServerContext(ONE, lambda: "trace", lambda method, path: method != b"GET")
-    assert load_shedding.admit_on_arrival(wire, ONE, b"GET", b"/a", NO_BODY, placed=True) is not None
-    return wire
+    server_context = ServerContext(ONE, lambda: "trace", lambda method, path: method != b"GET")
+    assert load_shedding.admit(server_context, ONE, b"GET", b"/a", NO_BODY, is_served=True) is not None
+    return server_context
 
 
 def test_where_there_is_no_room_a_short_request_is_turned_away_and_a_large_one_stopped() -> None:
-    wire = full()
-    assert load_shedding.admit_on_arrival(wire, ONE, b"GET", b"/a", NO_BODY, placed=True) is None
-    assert load_shedding.admit_on_arrival(wire, ONE, b"POST", b"/a", Framing(10, False), placed=True) is None
+    server_context = full()
+    assert load_shedding.admit(server_context, ONE, b"GET", b"/a", NO_BODY, is_served=True) is None
+    assert load_shedding.admit(server_context, ONE, b"POST", b"/a", Framing(10, False), is_served=True) is None
     for framing in (Framing(LARGE_BODY_BYTES + 1, False), Framing(0, True)):
-        with pytest.raises(Refused) as refused:
-            load_shedding.admit_on_arrival(wire, ONE, b"POST", b"/a", framing, placed=True)
-        assert refused.value.verdict is BUSY
+        with pytest.raises(RequestRejected) as refused:
+            load_shedding.admit(server_context, ONE, b"POST", b"/a", framing, is_served=True)
+        assert refused.value.rejection is BUSY
 
 
 @pytest.mark.parametrize("target", [b"/health", b"/health?full=1", b"/health/ready"])
-@pytest.mark.parametrize("placed", [True, False])
-def test_who_asks_for_the_health_is_always_let_in(target: bytes, placed: bool) -> None:
-    wire = full()
+@pytest.mark.parametrize("is_served", [True, False])
+def test_who_asks_for_the_health_is_always_let_in(target: bytes, is_served: bool) -> None:
+    server_context = full()
     for _ in range(100):
-        assert load_shedding.admit_on_arrival(wire, ONE, b"GET", target, NO_BODY, placed=placed) is not None
+        assert load_shedding.admit(server_context, ONE, b"GET", target, NO_BODY, is_served=is_served) is not None
 
 
-@pytest.mark.parametrize("path", sorted(load_shedding.GLANCES))
-@pytest.mark.parametrize("placed", [True, False])
-def test_an_operators_question_is_let_in_while_few_are(path: bytes, placed: bool) -> None:
-    wire = full()
+@pytest.mark.parametrize("path", sorted(load_shedding.STATUS_PATHS))
+@pytest.mark.parametrize("is_served", [True, False])
+def test_an_operators_question_is_let_in_while_few_are(path: bytes, is_served: bool) -> None:
+    server_context = full()
     asked = [
-        load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=placed) for _ in range(GLANCES_AT_ONCE)
+        load_shedding.admit(server_context, ONE, b"GET", path, NO_BODY, is_served=is_served)
+        for _ in range(MAX_STATUS_PROBES)
     ]
-    assert [one.glance for one in asked if one is not None] == [path] * GLANCES_AT_ONCE
-    if placed:
-        assert load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=True) is None
+    assert [one.probe_path for one in asked if one is not None] == [path] * MAX_STATUS_PROBES
+    if is_served:
+        assert load_shedding.admit(server_context, ONE, b"GET", path, NO_BODY, is_served=True) is None
     else:
-        with pytest.raises(Refused):
-            load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=False)
-    (other,) = load_shedding.GLANCES - {path}
-    assert load_shedding.admit_on_arrival(wire, ONE, b"GET", other, NO_BODY, placed=placed) is not None
+        with pytest.raises(RequestRejected):
+            load_shedding.admit(server_context, ONE, b"GET", path, NO_BODY, is_served=False)
+    (other,) = load_shedding.STATUS_PATHS - {path}
+    assert load_shedding.admit(server_context, ONE, b"GET", other, NO_BODY, is_served=is_served) is not None
     for one in asked:
         assert one is not None
         one.release()
         one.release()
-        assert load_shedding.admit_on_arrival(wire, ONE, b"GET", path, NO_BODY, placed=placed) is not None
-    assert wire.admission.glances[path] == GLANCES_AT_ONCE
+        assert load_shedding.admit(server_context, ONE, b"GET", path, NO_BODY, is_served=is_served) is not None
+    assert server_context.admission.status_probes[path] == MAX_STATUS_PROBES
 
 
 @pytest.mark.parametrize(
@@ -84,35 +91,35 @@ def test_an_operators_question_is_let_in_while_few_are(path: bytes, placed: bool
     ],
 )
 def test_nobody_else_has_their_right(method: bytes, target: bytes, framing: Framing) -> None:
-    assert load_shedding.admit_on_arrival(full(), ONE, method, target, framing, placed=True) is None
+    assert load_shedding.admit(full(), ONE, method, target, framing, is_served=True) is None
 
 
 def test_where_there_is_room_an_operators_question_is_one_like_any_other() -> None:
-    wire = ServerContext(WireLimits(), lambda: "trace")
-    admitted = load_shedding.admit_on_arrival(wire, wire.limits, b"GET", b"/metrics", NO_BODY, placed=True)
+    server_context = ServerContext(ConnectionLimits(), lambda: "trace")
+    admitted = load_shedding.admit(server_context, server_context.limits, b"GET", b"/metrics", NO_BODY, is_served=True)
     assert admitted is not None
-    assert (admitted.counted, admitted.glance) == (True, b"")
+    assert (admitted.counted, admitted.probe_path) == (True, b"")
 
 
 def test_a_connection_without_a_place_may_ask_for_nothing_else() -> None:
-    wire = ServerContext(WireLimits(), lambda: "trace")
-    with pytest.raises(Refused):
-        load_shedding.admit_on_arrival(wire, wire.limits, b"GET", b"/a", NO_BODY, placed=False)
-    assert wire.refused.connections == 1
+    server_context = ServerContext(ConnectionLimits(), lambda: "trace")
+    with pytest.raises(RequestRejected):
+        load_shedding.admit(server_context, server_context.limits, b"GET", b"/a", NO_BODY, is_served=False)
+    assert server_context.rejections.connections == 1
 
 
 def test_in_a_crowd_the_short_ones_wait_their_turn_but_those_who_ask_how_the_daemon_is() -> None:
-    wire = full()
-    assert load_shedding.should_defer(wire, ONE, b"GET /a HTTP/1.1\r\n")
-    assert not load_shedding.should_defer(wire, ONE, b"GET /a HTTP/1.1\r\n" + b"x" * MOST_BYTES)
-    for path in (b"/health", *load_shedding.GLANCES):
-        assert not load_shedding.should_defer(wire, ONE, b"GET " + path + b" HTTP/1.1\r\n")
+    server_context = full()
+    assert load_shedding.should_defer(server_context, ONE, b"GET /a HTTP/1.1\r\n")
+    assert not load_shedding.should_defer(server_context, ONE, b"GET /a HTTP/1.1\r\n" + b"x" * MAX_PLAIN_BYTES)
+    for path in (b"/health", *load_shedding.STATUS_PATHS):
+        assert not load_shedding.should_defer(server_context, ONE, b"GET " + path + b" HTTP/1.1\r\n")
     assert not load_shedding.should_defer(ServerContext(ONE, lambda: "trace"), ONE, b"GET /a HTTP/1.1\r\n")
 
 
 def test_what_operators_may_always_ask_is_served_and_changes_nothing() -> None:
     served = {route.path.encode(): route for route in ROUTES if route.method == "GET"}
-    for path in (b"/health", b"/health/live", b"/health/ready", *load_shedding.GLANCES):
+    for path in (b"/health", b"/health/live", b"/health/ready", *load_shedding.STATUS_PATHS):
         assert not served[path].has_effect
 
 
@@ -137,11 +144,11 @@ def test_every_change_waits_for_the_writer_or_a_file_and_recall_does_not() -> No
 def test_a_recent_answer_is_given_again_and_an_old_one_is_not() -> None:
     recent = ResponseCache()
     answer = EncodedResponse(200, {}, b"{}")
-    assert recent.find("/metrics", RECENT_NS // 2) is None
-    recent.keep("/metrics", answer, 1_000)
-    assert recent.find("/metrics", 1_000 + RECENT_NS - 1) is answer
-    assert recent.find("/metrics", 1_000 + RECENT_NS) is None
-    assert recent.find("/api/status", 1_000) is None
+    assert recent.get("/metrics", CACHE_TTL_NS // 2) is None
+    recent.store("/metrics", answer, 1_000)
+    assert recent.get("/metrics", 1_000 + CACHE_TTL_NS - 1) is answer
+    assert recent.get("/metrics", 1_000 + CACHE_TTL_NS) is None
+    assert recent.get("/api/status", 1_000) is None
 
 
 def test_the_prebuilt_refusal_is_the_one_that_would_be_written() -> None:
@@ -151,14 +158,17 @@ def test_the_prebuilt_refusal_is_the_one_that_would_be_written() -> None:
         default = [(b"date", b"second %d" % second)]
         for _ in range(2):
             trace = f"{rng.random()}"
-            headers, body = refusal(BUSY, trace)
+            headers, body = rejection_response(BUSY, trace)
             last = [line for line in headers if line[0] != b"x-signet-trace-id"]
             whole = [*last, (b"x-signet-trace-id", trace.encode())]
-            wanted = answer_bytes(503, default, whole, body, keeps=True, head_only=False)
-            assert busy.bytes(default, trace) == wanted
+            wanted = response_bytes(503, default, whole, body, keep_alive=True, head_only=False)
+            assert busy.render(default, trace) == wanted
 
 
 def test_an_answer_closes_its_connection_and_leaves_out_its_body_where_it_must() -> None:
-    told = answer_bytes(404, [(b"date", b"x")], [(b"content-length", b"2")], b"{}", keeps=False, head_only=True)
+    told = response_bytes(404, [(b"date", b"x")], [(b"content-length", b"2")], b"{}", keep_alive=False, head_only=True)
     assert told == b"HTTP/1.1 404 Not Found\r\ndate: x\r\ncontent-length: 2\r\nconnection: close\r\n\r\n"
-    assert refusal(BUSY, "t")[1] == b'{"error":"%s","code":"%s"}' % (BUSY.detail.encode(), ErrorCode.BUSY.encode())
+    assert rejection_response(BUSY, "t")[1] == b'{"error":"%s","code":"%s"}' % (
+        BUSY.detail.encode(),
+        ErrorCode.BUSY.encode(),
+    )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import Fields, just_before, parse_flag, parse_integer
+from signet_actors.gateway.http.request_reader import RequestReader, just_before, parse_flag, parse_integer
 
 
 @pytest.mark.parametrize("value", [True, 1, 1.0, "1", "true", "TRUE", " True "])
@@ -53,36 +53,36 @@ def test_five_thousand_digits_are_clamped_without_being_read() -> None:
 
 @pytest.mark.parametrize(("value", "version"), [(3, 3), (3.0, 3), ("3", 3), (" 3 ", 3), ("+3", 3), (None, None)])
 def test_versions_are_read(value: object, version: int | None) -> None:
-    assert Fields({"if_version": value}).if_version() == version
-    assert Fields({"ifVersion": value}).if_version() == version
+    assert RequestReader({"if_version": value}).if_version() == version
+    assert RequestReader({"ifVersion": value}).if_version() == version
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "x", "", "1.0", True, [], 2**70, "9" * 30])
 def test_what_is_no_version(value: object) -> None:
     with pytest.raises(InvalidRequest, match="if_version must be a positive integer"):
-        Fields({"if_version": value}).if_version()
+        RequestReader({"if_version": value}).if_version()
 
 
 def test_the_first_source_and_the_first_spelling_win() -> None:
-    fields = Fields({"a_b": "body"}, {"aB": "query", "c": "query"})
+    fields = RequestReader({"a_b": "body"}, {"aB": "query", "c": "query"})
     assert fields.text("aB", "a_b") == "body"
     assert fields.text("c") == "query"
 
 
 def test_null_counts_as_absent() -> None:
-    assert Fields({"a": None}, {"a": "query"}).text("a") == "query"
+    assert RequestReader({"a": None}, {"a": "query"}).text("a") == "query"
 
 
 def test_refusals_name_the_spelling_that_was_used() -> None:
     with pytest.raises(InvalidRequest) as refused:
-        Fields({"source_id": 5}).text("sourceId", "source_id")
+        RequestReader({"source_id": 5}).text("sourceId", "source_id")
     assert (refused.value.detail, refused.value.field) == ("source_id must be a string", "source_id")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 10**400])
 def test_numbers_that_no_column_holds_are_refused(value: float) -> None:
     with pytest.raises(InvalidRequest, match="must be a finite number"):
-        Fields({"n": value}).number("n")
+        RequestReader({"n": value}).number("n")
 
 
 @pytest.mark.parametrize(
@@ -90,38 +90,38 @@ def test_numbers_that_no_column_holds_are_refused(value: float) -> None:
     [("0.5", 0.5), (".5", 0.5), (" 2. ", 2.0), ("-1", -1.0), ("1e2", 100.0), ("", None), (" ", None)],
 )
 def test_a_number_in_a_query_is_read_whole(text: str, number: float | None) -> None:
-    assert Fields({"n": text}).query_number("n") == number
+    assert RequestReader({"n": text}).query_number("n") == number
 
 
 @pytest.mark.parametrize("text", ["x", ".5x", "0.5 0.6", "0x10", "nan", "inf", "--1", "1e", "٣"])
 def test_what_is_no_number_in_a_query_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="n must be a number") as refused:
-        Fields({"n": text}).query_number("n")
+        RequestReader({"n": text}).query_number("n")
     assert refused.value.field == "n"
 
 
 @pytest.mark.parametrize("text", ["yes", "maybe", "2", "truee", "y"])
 def test_what_is_no_truth_in_a_query_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="pinned must be a boolean") as refused:
-        Fields({"pinned": text}).query_flag("pinned")
+        RequestReader({"pinned": text}).query_flag("pinned")
     assert refused.value.field == "pinned"
 
 
 @pytest.mark.parametrize(("text", "flag"), [("1", True), ("TRUE", True), ("0", False), ("false", False), ("", False)])
 def test_a_truth_in_a_query_is_read_in_every_documented_spelling(text: str, flag: bool) -> None:
-    assert Fields({"pinned": text}).query_flag("pinned") is flag
+    assert RequestReader({"pinned": text}).query_flag("pinned") is flag
 
 
 @pytest.mark.parametrize("limit", ["abc", "5x", "", [], {}, True, "1e", "1 2", "5" * 501])
 def test_a_limit_in_a_body_that_is_no_number_is_refused(limit: object) -> None:
     with pytest.raises(InvalidRequest, match="limit must be a number") as refused:
-        Fields({"limit": limit}).limit(10, 1, 100)
+        RequestReader({"limit": limit}).limit(10, 1, 100)
     assert refused.value.field == "limit"
 
 
 @pytest.mark.parametrize(("limit", "read"), [("5", 5), (" 7 ", 7), ("2.9", 2), ("-1", 1), ("1e99", 100), (None, 10)])
 def test_a_number_in_a_string_is_a_limit(limit: object, read: int) -> None:
-    assert Fields({"limit": limit}).limit(10, 1, 100) == read
+    assert RequestReader({"limit": limit}).limit(10, 1, 100) == read
 
 
 @pytest.mark.parametrize(
@@ -138,25 +138,25 @@ def test_an_integer_in_a_query_is_read_leniently_and_a_default_is_named(
     text: str, read: int, warnings: list[str]
 ) -> None:
     told: list[str] = []
-    assert Fields({"limit": text}, warnings=told).query_integer("limit", 10, 1, 100) == read
+    assert RequestReader({"limit": text}, warnings=told).query_integer("limit", 10, 1, 100) == read
     assert told == warnings
 
 
 def test_a_query_number_beyond_a_double_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="finite"):
-        Fields({"n": "9e999"}).query_number("n")
+        RequestReader({"n": "9e999"}).query_number("n")
 
 
 def test_text_is_made_storable() -> None:
-    assert Fields({"a": " b\0c "}).text("a") == "bc"
-    assert Fields({"a": "\0"}).text("a") is None
+    assert RequestReader({"a": " b\0c "}).text("a") == "bc"
+    assert RequestReader({"a": "\0"}).text("a") is None
 
 
 @pytest.mark.parametrize(("name", "limit"), [("tags", 101), ("long", 501)])
 def test_tags_are_bounded(name: str, limit: int) -> None:
     tags = [f"t{n}" for n in range(limit)] if name == "tags" else ["x" * limit]
     with pytest.raises(InvalidRequest, match="tags must be at most"):
-        Fields({"tags": tags}).tags()
+        RequestReader({"tags": tags}).tags()
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,11 @@ def test_the_moment_before(moment: str, before: str) -> None:
 
 
 def test_a_window_ends_a_day_after_its_start_unless_it_says_otherwise() -> None:
-    assert Fields({"time": {"start": "2026-05-13T06:00:00Z"}}).time_window() == (
+    assert RequestReader({"time": {"start": "2026-05-13T06:00:00Z"}}).time_window() == (
         "2026-05-13T06:00:00.000Z",
         "2026-05-14T06:00:00.000Z",
     )
-    assert Fields({}).time_window() is None
+    assert RequestReader({}).time_window() is None
 
 
 ANYTHING = st.recursive(
@@ -188,7 +188,9 @@ ANYTHING = st.recursive(
 
 @given(ANYTHING)
 def test_whatever_a_field_holds_it_is_read_or_refused(value: Any) -> None:
-    fields = Fields(dict.fromkeys(("content", "tags", "time", "limit", "ids", "since", "type", "validFrom"), value))
+    fields = RequestReader(
+        dict.fromkeys(("content", "tags", "time", "limit", "ids", "since", "type", "validFrom"), value)
+    )
     readers = (
         fields.content,
         fields.tags,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.gateway.auth.request_guard import guard_policy, judge
+from signet_actors.gateway.auth.request_guard import check_request, guard_policy
 
 PORT = 3850
 POLICY = guard_policy(PORT, ())
@@ -16,7 +16,7 @@ def status_of(
 ) -> int:
     """200 for a request that is let in, else the status of its refusal."""
     named = [] if host is None else [(b"host", host)]
-    refusal = judge(POLICY, method, [*named, *headers], peer)
+    refusal = check_request(POLICY, method, [*named, *headers], peer)
     return 200 if refusal is None else refusal.status
 
 
@@ -232,7 +232,7 @@ def test_two_headers_that_decide_something_are_not_valid(name: bytes) -> None:
 def test_allowed_hosts_are_answered_on_the_own_port_or_on_theirs() -> None:
     policy = guard_policy(PORT, ("Memory.Home", "box:8080"))
     answered = {
-        host: judge(policy, "GET", [(b"host", host)], "127.0.0.1") is None
+        host: check_request(policy, "GET", [(b"host", host)], "127.0.0.1") is None
         for host in (b"memory.home", b"memory.home:3850", b"memory.home:1", b"box:8080", b"box", b"box:3850")
     }
     assert answered == {

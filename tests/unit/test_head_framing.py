@@ -5,11 +5,11 @@ from __future__ import annotations
 import httptools
 import pytest
 
-from signet_actors.gateway.server.admission import WireLimits
-from signet_actors.gateway.server.framing import MAX_HEADERS, Framing, HeadCount, check_head, parser_rejection
-from signet_actors.gateway.server.rejections import BUSY, NOT_HTTP, OUR_FAULT, Refused
+from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.server.framing import MAX_HEADERS, Framing, HeadTracker, check_head, parser_rejection
+from signet_actors.gateway.server.rejections import BUSY, NOT_HTTP, SERVER_FAULT, RequestRejected
 
-LIMITS = WireLimits(header_bytes=1000, body_bytes=5000)
+LIMITS = ConnectionLimits(header_bytes=1000, body_bytes=5000)
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -51,52 +51,52 @@ def test_a_sound_head_tells_where_its_body_ends(headers: Headers, framing: Frami
 def test_a_head_that_two_parsers_could_read_differently_is_refused(
     version: str, target: bytes, headers: Headers, status: int
 ) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(RequestRejected) as refused:
         check_head(version, target, headers, LIMITS)
-    assert refused.value.verdict.status == status
+    assert refused.value.rejection.status == status
 
 
 def test_a_head_is_silent_until_its_first_byte_and_again_behind_its_body() -> None:
-    head = HeadCount()
-    assert head.silent
+    head = HeadTracker()
+    assert head.is_empty
     head.fed += 2
-    assert not head.silent
+    assert not head.is_empty
     head.begin()
     head.finish()
-    assert not head.silent
-    assert not head.awaited
+    assert not head.is_empty
+    assert not head.expected
     head.await_next()
-    assert head.silent
+    assert head.is_empty
 
 
 def test_the_lines_of_a_head_count_together_and_those_of_the_last_one_do_not() -> None:
-    head = HeadCount()
+    head = HeadTracker()
     for _ in range(3):
         head.begin()
         head.count(600, LIMITS)
         head.count_header(b"n" * 200, b"v" * 196, LIMITS)
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRejected) as refused:
             head.count(1, LIMITS)
-        assert refused.value.verdict.status == 431
+        assert refused.value.rejection.status == 431
 
 
 def test_so_many_headers_are_too_many_however_short() -> None:
-    head = HeadCount()
+    head = HeadTracker()
     head.begin()
     for _ in range(MAX_HEADERS):
         head.count_header(b"a", b"", LIMITS)
-    with pytest.raises(Refused):
+    with pytest.raises(RequestRejected):
         head.count_header(b"a", b"", LIMITS)
 
 
 def test_an_unfinished_head_is_bounded_and_a_body_is_not_taken_for_one() -> None:
-    head = HeadCount()
+    head = HeadTracker()
     head.fed = 1000
-    assert not head.is_overfed(LIMITS)
+    assert not head.is_too_large(LIMITS)
     head.fed += 1
-    assert head.is_overfed(LIMITS)
+    assert head.is_too_large(LIMITS)
     head.finish()
-    assert not head.is_overfed(LIMITS)
+    assert not head.is_too_large(LIMITS)
 
 
 def parser_error(data: bytes, fault: Exception | None = None) -> httptools.HttpParserError:
@@ -115,6 +115,6 @@ def parser_error(data: bytes, fault: Exception | None = None) -> httptools.HttpP
 def test_why_the_parser_stopped_is_told_apart() -> None:
     whole = b"GET / HTTP/1.1\r\n\r\n"
     assert parser_rejection(parser_error(b"nonsense\r\n\r\n")) is NOT_HTTP
-    assert parser_rejection(parser_error(whole, Refused(BUSY))) is BUSY
+    assert parser_rejection(parser_error(whole, RequestRejected(BUSY))) is BUSY
     assert parser_rejection(parser_error(whole, httptools.HttpParserInvalidURLError())) is NOT_HTTP
-    assert parser_rejection(parser_error(whole, KeyError("a fault of ours"))) is OUR_FAULT
+    assert parser_rejection(parser_error(whole, KeyError("a fault of ours"))) is SERVER_FAULT

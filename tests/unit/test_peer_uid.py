@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from signet_actors.gateway.auth.peer_uid import GONE, peer_uid
+from signet_actors.gateway.auth.peer_uid import SOCKET_CLOSED, peer_uid
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LISTENS = (
@@ -53,11 +53,11 @@ def test_a_client_that_shut_down_its_side_still_has_its_uid(tmp_path: Path) -> N
 
 def test_the_line_of_a_closed_socket_is_not_taken_for_root_s(tmp_path: Path) -> None:
     path = table(tmp_path, LISTENS, line(FROM_CLIENT, state="05", uid=0, inode=0))
-    assert peer_uid(CLIENT, SERVER, (path,)) == GONE
+    assert peer_uid(CLIENT, SERVER, (path,)) == SOCKET_CLOSED
 
 
 def test_a_connection_that_is_in_no_line_has_no_owner(tmp_path: Path) -> None:
-    assert peer_uid(CLIENT, SERVER, (table(tmp_path, LISTENS, line(FROM_SERVER)),)) == GONE
+    assert peer_uid(CLIENT, SERVER, (table(tmp_path, LISTENS, line(FROM_SERVER)),)) == SOCKET_CLOSED
 
 
 def test_a_client_s_socket_of_the_other_family_is_found(tmp_path: Path) -> None:
@@ -88,4 +88,4 @@ def test_a_real_connection_is_this_user_s(family: socket.AddressFamily) -> None:
             ends = client.getsockname()[:2], server.getsockname()[:2]
             assert peer_uid(*ends) == os.geteuid()
             client.close()
-            assert peer_uid(*ends) == GONE
+            assert peer_uid(*ends) == SOCKET_CLOSED

@@ -16,7 +16,7 @@ from signet_actors.domain import windowed_search
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.redaction.scan import MAX_SECRETS, redact
 from signet_actors.errors import ErrorCode, InvalidRequest
-from signet_actors.gateway.redaction import KNOWN_TEXTS, Redactor
+from signet_actors.gateway.redaction import MAX_CACHED_TEXTS, Redactor
 
 LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
 ALNUM = LOWER + UPPER + DIGITS
@@ -304,7 +304,7 @@ def test_four_times_the_text_takes_about_four_times_as_long(redactor: Redactor, 
         spent = []
         for _ in range(3):
             started = time.process_time()
-            redactor.cleaned(text)
+            redactor.clean(text)
             spent.append(time.process_time() - started)
         return min(spent)
 
@@ -353,7 +353,7 @@ def test_a_secret_is_found_at_every_edge_of_a_window_of_a_long_text(
 def test_of_a_secret_of_any_length_nothing_stays(redactor: Redactor, sentence: str, padding: str, length: int) -> None:
     secret = made(length)
     before, after = sentence.split("{}")
-    clean, _ = redactor.cleaned(padding + sentence.format(secret))
+    clean, _ = redactor.clean(padding + sentence.format(secret))
     assert clean.startswith(padding + before)
     assert clean.endswith("]" + after)
     assert secret[:12] not in clean
@@ -375,7 +375,7 @@ def test_what_is_cleaned_stays_clean_once_white_space_is_collapsed(
     # A command goes on in the next line only behind a backslash.
     blanks = " \\\n \t  " if sentence.startswith("curl -u") else " \n \t  "
     text = (sentence % secret).replace(" ", blanks)
-    clean, found = redactor.cleaned(text)
+    clean, found = redactor.clean(text)
     assert found
     assert redact(collapsed(clean)) == (collapsed(clean), 0, ())
     if " " not in secret:
@@ -387,7 +387,7 @@ def test_a_secret_that_line_breaks_hide_is_cut_out_and_the_layout_stays(redactor
     gap = "\n" * 99
     text = f"services:\n\tweb:\x00  on\n\n    password =\n{gap}      {secret}\n\ufeff  port:   8080"
     assert redact(text).found == 0
-    assert redactor.cleaned(text) == (
+    assert redactor.clean(text) == (
         f"services:\n\tweb:  on\n\n    password =\n{gap}      [REDACTED:password]\n\ufeff  port:   8080",
         ("password",),
     )
@@ -396,7 +396,7 @@ def test_a_secret_that_line_breaks_hide_is_cut_out_and_the_layout_stays(redactor
 @pytest.mark.parametrize("sentence", CLEAN)
 def test_prose_in_many_lines_is_returned_as_it_came(redactor: Redactor, sentence: str) -> None:
     text = sentence.replace(" ", "  ")
-    assert redactor.cleaned(text) == (text, ())
+    assert redactor.clean(text) == (text, ())
 
 
 TEXTS = [*CLEAN, *(sentence % secret for sentence, secret in SECRETS), "", "  two  blanks ", "a\u00a0b", "\ufeff"]
@@ -407,19 +407,19 @@ TEXTS = [*CLEAN, *(sentence % secret for sentence, secret in SECRETS), "", "  tw
 def test_what_is_stored_is_what_was_cleaned_in_storage_form(redactor: Redactor, text: str, blank: str) -> None:
     text = text.replace(" ", blank)
     for _ in range(2):
-        clean, found = redactor.cleaned(text)
-        assert redactor.stored(text) == (storage_content(clean), found)
+        clean, found = redactor.clean(text)
+        assert redactor.clean_for_storage(text) == (storage_content(clean), found)
 
 
 def test_a_text_that_was_clean_is_known_and_one_with_a_secret_never_is() -> None:
     redactor = Redactor()
     secret = "token ghp_" + "a1B2" * 9
     for _ in range(3):
-        assert redactor.cleaned("project-7") == ("project-7", ())
-        assert redactor.cleaned(secret)[1]
-    for number in range(2 * KNOWN_TEXTS):
-        redactor.cleaned(f"tag-{number}")
-    assert len(redactor._known_clean) <= KNOWN_TEXTS
+        assert redactor.clean("project-7") == ("project-7", ())
+        assert redactor.clean(secret)[1]
+    for number in range(2 * MAX_CACHED_TEXTS):
+        redactor.clean(f"tag-{number}")
+    assert len(redactor._known_clean) <= MAX_CACHED_TEXTS
 
 
 KEY_LINES = tuple(made(48, seed=line) for line in range(3))

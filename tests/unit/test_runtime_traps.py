@@ -21,7 +21,7 @@ import pytest
 import signet_actors
 from signet_actors.domain.query_words import fts_match
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import MAX_VERSION, Fields
+from signet_actors.gateway.http.request_reader import MAX_VERSION, RequestReader
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import HttpRequest
 
@@ -37,7 +37,7 @@ def read(raw: bytes) -> dict[str, Any]:
 @pytest.mark.parametrize("sign", [b"", b"-"])
 def test_a_number_of_5000_digits_is_refused_or_clamped(sign: bytes) -> None:
     try:
-        fields = Fields(read(b'{"importance":%s,"limit":%s,"if_version":%s}' % ((sign + b"9" * 5000,) * 3)))
+        fields = RequestReader(read(b'{"importance":%s,"limit":%s,"if_version":%s}' % ((sign + b"9" * 5000,) * 3)))
     except InvalidRequest:
         return  # by the parser
     for refusing in (fields.if_version, lambda: fields.importance("importance"), lambda: fields.number("limit")):
@@ -49,11 +49,11 @@ def test_a_number_of_5000_digits_is_refused_or_clamped(sign: bytes) -> None:
 @pytest.mark.parametrize("number", [2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**30])
 def test_an_integer_that_sqlite_cannot_bind_never_reaches_it(number: int) -> None:
     with pytest.raises(InvalidRequest):
-        Fields({"if_version": number}).if_version()
+        RequestReader({"if_version": number}).if_version()
     with pytest.raises(InvalidRequest):
-        Fields({"if_version": str(number)}).if_version()
-    assert abs(Fields({"limit": number}).limit(10, 1, 200)) <= 200
-    assert abs(Fields({"offset": str(number)}).query_integer("offset", 0, 0, 10**9)) <= 10**9
+        RequestReader({"if_version": str(number)}).if_version()
+    assert abs(RequestReader({"limit": number}).limit(10, 1, 200)) <= 200
+    assert abs(RequestReader({"offset": str(number)}).query_integer("offset", 0, 0, 10**9)) <= 10**9
     assert MAX_VERSION <= LARGEST_STORED
 
 
@@ -81,7 +81,7 @@ def test_a_lone_surrogate_does_not_keep_an_answer_from_being_encoded() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e300, -1e300])
 def test_a_number_that_would_be_bound_as_null_is_refused(value: float) -> None:
     with pytest.raises(InvalidRequest):
-        Fields({"importance_min": value}).number("importance_min")
+        RequestReader({"importance_min": value}).number("importance_min")
 
 
 @pytest.mark.parametrize(

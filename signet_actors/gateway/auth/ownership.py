@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from signet_actors.errors import ErrorCode, SignetError
-from signet_actors.gateway.auth.peer_uid import GONE, End, peer_uid
+from signet_actors.gateway.auth.peer_uid import SOCKET_CLOSED, End, peer_uid
 from signet_actors.protocol.http.headers import OWNER_TOKEN_HEADER
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def require_owner(
     uid = await asyncio.to_thread(peer_uid, client, server)
     if uid is None or uid in {0, os.geteuid()}:
         return
-    whose = "that has closed its connection" if uid == GONE else f"of another user (uid {uid})"
+    whose = "that has closed its connection" if uid == SOCKET_CLOSED else f"of another user (uid {uid})"
     raise _forbidden(f"This is answered only to the user that runs the daemon, not to a program {whose}")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-GONE: Final = -1
+SOCKET_CLOSED: Final = -1
 """In place of a uid: the system tells uids, and the connection has no owner any more."""
 
 _LISTEN: Final = b"0A"
@@ -27,13 +27,15 @@ End = tuple[str, int]
 
 
 def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int | None:
-    """Return the uid of the process at ``client``'s end of its connection to ``server``, or ``GONE``.
+    """Return the uid of the process at ``client``'s end of its connection to ``server``, or ``SOCKET_CLOSED``.
 
     None where the system does not tell: there is no such table, or not even the listening socket is in it. Takes
     milliseconds where thousands of connections are open: not for an event loop.
     """
-    wanted = [f" {local} {remote} ".encode() for local, remote in zip(_written(client), _written(server), strict=True)]
-    told = False
+    wanted = [
+        f" {local} {remote} ".encode() for local, remote in zip(_table_forms(client), _table_forms(server), strict=True)
+    ]
+    has_connection_info = False
     for _ in range(_TRIES):
         for table in tables:
             try:
@@ -43,14 +45,14 @@ def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int
             for pair in wanted:
                 found = _line_with(lines, pair)
                 if found is not None:
-                    return int(found[_UID]) if int(found[_INODE]) else GONE
-            told = told or _listens(lines, server[1])
-        if not told:
+                    return int(found[_UID]) if int(found[_INODE]) else SOCKET_CLOSED
+            has_connection_info = has_connection_info or _listens(lines, server[1])
+        if not has_connection_info:
             return None
-    return GONE
+    return SOCKET_CLOSED
 
 
-def _written(end: End) -> list[str]:
+def _table_forms(end: End) -> list[str]:
     """An end as the tables write it: of an IPv4 address both forms, as a socket of either family may hold it."""
     address = ipaddress.ip_address(end[0].partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -59,10 +61,10 @@ def _written(end: End) -> list[str]:
         forms = [address.packed]
     else:
         forms = [address.packed, ipaddress.IPv6Address(f"::ffff:{address}").packed]
-    return [f"{_in_words(form)}:{end[1]:04X}" for form in forms]
+    return [f"{_as_hex_words(form)}:{end[1]:04X}" for form in forms]
 
 
-def _in_words(packed: bytes) -> str:
+def _as_hex_words(packed: bytes) -> str:
     """32-bit words as this machine holds them, in hexadecimal."""
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
 

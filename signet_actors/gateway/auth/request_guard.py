@@ -67,7 +67,7 @@ class GuardPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class GuardRejection:
     """The request is not answered; what the client is told instead."""
 
     code: ErrorCode
@@ -88,7 +88,7 @@ def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
     return GuardPolicy(port=port, names=frozenset(names), exact=frozenset(exact))
 
 
-def judge(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> Refusal | None:
+def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:
     """None when the request may be answered. Header names are lower-case. Never looks at path, query or body."""
     if not _is_loopback(peer):
         return _forbidden("Only this machine is answered in local mode")
@@ -102,15 +102,15 @@ def judge(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) 
             if name in seen:
                 return _forbidden("Doubled browser header")
         elif name in SINGLE_HEADERS and name in seen:
-            return Refusal(ErrorCode.INVALID_REQUEST, f"Doubled header {name.decode()}", 400)
+            return GuardRejection(ErrorCode.INVALID_REQUEST, f"Doubled header {name.decode()}", 400)
         elif name == b"host" and name in seen:
             return _misdirected("More than one Host header")
         seen[name] = value
 
-    refusal = _judge_host(policy, seen.get(b"host"))
+    refusal = _check_host(policy, seen.get(b"host"))
     if refusal is not None or not browser:
         return refusal
-    return _judge_browser(method, seen)
+    return _check_browser(method, seen)
 
 
 def has_body(headers: Headers) -> bool:
@@ -126,12 +126,12 @@ def media_type(value: bytes | None) -> str:
     return (value or b"").split(b";", 1)[0].strip().lower().decode("latin-1")
 
 
-def _judge_host(policy: GuardPolicy, raw: bytes | None) -> Refusal | None:
+def _check_host(policy: GuardPolicy, raw: bytes | None) -> GuardRejection | None:
     if raw is None:
         return _misdirected("The Host header is missing")
     match = _HOST.fullmatch(raw.decode("latin-1").strip(" \t"))
     if match is None:
-        return Refusal(ErrorCode.INVALID_REQUEST, "The Host header is not valid", 400)
+        return GuardRejection(ErrorCode.INVALID_REQUEST, "The Host header is not valid", 400)
     name, port = match["name"].lower(), match["port"]
     if f"{name}:{port}" in policy.exact:
         return None
@@ -140,7 +140,7 @@ def _judge_host(policy: GuardPolicy, raw: bytes | None) -> Refusal | None:
     return _misdirected("This host name is not served here; see gateway.allowedHosts")
 
 
-def _judge_browser(method: str, seen: dict[bytes, bytes]) -> Refusal | None:
+def _check_browser(method: str, seen: dict[bytes, bytes]) -> GuardRejection | None:
     """A browser speaks: only our own page, or the user's address bar, and bodies only as JSON."""
     origin = seen.get(b"origin")
     if origin is not None and origin.strip().lower() != b"http://" + seen[b"host"].strip().lower():
@@ -151,7 +151,9 @@ def _judge_browser(method: str, seen: dict[bytes, bytes]) -> Refusal | None:
         if site != b"same-origin" and not (site == b"none" and method in READ_METHODS):
             return _forbidden("Requests from other web sites are not answered")
     if has_body(list(seen.items())) and media_type(seen.get(b"content-type")) != "application/json":
-        return Refusal(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "A browser's request body must be application/json", 415)
+        return GuardRejection(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE, "A browser's request body must be application/json", 415
+        )
     return None
 
 
@@ -168,9 +170,9 @@ def _is_loopback(peer: str | None) -> bool:
     return address.is_loopback
 
 
-def _forbidden(detail: str) -> Refusal:
-    return Refusal(ErrorCode.FORBIDDEN, detail, 403)
+def _forbidden(detail: str) -> GuardRejection:
+    return GuardRejection(ErrorCode.FORBIDDEN, detail, 403)
 
 
-def _misdirected(detail: str) -> Refusal:
-    return Refusal(ErrorCode.MISDIRECTED_REQUEST, detail, 421)
+def _misdirected(detail: str) -> GuardRejection:
+    return GuardRejection(ErrorCode.MISDIRECTED_REQUEST, detail, 421)

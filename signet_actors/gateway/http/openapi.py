@@ -64,10 +64,10 @@ IDEMPOTENCY_HEADER = ("Idempotency-Key", "A retry with the same key and body is 
 def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
     """The document over ``routes``, ready for JSON."""
     schemas = _Schemas(routes)
-    on_a_memory = [route for route in routes if route.path == MEMORY_PATH or route.path.startswith(MEMORY_PATH + "/")]
+    memory_routes = [route for route in routes if route.path == MEMORY_PATH or route.path.startswith(MEMORY_PATH + "/")]
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, on_a_memory)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, memory_routes)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Signet Actors", "version": signet_actors.__version__, "description": DESCRIPTION},
@@ -120,13 +120,13 @@ def _reply_types(routes: Sequence[Route]) -> Iterator[Any]:
                 yield body
 
 
-def _operation(route: Route, schemas: _Schemas, on_a_memory: Sequence[Route]) -> dict[str, Any]:
+def _operation(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": operation_id(route),
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": [*_path_parameters(route.path), *map(_query_parameter, route.query), *_header_parameters(route)],
-        "responses": _responses(route, schemas, on_a_memory),
+        "responses": _responses(route, schemas, memory_routes),
         "x-signet-permission": route.permission.value if route.permission else None,
     }
     if route.description:
@@ -173,7 +173,7 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
     ]
 
 
-def _links(body: Any, on_a_memory: Sequence[Route]) -> dict[str, Any]:
+def _links(body: Any, memory_routes: Sequence[Route]) -> dict[str, Any]:
     """From an answer that names a memory to every operation on one."""
     pointer = next((MEMORY_ID[kind] for kind in _alternatives(body) if kind in MEMORY_ID), None)
     if pointer is None:
@@ -184,11 +184,11 @@ def _links(body: Any, on_a_memory: Sequence[Route]) -> dict[str, Any]:
             "parameters": {"id": f"$response.body#{pointer}"},
             "description": target.summary,
         }
-        for target in on_a_memory
+        for target in memory_routes
     }
 
 
-def _responses(route: Route, schemas: _Schemas, on_a_memory: Sequence[Route]) -> Mapping[str, Any]:
+def _responses(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) -> Mapping[str, Any]:
     responses: dict[str, Any] = {}
     for status, body in sorted(route.replies.items()):
         response: dict[str, Any] = {"description": _described(status)}
@@ -197,7 +197,7 @@ def _responses(route: Route, schemas: _Schemas, on_a_memory: Sequence[Route]) ->
             response["content"] = {kind: {} for kind in kinds}
         elif body is not None:
             response["content"] = {"application/json": {"schema": schemas.of(body)}}
-        links = _links(body, on_a_memory)
+        links = _links(body, memory_routes)
         if links:
             response["links"] = links
         responses[str(status)] = response
@@ -220,16 +220,16 @@ def _described(status: int) -> str:
 
 def for_openapi_30(document: Mapping[str, Any]) -> dict[str, Any]:
     """The same document in OpenAPI 3.0 terms, for readers that do not know 3.1 (the bundled page is one)."""
-    older: dict[str, Any] = _older({**document, "openapi": "3.0.3"})
+    older: dict[str, Any] = _to_openapi_30({**document, "openapi": "3.0.3"})
     return older
 
 
-def _older(node: Any) -> Any:
+def _to_openapi_30(node: Any) -> Any:
     if isinstance(node, list):
-        return [_older(item) for item in node]
+        return [_to_openapi_30(item) for item in node]
     if not isinstance(node, dict):
         return node
-    node = {key: _older(item) for key, item in node.items()}
+    node = {key: _to_openapi_30(item) for key, item in node.items()}
     if "const" in node:
         node["enum"] = [node.pop("const")]
     if "prefixItems" in node:

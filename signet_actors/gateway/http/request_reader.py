@@ -72,7 +72,7 @@ def parse_integer(text: str, default: int, low: int, high: int) -> int:
     return max(low, min(high, -magnitude if sign == "-" else magnitude))
 
 
-class Fields:
+class RequestReader:
     """A JSON object or a query, read by name."""
 
     def __init__(self, *sources: Mapping[str, Any], warnings: list[str] | None = None) -> None:
@@ -344,14 +344,14 @@ class Fields:
         return start, end
 
 
-def read_scope_of(call: HttpRequest, body: Mapping[str, Any] | None = None) -> ReadScope:
+def read_scope_of(request: HttpRequest, body: Mapping[str, Any] | None = None) -> ReadScope:
     """What the caller may read, with a checked agent."""
-    scope = (body or {}).get("scope", call.query.get("scope"))
+    scope = (body or {}).get("scope", request.query.get("scope"))
     if scope is not None and not isinstance(scope, str):
         raise InvalidRequest("scope must be a string", field="scope")
     if scope and (len(scope) > MAX_NAME_CHARS or "\0" in scope):
         raise InvalidRequest(f"scope must be at most {MAX_NAME_CHARS} characters without NUL", field="scope")
-    return ReadScope(agent_id=call.agent_id(body), scope=scope or None)
+    return ReadScope(agent_id=request.agent_id(body), scope=scope or None)
 
 
 def joined_tags(tags: Sequence[str]) -> str | None:

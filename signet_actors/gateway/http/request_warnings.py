@@ -71,7 +71,7 @@ def known_fields(*structs: type) -> KnownFields:
         names |= spellings
         shown.append(field.encode_name)
         inner = next(_structs(field.type), None)
-        mark = next(_marks(field.type), None)
+        mark = next(_pending_marks(field.type), None)
         for name in spellings:
             if inner is not None:
                 nested[name] = known_fields(inner)
@@ -111,7 +111,7 @@ def _of_body(route: Route) -> KnownFields:
 @cache
 def _of_query(route: Route) -> KnownFields:
     """Return what the query may hold; an object, such as a window of time, can stand in a body only."""
-    known = known_fields(CallerFields) if route.forwards is None else known_fields(route.forwards, CallerFields)
+    known = known_fields(CallerFields) if route.query_struct is None else known_fields(route.query_struct, CallerFields)
     declared = tuple(parameter.name for parameter in route.query)
     spelled = (spelling for name in declared for spelling in (name, _camel(name), _snake(name)))
     return known._replace(
@@ -137,7 +137,7 @@ def _fields_without_effect(known: KnownFields, value: Mapping[str, Any], path: s
             yield _Unknown("field", path + name, known.shown)
             continue
         pending = known.pending.get(name)
-        if pending is not None and _is_asked_for(given, pending.only_for):
+        if pending is not None and _is_requested(given, pending.only_for):
             yield f"{path}{name} {pending.what}"
         inner = known.nested.get(name)
         if inner is None:
@@ -151,23 +151,23 @@ def _fields_without_effect(known: KnownFields, value: Mapping[str, Any], path: s
 
 def _bounded(found: Iterator[_Unknown | str], prefix: str) -> list[str]:
     """Return the first ones in words, a few of them with the name that was probably meant."""
-    told: list[str] = []
+    lines: list[str] = []
     guesses = _MAX_GUESSES
     for one in found:
-        if len(told) == MAX_WARNINGS:
-            told.append(AND_MORE)
+        if len(lines) == MAX_WARNINGS:
+            lines.append(AND_MORE)
             break
         if isinstance(one, str):
-            told.append(prefix + one)
+            lines.append(prefix + one)
             continue
         guess = None
         if guesses and len(one.name) <= _MAX_GUESSED_CHARS:
             guesses -= 1
             guess = _closest(one.name.rpartition(".")[2], one.known)
-        told.append(
+        lines.append(
             f"{prefix}unknown {one.what}: {shortened(one.name)}" + (f" (did you mean {guess}?)" if guess else "")
         )
-    return told
+    return lines
 
 
 def _closest(name: str, known: tuple[str, ...]) -> str | None:
@@ -181,7 +181,7 @@ def shortened(name: str) -> str:
     return name if len(name) <= MAX_SHOWN_CHARS else f"{name[:MAX_SHOWN_CHARS]}…"
 
 
-def _is_asked_for(value: object, only_for: tuple[str, ...]) -> bool:
+def _is_requested(value: object, only_for: tuple[str, ...]) -> bool:
     """Whether ``value`` asks for what there is not yet; null and false never do."""
     if value is None or value is False:
         return False
@@ -198,7 +198,7 @@ def _structs(kind: Any) -> Iterator[type]:
         yield from _structs(part)
 
 
-def _marks(kind: Any) -> Iterator[_Pending]:
+def _pending_marks(kind: Any) -> Iterator[_Pending]:
     if get_origin(kind) is Annotated:
         for meta in kind.__metadata__:
             extra = meta.extra if isinstance(meta, msgspec.Meta) else None

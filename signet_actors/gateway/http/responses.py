@@ -39,7 +39,7 @@ class EncodedResponse:
     code: ErrorCode | None = None
 
 
-def answer_from_reply(reply: HttpResponse, warnings: Sequence[str] = ()) -> EncodedResponse:
+def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> EncodedResponse:
     """The reply's body as bytes, with ``warnings``; a 503 says when to come back.
 
     A body that is no Struct has no place for warnings: they go into a header, as an array in ASCII JSON.
@@ -76,7 +76,7 @@ def with_warnings(answer: EncodedResponse, warnings: Sequence[str]) -> EncodedRe
     return replace(answer, body=body)
 
 
-def answer_from_error(error: SignetError) -> EncodedResponse:
+def error_response(error: SignetError) -> EncodedResponse:
     """The failure as its HTTP status; Retry-After in whole seconds, at least one."""
     return problem(
         HTTP_STATUS[error.code],

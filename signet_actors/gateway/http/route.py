@@ -62,9 +62,9 @@ class Route:
     ``permission`` None means that the caller needs none (liveness only); ``limit`` names a rate bucket;
     ``owner`` routes are answered only to the user that runs the daemon, see ``ownership``;
     ``mutates`` routes answer 503 while ``mutationsFrozen`` is set; ``writes`` routes change something that is no
-    memory, and are served all the same; ``may_only_look`` routes mutate for some requests only, and refuse those
-    themselves (``HttpRequest.refuse_if_frozen``); ``media_types`` are those of an answer that is not JSON;
-    ``forwards`` is the body whose fields may stand in the query as parameters.
+    memory, and are served all the same; ``mutates_conditionally`` routes mutate for some requests only, and refuse
+    those themselves (``HttpRequest.refuse_if_frozen``); ``media_types`` are those of an answer that is not JSON;
+    ``query_struct`` is the body whose fields may stand in the query as parameters.
     """
 
     method: str
@@ -80,10 +80,10 @@ class Route:
     owner: bool = False
     mutates: bool = False
     writes: bool = False
-    may_only_look: bool = False
+    mutates_conditionally: bool = False
     description: str = ""
     media_types: tuple[str, ...] = ()
-    forwards: type | None = None
+    query_struct: type | None = None
 
     @property
     def has_effect(self) -> bool:
@@ -95,8 +95,8 @@ class Route:
 class HttpRequest:
     """One HTTP request, read whole and bounded, on its way to a handler. Header names are lower-case.
 
-    ``began_ns`` (monotonic) is when the handler's time began; ``until_gone`` returns when its client has gone, None
-    where that cannot be known. ``warnings`` go out with the answer.
+    ``began_ns`` (monotonic) is when the handler's time began; ``wait_disconnected`` returns when its client has gone,
+    None where that cannot be known. ``warnings`` go out with the answer.
     """
 
     state: GatewayState
@@ -107,7 +107,7 @@ class HttpRequest:
     raw: bytes
     trace_id: str
     began_ns: int = 0
-    until_gone: Callable[[], Coroutine[Any, Any, None]] | None = None
+    wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = None
     warnings: list[str] = field(default_factory=list)
 
     def refuse_if_frozen(self) -> None:

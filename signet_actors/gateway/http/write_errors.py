@@ -16,25 +16,25 @@ from signet_actors.protocol.http.memories import Refusal
 RECOVERY_DAYS: Final = 30
 
 
-class RefusedOutcome(NamedTuple):
+class OutcomeError(NamedTuple):
     """The code and the text of an outcome that changed nothing."""
 
     code: ErrorCode
     text: str
 
 
-REFUSALS: Final[dict[str, RefusedOutcome]] = {
-    "not_found": RefusedOutcome(ErrorCode.NOT_FOUND, "Not found"),
-    "deleted": RefusedOutcome(ErrorCode.CONFLICT, "Cannot modify deleted memory"),
-    "already_deleted": RefusedOutcome(ErrorCode.CONFLICT, "Memory is already deleted"),
-    "not_deleted": RefusedOutcome(ErrorCode.CONFLICT, "Memory is not deleted"),
-    "version_conflict": RefusedOutcome(ErrorCode.CONFLICT, "Version conflict"),
-    "duplicate_content_hash": RefusedOutcome(ErrorCode.CONFLICT, "Duplicate content hash"),
-    "pinned_requires_force": RefusedOutcome(ErrorCode.CONFLICT, "Pinned memories require force=true"),
-    "autonomous_force_denied": RefusedOutcome(
+REFUSALS: Final[dict[str, OutcomeError]] = {
+    "not_found": OutcomeError(ErrorCode.NOT_FOUND, "Not found"),
+    "deleted": OutcomeError(ErrorCode.CONFLICT, "Cannot modify deleted memory"),
+    "already_deleted": OutcomeError(ErrorCode.CONFLICT, "Memory is already deleted"),
+    "not_deleted": OutcomeError(ErrorCode.CONFLICT, "Memory is not deleted"),
+    "version_conflict": OutcomeError(ErrorCode.CONFLICT, "Version conflict"),
+    "duplicate_content_hash": OutcomeError(ErrorCode.CONFLICT, "Duplicate content hash"),
+    "pinned_requires_force": OutcomeError(ErrorCode.CONFLICT, "Pinned memories require force=true"),
+    "autonomous_force_denied": OutcomeError(
         ErrorCode.FORBIDDEN, "Autonomous agents cannot force-delete pinned memories"
     ),
-    "retention_expired": RefusedOutcome(ErrorCode.CONFLICT, "Recover window expired ({days} days)"),
+    "retention_expired": OutcomeError(ErrorCode.CONFLICT, "Recover window expired ({days} days)"),
 }
 
 

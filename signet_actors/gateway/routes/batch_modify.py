@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.http.write_errors import refusal_text
 from signet_actors.gateway.ingest import FieldRedactor
@@ -32,7 +32,7 @@ MAX_BATCH_BYTES: Final = 2_000_000
 async def modify(request: HttpRequest) -> HttpResponse:
     """Apply the patches; a patch that is not valid gets an error result and does not stop the others."""
     body = request.json_object()
-    fields = Fields(body)
+    fields = RequestReader(body)
     reason = fields.text("reason", max_chars=4096)
     items = body.get("patches")
     if not isinstance(items, list) or not items:
@@ -73,7 +73,7 @@ async def modify(request: HttpRequest) -> HttpResponse:
             frames=frames,
         )
         done = iter(answer.results)
-        stored = await request.state.vector_waits.stored(request, unembedded_versions(answer.results))
+        stored = await request.state.vector_waits.wait_stored(request, unembedded_versions(answer.results))
     results = [
         entry if isinstance(entry, ModifyResult) else _result(next(done), stored, redactions=entry) for entry in entries
     ]
@@ -86,7 +86,7 @@ async def _read_item(
 ) -> tuple[MemoryPatch, Kinds]:
     if not isinstance(item, dict):
         raise InvalidRequest("each patch must be an object", field="patches")
-    fields = Fields(item)
+    fields = RequestReader(item)
     memory_id = fields.required("id")
     own_reason = fields.text("reason", max_chars=4096) or reason
     if own_reason is None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from signet_actors.domain.normalization import collapsed, sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
-from signet_actors.gateway.http.request_reader import MAX_NAME_CHARS, Fields
+from signet_actors.gateway.http.request_reader import MAX_NAME_CHARS, RequestReader
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.redaction import redaction_fields
 from signet_actors.gateway.routes.memories import PROBLEMS
@@ -48,7 +48,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 async def write_note(request: HttpRequest) -> HttpResponse:
     """Write the note durably and return its path."""
     state = request.state
-    fields = Fields(request.json_object())
+    fields = RequestReader(request.json_object())
     _, raw = fields.find("content")
     if raw is not None and not isinstance(raw, str):
         raise InvalidRequest("content must be a string", field="content")
@@ -61,7 +61,7 @@ async def write_note(request: HttpRequest) -> HttpResponse:
     tags = ", ".join(fields.tags())
     parts = (f"# {title}" if title else "", f"Tags: {tags}" if tags else "", content)
     text = "\n\n".join(part for part in parts if part) + "\n"
-    clean, kinds = state.redactor.cleaned(text) if state.config.redaction.memories else (text, ())
+    clean, kinds = state.redactor.clean(text) if state.config.redaction.memories else (text, ())
     idempotency = request.idempotency(fields.body)
     if idempotency is None:
         # The slug is part of the path, which is returned and logged: make it from the redacted title.

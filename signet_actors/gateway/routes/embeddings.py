@@ -16,10 +16,10 @@ from msgspec import UNSET
 from signet_actors.domain.jobs import EMBED
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import SignetError
-from signet_actors.gateway.http.request_reader import Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.gateway.status.status_probe import ASK_MS, ask_extractor, glance
+from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
 from signet_actors.protocol.extractor import TrackerState
 from signet_actors.protocol.http.embeddings import (
     EmbeddingCheck,
@@ -62,7 +62,7 @@ _probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
 
 async def export_embeddings(request: HttpRequest) -> HttpResponse:
     """Return a page of stored embeddings with their memories, and the raw vectors on request."""
-    fields = Fields(request.query, warnings=request.warnings)
+    fields = RequestReader(request.query, warnings=request.warnings)
     limit = fields.query_integer("limit", 600, 50, 5000)
     offset = fields.query_integer("offset", 0, 0, 100_000)
     page, frames = await request.state.bus.ask_searcher(
@@ -127,7 +127,7 @@ async def embedding_status(request: HttpRequest) -> HttpResponse:
 
 async def _tracker(request: HttpRequest) -> Tracker:
     """Return the extractor's and the queue's counts; zeros for the part that does not answer in time."""
-    extractor, queue = await asyncio.gather(ask_extractor(request, []), glance("searcher", _queue(request), []))
+    extractor, queue = await asyncio.gather(ask_extractor(request, []), probe("searcher", _queue(request), []))
     tracker = TrackerState() if extractor is None else extractor.tracker
     waiting = [] if queue is None else [kind for kind in queue.queues if kind.kind == EMBED]
     return Tracker(
@@ -143,7 +143,7 @@ async def _tracker(request: HttpRequest) -> Tracker:
 async def _queue(request: HttpRequest) -> PipelineStatus:
     now = iso(request.state.clock.wall_ms())
     answer, _ = await request.state.bus.ask_searcher(
-        GetPipelineStatus(now), trace_id=request.trace_id, timeout_ms=ASK_MS
+        GetPipelineStatus(now), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS
     )
     return answer
 

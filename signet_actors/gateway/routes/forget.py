@@ -21,7 +21,7 @@ from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, conf
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
-from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.http.write_errors import REFUSALS, refusal_text
 from signet_actors.gateway.ingest import FieldRedactor
@@ -61,7 +61,7 @@ class _ForgetParams(msgspec.Struct, frozen=True):
 async def forget(request: HttpRequest) -> HttpResponse:
     """Preview the selected memories, or delete them (``mode: execute``) and report each result."""
     body = request.json_object()
-    params = _read(request, Fields(body))
+    params = _read(request, RequestReader(body))
     if params.execute:
         request.refuse_if_frozen()
     redactor = FieldRedactor(request.state)
@@ -128,7 +128,7 @@ async def forget(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _read(request: HttpRequest, fields: Fields) -> _ForgetParams:
+def _read(request: HttpRequest, fields: RequestReader) -> _ForgetParams:
     mode = fields.text("mode") or "preview"
     if mode not in {"preview", "execute"}:
         raise InvalidRequest("mode must be one of: preview, execute", field="mode")
@@ -258,7 +258,7 @@ ROUTES: tuple[Route, ...] = (
         limit="batchForget",
         owner=True,
         mutates=True,
-        may_only_look=True,
+        mutates_conditionally=True,
         description=(
             "Preview (the default mode) deletes nothing. Its token is needed with force, and where more than 25 "
             "memories match (before limit) or were deleted by such requests within 5 minutes."

@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, NotFound
-from signet_actors.gateway.http.request_reader import MAX_OFFSET, Fields, joined_tags, read_scope_of
+from signet_actors.gateway.http.request_reader import MAX_OFFSET, RequestReader, joined_tags, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.protocol.http.memories import (
     HistoryItem,
@@ -50,7 +50,7 @@ PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 
 async def list_memories(request: HttpRequest) -> HttpResponse:
     """Return a page of live memories, newest first; with ``deleted=true`` a page of tombstones."""
-    fields = Fields(request.query, warnings=request.warnings)
+    fields = RequestReader(request.query, warnings=request.warnings)
     deleted = fields.query_flag("deleted")
     page, _ = await request.state.bus.ask_searcher(
         ListMemories(
@@ -95,7 +95,7 @@ async def get_memory(request: HttpRequest) -> HttpResponse:
         GetMemory(
             id=request.path["id"],
             read=read_scope_of(request),
-            include_deleted=Fields(request.query, warnings=request.warnings).query_flag(
+            include_deleted=RequestReader(request.query, warnings=request.warnings).query_flag(
                 "include_deleted", "includeDeleted"
             ),
         ),
@@ -150,7 +150,7 @@ async def get_history(request: HttpRequest) -> HttpResponse:
         GetHistory(
             memory_id=memory_id,
             read=read_scope_of(request),
-            limit=Fields(request.query, warnings=request.warnings).query_integer("limit", 200, 1, 1000),
+            limit=RequestReader(request.query, warnings=request.warnings).query_integer("limit", 200, 1, 1000),
         ),
         trace_id=request.trace_id,
     )

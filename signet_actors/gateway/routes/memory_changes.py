@@ -13,10 +13,10 @@ from msgspec import UNSET, UnsetType
 from signet_actors.domain.memories import importance_to_store
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.http.write_errors import refusal
-from signet_actors.gateway.ingest import FieldRedactor, stored_text, stored_vectors
+from signet_actors.gateway.ingest import FieldRedactor, embed_texts, prepare_text
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.protocol.http.memories import (
@@ -44,7 +44,7 @@ CHANGE_PARAMETERS: Final = (
 async def patch_memory(request: HttpRequest) -> HttpResponse:
     """Apply a patch durably (``updated``), or report that it changes nothing (``no_changes``)."""
     body = request.json_object()
-    fields = Fields(body)
+    fields = RequestReader(body)
     frames: list[bytes] = []
     reason = fields.required("reason")
     patch, redactions = await read_patch(
@@ -67,7 +67,9 @@ async def patch_memory(request: HttpRequest) -> HttpResponse:
             current_version=done.current_version,
             duplicate_memory_id=done.duplicate_memory_id,
         )
-    embedded = done.embedded or done.id in await request.state.vector_waits.stored(request, unembedded_versions([done]))
+    embedded = done.embedded or done.id in await request.state.vector_waits.wait_stored(
+        request, unembedded_versions([done])
+    )
     redaction = redaction_fields(redactions)
     return HttpResponse(
         PatchReply(
@@ -99,7 +101,7 @@ async def read_patch(
     state: GatewayState,
     id: str,  # noqa: A002  the name in the message
     reason: str,
-    fields: Fields,
+    fields: RequestReader,
     frames: list[bytes],
     *,
     trace_id: str,
@@ -125,10 +127,10 @@ async def read_patch(
     raw = fields.content()
     redactions: Kinds = ()
     if raw is not None:
-        text = await stored_text(state, raw)
+        text = await prepare_text(state, raw)
         if not text.content:
             raise InvalidRequest("content must be a non-empty string", field="content")
-        (vector,) = await stored_vectors(state, [text.content], frames, trace_id=trace_id)
+        (vector,) = await embed_texts(state, [text.content], frames, trace_id=trace_id)
         changes |= {"content": text.content, "vector": vector}
         redactions = text.redactions
     if not changes:
@@ -139,7 +141,7 @@ async def read_patch(
 async def delete_memory(request: HttpRequest) -> HttpResponse:
     """Turn the memory into a tombstone. ``reason``, ``force`` and ``if_version`` may be in the body or in the query."""
     body = request.json_object(required=False)
-    fields = Fields(body, request.query, warnings=request.warnings)
+    fields = RequestReader(body, request.query, warnings=request.warnings)
     done = await request.state.bus.ask_writer(
         ForgetMemory(
             id=request.path["id"],
@@ -164,7 +166,7 @@ async def delete_memory(request: HttpRequest) -> HttpResponse:
 async def recover_memory(request: HttpRequest) -> HttpResponse:
     """Turn a tombstone back into a live memory."""
     body = request.json_object(required=False)
-    fields = Fields(body, request.query, warnings=request.warnings)
+    fields = RequestReader(body, request.query, warnings=request.warnings)
     done = await request.state.bus.ask_writer(
         RecoverMemory(
             id=request.path["id"],

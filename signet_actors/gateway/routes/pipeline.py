@@ -16,15 +16,15 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import NotFound
-from signet_actors.gateway.http.request_reader import MAX_OFFSET, Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import MAX_OFFSET, RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.gateway.routes.requeue import CHANGE_PROBLEMS
 from signet_actors.gateway.routes.status import ask_queues, ask_store, waiting_reasons
 from signet_actors.gateway.status.pipeline_health import diagnostics, latency
-from signet_actors.gateway.status.pipeline_metrics import junk, named
-from signet_actors.gateway.status.status_probe import ask_decider, ask_extractor, glance
+from signet_actors.gateway.status.pipeline_metrics import junk_counts, with_prefix
+from signet_actors.gateway.status.status_probe import ask_decider, ask_extractor, probe
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import LaneState
 from signet_actors.protocol.http.pipeline import (
@@ -96,8 +96,8 @@ async def pipeline_status(request: HttpRequest) -> HttpResponse:
     notes: list[str] = []
     now_ms = state.clock.wall_ms()
     store, stats, extractor, decider = await asyncio.gather(
-        glance("searcher", ask_queues(request), notes),
-        glance("searcher", ask_store(request), notes),
+        probe("searcher", ask_queues(request), notes),
+        probe("searcher", ask_store(request), notes),
         ask_extractor(request, notes),
         ask_decider(request, notes),
     )
@@ -148,7 +148,7 @@ async def pipeline_status(request: HttpRequest) -> HttpResponse:
 
 async def list_runs(request: HttpRequest) -> HttpResponse:
     """Return a page of the runs over memories that the caller may read, newest first."""
-    fields = Fields(request.query, warnings=request.warnings)
+    fields = RequestReader(request.query, warnings=request.warnings)
     listed, _ = await request.state.bus.ask_searcher(
         ListRuns(
             read=read_scope_of(request),
@@ -371,12 +371,12 @@ def _usage(row: ProviderUsage) -> UsageReport:
 
 
 def _figures(counters: Mapping[str, int]) -> FactFigures:
-    turned_away = junk(counters)
+    turned_away = junk_counts(counters)
     return FactFigures(
         facts=counters.get("facts", 0),
         entities=counters.get("entities", 0),
-        outcomes=named(counters, "outcome."),
-        reasons=named(counters, "reason."),
+        outcomes=with_prefix(counters, "outcome."),
+        reasons=with_prefix(counters, "reason."),
         repaired=counters.get("repaired", 0),
         dropped=counters.get("dropped", 0),
         fenced=counters.get("fenced", 0),

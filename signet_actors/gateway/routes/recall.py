@@ -19,11 +19,17 @@ from signet_actors.domain.date_phrases import date_phrase
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
-from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, Fields, joined_tags, just_before, read_scope_of
+from signet_actors.gateway.http.request_reader import (
+    MAX_QUERY_CHARS,
+    RequestReader,
+    joined_tags,
+    just_before,
+    read_scope_of,
+)
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.query_embedding import query_vectors
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, FILTER_PARAMETERS, PROBLEMS
-from signet_actors.gateway.summary_card import beside, summary_card
+from signet_actors.gateway.summary_card import rows_beside_card, summary_card
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.http.recall import (
     Aggregate,
@@ -74,15 +80,15 @@ class _RecallParams(msgspec.Struct, frozen=True):
 async def recall(request: HttpRequest) -> HttpResponse:
     """Recall from a JSON body."""
     body = request.json_object()
-    return await _recall(request, _read(request, Fields(body), body))
+    return await _recall(request, _read(request, RequestReader(body), body))
 
 
 async def search(request: HttpRequest) -> HttpResponse:
     """Recall from query parameters, with ``q`` for ``query``."""
-    return await _recall(request, _read(request, Fields(request.query, warnings=request.warnings), None))
+    return await _recall(request, _read(request, RequestReader(request.query, warnings=request.warnings), None))
 
 
-def _read(request: HttpRequest, fields: Fields, body: Mapping[str, Any] | None) -> _RecallParams:
+def _read(request: HttpRequest, fields: RequestReader, body: Mapping[str, Any] | None) -> _RecallParams:
     """Read the parameters; raise InvalidRequest.
 
     With ``body`` None the fields are query parameters, which are read more leniently.
@@ -152,13 +158,15 @@ async def _recall(request: HttpRequest, params: _RecallParams) -> HttpResponse:
         frames=[frame for frame in (vector.frame, former.frame) if frame is not None],
     )
     answered = clock.monotonic_ns()
-    state.former.heard(former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log)
+    state.previous_embedder.observe_stale(
+        former.model, found.stale_spaces, state.embedder, state.config.embedding, state.log
+    )
     if found.common_words is not None:
         state.common_words.learn(params.read, params.filters.project, found.common_words)
     rows: Sequence[RecalledRow] = [] if params.aggregate else found.rows
     card = await summary_card(request, params.query, params.limit, rows, spent_ms=(answered - started) // 1_000_000)
     if card is not None:
-        rows = beside(rows, params.limit)
+        rows = rows_beside_card(rows, params.limit)
     _touch(request, rows)
     results = [] if card is None else [card]
     results += [_result(row, pipeline.guardrails.recall_truncate_chars) for row in rows]
@@ -259,7 +267,7 @@ def _ms(nanoseconds: int) -> float:
 
 async def legacy_search(request: HttpRequest) -> HttpResponse:
     """Search with an FTS5 expression as given (a syntax error is a 400), by filters alone, or list distinct authors."""
-    fields = Fields(request.query, warnings=request.warnings)
+    fields = RequestReader(request.query, warnings=request.warnings)
     read = read_scope_of(request)
     distinct = fields.text("distinct")
     if distinct not in {None, "who"}:
@@ -299,7 +307,7 @@ async def legacy_search(request: HttpRequest) -> HttpResponse:
 
 async def similar(request: HttpRequest) -> HttpResponse:
     """Return the memories most similar to a stored one, by the cosine of their vectors."""
-    fields = Fields(request.query, warnings=request.warnings)
+    fields = RequestReader(request.query, warnings=request.warnings)
     anchor = fields.text("id")
     if anchor is None:
         return _search_problem(ErrorCode.INVALID_REQUEST, "id is required")
@@ -365,7 +373,7 @@ ROUTES: tuple[Route, ...] = (
             *AGENT_PARAMETERS,
         ),
         replies={200: RecallReply, **PROBLEMS},
-        forwards=RecallRequest,
+        query_struct=RecallRequest,
     ),
     Route(
         method="GET",

@@ -16,9 +16,9 @@ from msgspec import UNSET
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, Fields, joined_tags
+from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, RequestReader, joined_tags
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.ingest import FieldRedactor, RememberedText, remembered_text, stored_vectors
+from signet_actors.gateway.ingest import FieldRedactor, PreparedMemory, embed_texts, prepare_remembered_text
 from signet_actors.gateway.redaction import RedactionFields, redaction_fields
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.protocol.http.memories import RememberChunksReply, RememberReply, RememberRequest
@@ -30,11 +30,11 @@ async def remember(request: HttpRequest) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
     state = request.state
     body = request.json_object()
-    fields = Fields(body)
+    fields = RequestReader(body)
     raw = fields.content()
     if raw is None:
         raise InvalidRequest("content is required", field="content")
-    text = await remembered_text(state, raw)
+    text = await prepare_remembered_text(state, raw)
     redactor = FieldRedactor(state)
     memory = _new_memory(request, body, fields, text, redactor)
     if not text.content:
@@ -43,7 +43,7 @@ async def remember(request: HttpRequest) -> HttpResponse:
     if text.chunks:
         return await _remember_chunks(request, body, memory, text.chunks, redaction)
     frames: list[bytes] = []
-    (vector,) = await stored_vectors(state, [text.content], frames, trace_id=request.trace_id)
+    (vector,) = await embed_texts(state, [text.content], frames, trace_id=request.trace_id)
     stored = await state.bus.ask_writer(
         Remember(
             memory=msgspec.structs.replace(memory, vector=vector),
@@ -77,7 +77,7 @@ async def _remember_reply(
     embedded = stored.embedded
     if not embedded and not stored.deduped:
         # Skip a duplicate: it is not known here whether the existing memory still has an embedding job to wait for.
-        embedded = stored.id in await request.state.vector_waits.stored(request, {stored.id: stored.version})
+        embedded = stored.id in await request.state.vector_waits.wait_stored(request, {stored.id: stored.version})
     return HttpResponse(
         RememberReply(
             id=stored.id,
@@ -103,11 +103,11 @@ async def _remember_chunks(
 ) -> HttpResponse:
     state = request.state
     frames: list[bytes] = []
-    vectors = [v for v in await stored_vectors(state, chunks, frames, trace_id=request.trace_id) if v is not None]
+    vectors = [v for v in await embed_texts(state, chunks, frames, trace_id=request.trace_id) if v is not None]
     if len(vectors) != len(chunks):
         # Store a vector for each chunk or for none, so that all chunks of a text are found in the same way.
         vectors, frames = [], []
-    async with state.chunk_writes.turn(len(chunks)):
+    async with state.chunk_writes.slot(len(chunks)):
         stored = await state.bus.ask_writer(
             RememberChunks(
                 memory=memory,
@@ -123,7 +123,7 @@ async def _remember_chunks(
 
 
 def _new_memory(
-    request: HttpRequest, body: Mapping[str, Any], fields: Fields, text: RememberedText, redactor: FieldRedactor
+    request: HttpRequest, body: Mapping[str, Any], fields: RequestReader, text: PreparedMemory, redactor: FieldRedactor
 ) -> NewMemory:
     """Return the memory without its vector. Body fields take precedence over prefixes of the text."""
     _, metadata = fields.find("metadata")
@@ -132,7 +132,7 @@ def _new_memory(
     if not isinstance(fields.find("structured")[1], dict | None):
         raise InvalidRequest("structured must be an object", field="structured")
     # The metadata object of an importer is used only for fields that the body lacks; both spellings are accepted.
-    provenance = Fields(body, metadata) if metadata else fields
+    provenance = RequestReader(body, metadata) if metadata else fields
     pinned = fields.flag("pinned")
     key = provenance.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
     if key is not None and redactor.clean(key) != key:

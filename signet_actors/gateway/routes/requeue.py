@@ -11,7 +11,7 @@ from typing import Any, Final
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import Fields
+from signet_actors.gateway.http.request_reader import RequestReader
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import PROBLEMS
@@ -87,7 +87,7 @@ def _names(body: Mapping[str, Any], name: str, *, max_items: int) -> tuple[str, 
         return ()
     if not isinstance(value, list) or not value or len(value) > max_items:
         raise InvalidRequest(f"{name} must be an array of 1 to {max_items} strings", field=name)
-    return tuple(dict.fromkeys(Fields({name: item}).required(name, max_chars=200) for item in value))
+    return tuple(dict.fromkeys(RequestReader({name: item}).required(name, max_chars=200) for item in value))
 
 
 ROUTES: tuple[Route, ...] = (

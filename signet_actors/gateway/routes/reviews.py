@@ -12,9 +12,9 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.http.request_reader import MAX_OFFSET, MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import MAX_OFFSET, MAX_TEXT_CHARS, RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
-from signet_actors.gateway.http.write_errors import RefusedOutcome
+from signet_actors.gateway.http.write_errors import OutcomeError
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.protocol.http.problem import Problem
@@ -29,30 +29,30 @@ from signet_actors.protocol.pipeline import ApproveProposal, RejectProposal, Rev
 from signet_actors.protocol.pipeline_queries import ListReviews, ReviewItem
 
 _CONFLICT: Final = ErrorCode.CONFLICT
-_REFUSALS: Final[Mapping[str, RefusedOutcome]] = {
-    "not_found": RefusedOutcome(ErrorCode.NOT_FOUND, "Proposal not found"),
-    "not_reviewable": RefusedOutcome(_CONFLICT, "The proposal does not wait for a review"),
-    "decided_otherwise": RefusedOutcome(_CONFLICT, "The proposal was decided otherwise"),
-    "content_gone": RefusedOutcome(_CONFLICT, "The text of the proposal was erased"),
-    "version_conflict": RefusedOutcome(_CONFLICT, "The memory has changed since the proposal was made"),
-    "target_gone": RefusedOutcome(_CONFLICT, "The memory that the proposal is about is gone"),
-    "source_gone": RefusedOutcome(_CONFLICT, "The memory that the proposal came from is forgotten"),
-    "pinned": RefusedOutcome(_CONFLICT, "The memory is pinned"),
-    "other_scope": RefusedOutcome(_CONFLICT, "The memory is another owner's, or in another scope"),
-    "own_source": RefusedOutcome(_CONFLICT, "The memory is the one that the proposal came from"),
-    "constraint": RefusedOutcome(_CONFLICT, "The memory is a constraint"),
-    "duplicate_content": RefusedOutcome(_CONFLICT, "Another memory says the same already"),
-    "unchanged": RefusedOutcome(_CONFLICT, "The memory says that already"),
-    "autonomous_denied": RefusedOutcome(ErrorCode.FORBIDDEN, "Only an operator can approve what waits for a person"),
-    "frozen": RefusedOutcome(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
+_REFUSALS: Final[Mapping[str, OutcomeError]] = {
+    "not_found": OutcomeError(ErrorCode.NOT_FOUND, "Proposal not found"),
+    "not_reviewable": OutcomeError(_CONFLICT, "The proposal does not wait for a review"),
+    "decided_otherwise": OutcomeError(_CONFLICT, "The proposal was decided otherwise"),
+    "content_gone": OutcomeError(_CONFLICT, "The text of the proposal was erased"),
+    "version_conflict": OutcomeError(_CONFLICT, "The memory has changed since the proposal was made"),
+    "target_gone": OutcomeError(_CONFLICT, "The memory that the proposal is about is gone"),
+    "source_gone": OutcomeError(_CONFLICT, "The memory that the proposal came from is forgotten"),
+    "pinned": OutcomeError(_CONFLICT, "The memory is pinned"),
+    "other_scope": OutcomeError(_CONFLICT, "The memory is another owner's, or in another scope"),
+    "own_source": OutcomeError(_CONFLICT, "The memory is the one that the proposal came from"),
+    "constraint": OutcomeError(_CONFLICT, "The memory is a constraint"),
+    "duplicate_content": OutcomeError(_CONFLICT, "Another memory says the same already"),
+    "unchanged": OutcomeError(_CONFLICT, "The memory says that already"),
+    "autonomous_denied": OutcomeError(ErrorCode.FORBIDDEN, "Only an operator can approve what waits for a person"),
+    "frozen": OutcomeError(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
-_OTHER_REFUSAL: Final = RefusedOutcome(_CONFLICT, "The proposal could not be carried out")
+_OTHER_REFUSAL: Final = OutcomeError(_CONFLICT, "The proposal could not be carried out")
 _EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 
 async def list_reviews(request: HttpRequest) -> HttpResponse:
     """Return a page of proposals in the given state, over memories that the caller may read."""
-    fields = Fields(request.query, warnings=request.warnings)
+    fields = RequestReader(request.query, warnings=request.warnings)
     listed, _ = await request.state.bus.ask_searcher(
         ListReviews(
             read=read_scope_of(request),
@@ -84,7 +84,7 @@ async def reject(request: HttpRequest) -> HttpResponse:
 async def _decide(request: HttpRequest, decision: type[ApproveProposal | RejectProposal]) -> HttpResponse:
     body = request.json_object(required=False)
     redactor = FieldRedactor(request.state)
-    reason = Fields(body, request.query, warnings=request.warnings).text("reason", max_chars=MAX_TEXT_CHARS)
+    reason = RequestReader(body, request.query, warnings=request.warnings).text("reason", max_chars=MAX_TEXT_CHARS)
     done = await request.state.bus.ask_writer(
         decision(
             id=request.path["id"],

@@ -16,7 +16,7 @@ from signet_actors.config.workspace import Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.status.status_probe import ASK_MS, ask_extractor, glance
+from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.extractor import ExtractorStatus
 from signet_actors.protocol.http.health import (
@@ -48,11 +48,15 @@ async def status(request: HttpRequest) -> HttpResponse:
     notes: list[str] = []
     tree, stats, writer, retention, extractor = await asyncio.gather(
         state.bus.ask_tree(),
-        glance("searcher", ask_store(request), notes),
-        glance("writer", state.bus.ask_writer(GetWriterStatus(), trace_id=request.trace_id, timeout_ms=ASK_MS), notes),
-        glance(
+        probe("searcher", ask_store(request), notes),
+        probe(
+            "writer",
+            state.bus.ask_writer(GetWriterStatus(), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS),
+            notes,
+        ),
+        probe(
             "retention",
-            state.bus.ask_retention(GetRetentionStatus(), trace_id=request.trace_id, timeout_ms=ASK_MS),
+            state.bus.ask_retention(GetRetentionStatus(), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS),
             notes,
         ),
         ask_extractor(request, notes),
@@ -79,7 +83,7 @@ async def status(request: HttpRequest) -> HttpResponse:
             health=HealthScore(score=_fraction_up(children), status=found.status),
             detail=found.detail,
             actors=[_actor(child) for child in children],
-            gateway=state.figures(),
+            gateway=state.counter_values(),
             bus=dict(state.bus.counters),
             db=_store(stats),
             writer=_writer(writer),
@@ -117,7 +121,9 @@ async def features(request: HttpRequest) -> HttpResponse:
 
 async def ask_store(request: HttpRequest) -> StoreStats:
     """Return the row counts; raise like ``ask_searcher``."""
-    answer, _ = await request.state.bus.ask_searcher(GetStoreStats(), trace_id=request.trace_id, timeout_ms=ASK_MS)
+    answer, _ = await request.state.bus.ask_searcher(
+        GetStoreStats(), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS
+    )
     return answer
 
 
@@ -127,7 +133,7 @@ async def _waiting(
     """Return the reasons why jobs wait. The counts by kind are requested only if a kind is paused."""
     pending = {} if stats is None else {"": stats.jobs.get("pending", 0)}
     if any(pending.values()) and extractor is not None and any(lane.paused_because for lane in extractor.lanes):
-        counts = await glance("searcher", ask_queues(request), notes)
+        counts = await probe("searcher", ask_queues(request), notes)
         pending = {} if counts is None else {queue.kind: queue.pending for queue in counts.queues}
     return waiting_reasons(pending, request.state.config, extractor)
 
@@ -135,8 +141,8 @@ async def _waiting(
 async def ask_queues(request: HttpRequest) -> PipelineStatus:
     """Return a searcher's counts of the pipeline and keep them for ``/health``; raise like ``ask_searcher``."""
     question = GetPipelineStatus(now=iso(request.state.clock.wall_ms()))
-    answer, _ = await request.state.bus.ask_searcher(question, trace_id=request.trace_id, timeout_ms=ASK_MS)
-    request.state.pipeline.counted(answer, request.state.clock)
+    answer, _ = await request.state.bus.ask_searcher(question, trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS)
+    request.state.pipeline.set_store(answer, request.state.clock)
     return answer
 
 

@@ -23,7 +23,7 @@ from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, impor
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
-from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, Fields, read_scope_of
+from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, RequestReader, read_scope_of
 from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.ingest import TEXT_EXECUTOR, FieldRedactor, chunks_of
@@ -77,10 +77,10 @@ async def import_memories(request: HttpRequest) -> HttpResponse:
     state = request.state
     principal = FieldRedactor(state).principal(request.principal())
     idempotency = request.idempotency()
-    batch = await TEXT_EXECUTOR.admitted(lambda: _read_batch(request))
+    batch = await TEXT_EXECUTOR.run_bounded(lambda: _read_batch(request))
     if not batch.lines:
         return HttpResponse(ImportReply(imported=0, deduped=0, redacted=0, refused=batch.refused))
-    async with state.chunk_writes.turn(sum(len(line.chunks) or 1 for line in batch.lines)):
+    async with state.chunk_writes.slot(sum(len(line.chunks) or 1 for line in batch.lines)):
         done = await state.bus.ask_writer(
             ImportMemories(
                 lines=tuple(batch.lines),
@@ -111,7 +111,7 @@ async def export_memories(request: HttpRequest) -> HttpResponse:
 
     The first page starts with the header line.
     """
-    fields = Fields(request.query, warnings=request.warnings)
+    fields = RequestReader(request.query, warnings=request.warnings)
     scope = read_scope_of(request)
     after = fields.cursor("after", MAX_CURSOR)
     page, frames = await request.state.bus.ask_searcher(
@@ -196,7 +196,7 @@ def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: 
     """Return the line without its vectors; raise SignetError for a line that cannot be stored."""
     state = request.state
     now_ms = state.clock.wall_ms()
-    fields = Fields(body)
+    fields = RequestReader(body)
     raw = fields.content()
     if raw is None:
         raise InvalidRequest("content is required", field="content")
@@ -244,7 +244,7 @@ def _line(request: HttpRequest, number: int, body: Mapping[str, Any], redactor: 
     )
 
 
-def _count(fields: Fields, *names: str) -> int:
+def _count(fields: RequestReader, *names: str) -> int:
     value = fields.number(*names)
     if value is None:
         return 0
@@ -261,7 +261,7 @@ def _temporal_edges(body: Mapping[str, Any]) -> tuple[TemporalEdge, ...]:
         raise InvalidRequest(f"times must be an array of at most {MAX_TIMES} objects", field="times")
     edges = []
     for time in times:
-        fields = Fields(time)
+        fields = RequestReader(time)
         facet = fields.text("facet")
         if facet not in TIME_FACETS:
             raise InvalidRequest(f"times.facet must be one of: {', '.join(TIME_FACETS)}", field="times")
@@ -291,7 +291,7 @@ class _BatchRedactor(FieldRedactor):
         """Return the content in storage form with secrets redacted."""
         if self._redactor is None:
             return storage_content(raw)
-        content, kinds = self._redactor.stored(raw)
+        content, kinds = self._redactor.clean_for_storage(raw)
         self.redactions += kinds
         return content
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
-from signet_actors.gateway.server.rejections import Lines
+from signet_actors.gateway.server.rejections import HeaderLines
 
-GONE: Final = "signet.gone"
+IS_DISCONNECTED: Final = "signet.gone"
 """Under this key the scope has a function that says whether the client has gone."""
-UNTIL_GONE: Final = "signet.until_gone"
+WAIT_DISCONNECTED: Final = "signet.until_gone"
 """Under this key the scope has a coroutine function that returns when the client has gone; for whoever has read the
 whole body, and one at a time."""
-CROWDED: Final = "signet.crowded"
+OVERLOADED: Final = "signet.crowded"
 """This key is in the scope of an operator's question that was let in although there was no room."""
-SendWhole: TypeAlias = Callable[[int, Lines, bytes], Coroutine[Any, Any, None]]
-ANSWER: Final = "signet.answer"
+SendResponse: TypeAlias = Callable[[int, HeaderLines, bytes], Coroutine[Any, Any, None]]
+SEND_RESPONSE: Final = "signet.answer"
 """Under this key the scope has a coroutine function that sends a whole answer: status, headers, body.
 
 The same as the two ASGI messages, but in one piece: uvicorn writes head and body apart, which costs a second system

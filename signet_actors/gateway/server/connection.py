@@ -31,42 +31,42 @@ from uvicorn.server import ServerState
 
 from signet_actors.gateway.server import load_shedding
 from signet_actors.gateway.server.admission import Ticket
-from signet_actors.gateway.server.asgi_extensions import ANSWER, CROWDED, GONE, UNTIL_GONE
+from signet_actors.gateway.server.asgi_extensions import IS_DISCONNECTED, OVERLOADED, SEND_RESPONSE, WAIT_DISCONNECTED
 from signet_actors.gateway.server.deadline import Deadline
 from signet_actors.gateway.server.fast_path import is_plain_request
 from signet_actors.gateway.server.framing import (
-    HeadCount,
+    HeadTracker,
     body_too_large,
     check_head,
     headers_too_large,
     parser_rejection,
 )
 from signet_actors.gateway.server.rejections import (
-    BODY_LATE,
+    BODY_TIMEOUT,
     BUSY,
-    HEAD_LATE,
-    NO_PLACE,
-    OUR_FAULT,
+    HEADERS_TIMEOUT,
+    SERVER_FAULT,
+    TOO_MANY_CONNECTIONS,
     TOO_MANY_PIPELINED,
+    HeaderLines,
     HttpRejection,
-    Lines,
-    Refused,
-    answer_bytes,
-    refusal,
+    RequestRejected,
+    rejection_response,
+    response_bytes,
 )
 from signet_actors.gateway.server.server_context import ServerContext
 from signet_actors.runtime.sync_points import sync_point
 
 MAX_PIPELINED: Final = 8
 LINGER_MS: Final = 1000
-BEYOND_MS: Final = 1000
+OVERFLOW_WAIT_MS: Final = 1000
 """So long a connection for which there is no place waits for one, and may ask for the health."""
 LINGER_BYTES: Final = 64 * 1024 * 1024
-_KEEPS_S: Final = 0.1
+_KEEP_ALIVE_RESET_S: Final = 0.1
 """A refusal gives its connection the time to keep alive anew, but not more often than this."""
 
 
-async def _until_gone(cycle: RequestResponseCycle) -> None:
+async def _wait_disconnected(cycle: RequestResponseCycle) -> None:
     """The client has gone, or its answer is written. The body has been read: the cycle has one event for everything."""
     while not cycle.disconnected and not cycle.response_complete:
         cycle.message_event.clear()
@@ -78,74 +78,74 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def __init__(
         self,
-        wire: ServerContext,
+        server_context: ServerContext,
         config: uvicorn.Config,
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config=config, server_state=server_state, app_state=app_state, _loop=_loop)
-        self.wire = wire
-        self.limits = wire.limits
+        self.server_context = server_context
+        self.limits = server_context.limits
         self.timeout_keep_alive = self.limits.keep_alive_ms / 1000  # type: ignore[assignment]
         self._deadline = Deadline(self.loop)
         self._write_deadline = Deadline(self.loop)
         self._closing = False
         self._discarded = 0
-        self._head = HeadCount()
+        self._head = HeadTracker()
         self._body_bytes = 0
         self._reading: RequestResponseCycle | None = None  # whose body is arriving
         self._serving: RequestResponseCycle | None = None  # whose handler runs
-        self._arriving: Ticket | None = None  # the part of the request whose body arrives, or did last; None: refused
-        self._grows = False  # whether it is counted as it arrives: it is large, or its size was not declared
-        self._queued: dict[RequestResponseCycle, Ticket | None] = {}  # the same of pipelined requests
-        self._held: Ticket | None = None  # the part of the request whose handler runs
-        self._turned_away: RequestResponseCycle | None = None  # what is refused, while its body is read past
-        self._kept_since = 0.0  # when the connection was last given the whole time to keep alive, by a refusal
-        self._unread: bytes | None = None  # what has arrived and waits for its turn in a crowd
+        self._reading_ticket: Ticket | None = None  # of the latest head; None: rejected
+        self._counts_received = False  # whether it is counted as it arrives: it is large, or its size was not declared
+        self._pipelined_tickets: dict[RequestResponseCycle, Ticket | None] = {}  # the same of pipelined requests
+        self._serving_ticket: Ticket | None = None  # the part of the request whose handler runs
+        self._rejected: RequestResponseCycle | None = None  # what is refused, while its body is read past
+        self._keep_alive_since = 0.0  # last restart by a rejection
+        self._deferred: bytes | None = None  # what has arrived and waits for its turn in a crowd
 
     # The connection and its place
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self._has_place():
-            self._rest()
-            self._deadline.arm(self.limits.header_ms, self._head_late)
+        if self._acquire_slot():
+            self._mark_idle()
+            self._deadline.arm(self.limits.header_ms, self._on_headers_timeout)
         else:
-            self.wire.places.go_beyond(self, self.limits.connections)
-            self._deadline.arm(min(self.limits.header_ms, BEYOND_MS), self._no_place)
+            self.server_context.connections.add_overflow(self, self.limits.connections)
+            self._deadline.arm(min(self.limits.header_ms, OVERFLOW_WAIT_MS), self._on_overflow_timeout)
         sync_point("gateway.accepted")
 
-    def _has_place(self) -> bool:
+    def _acquire_slot(self) -> bool:
         """Whether the connection is, or now could become, one of those that are served."""
-        places = self.wire.places
-        return self in places.served or places.take(self, self.limits.connections)
+        connections = self.server_context.connections
+        return self in connections.served or connections.acquire(self, self.limits.connections)
 
-    def _no_place(self) -> None:
+    def _on_overflow_timeout(self) -> None:
         """The connection has a place after all, or is refused."""
-        if self._has_place():
-            self._rest()
-            self._deadline.arm(self.limits.header_ms, self._head_late)
+        if self._acquire_slot():
+            self._mark_idle()
+            self._deadline.arm(self.limits.header_ms, self._on_headers_timeout)
         else:
-            self.wire.refused.connections += 1
-            self._refuse(NO_PLACE)
+            self.server_context.rejections.connections += 1
+            self._reject(TOO_MANY_CONNECTIONS)
 
-    def has_unread(self) -> bool:
-        """See ``places.Connection``."""
+    def has_unread_data(self) -> bool:
+        """See ``connections.Connection``."""
         waiting = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, b"\0\0\0\0")
         return bool(struct.unpack("i", waiting)[0])
 
-    def make_room(self) -> None:
-        """See ``places.Connection``."""
+    def evict(self) -> None:
+        """See ``connections.Connection``."""
         self._closing = True
         self._unset_keepalive_if_required()
         self._close_soon()
 
-    def give_way(self) -> None:
-        """See ``places.Connection``."""
+    def abort(self) -> None:
+        """See ``connections.Connection``."""
         if not self._closing:
-            self.wire.refused.total += 1
-            self.wire.refused.connections += 1
+            self.server_context.rejections.total += 1
+            self.server_context.rejections.connections += 1
             self._closing = True
         self.transport.abort()
 
@@ -156,23 +156,23 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         """Nothing has come for long enough; what a client that reads nothing has not been sent must not hold it."""
-        if not self.transport.is_closing() and self._unread is None:
+        if not self.transport.is_closing() and self._deferred is None:
             self._close_soon()
 
-    def _keep_alive(self) -> None:
+    def _start_keep_alive(self) -> None:
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
-    def _rest(self) -> None:
+    def _mark_idle(self) -> None:
         """The connection is among the idle ones if it is idle."""
-        silent = self._head.awaited and not self._head.begun
-        if silent and not self._closing and (self.cycle is None or self.cycle.response_complete):
-            self.wire.places.rest(self)
+        is_empty = self._head.expected and not self._head.started
+        if is_empty and not self._closing and (self.cycle is None or self.cycle.response_complete):
+            self.server_context.connections.mark_idle(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._unread = None
+        self._deferred = None
         self._deadline.disarm()
         self._write_deadline.disarm()
-        self.wire.places.leave(self)
+        self.server_context.connections.release(self)
         self._unset_keepalive_if_required()
         if self._serving is not None and not self._serving.response_complete:
             self._serving.disconnected = True
@@ -193,25 +193,25 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if self._discarded > LINGER_BYTES:
                 self.transport.abort()
             return
-        self.wire.places.wake(self)
-        if self._unread is not None:
+        self.server_context.connections.mark_busy(self)
+        if self._deferred is not None:
             self.read_now()
             if self._closing or self.transport.is_closing():
                 return
         elif (
             self._is_between_requests()
-            and self in self.wire.places.served
-            and load_shedding.should_defer(self.wire, self.limits, data)
+            and self in self.server_context.connections.served
+            and load_shedding.should_defer(self.server_context, self.limits, data)
         ):
-            self._unread = data
-            self.wire.readings.wait(self, self.loop)
+            self._deferred = data
+            self.server_context.read_scheduler.enqueue(self, self.loop)
             return
         self._receive(data)
 
     def _is_between_requests(self) -> bool:
         """Everything that arrived was a request, and is answered."""
         return (
-            self._head.silent
+            self._head.is_empty
             and not self.pipeline
             and (self.cycle is None or self.cycle.response_complete)
             and not self.transport.is_closing()
@@ -219,28 +219,30 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def read_now(self) -> None:
         """What arrived, and waited for its turn, has been read, or refused where all that matters is where it ends."""
-        data, self._unread = self._unread, None
+        data, self._deferred = self._deferred, None
         if data is None or self._closing or self.transport.is_closing():
             return
-        wire = self.wire
-        if not wire.admission.is_full(self.limits) or not is_plain_request(data):
+        server_context = self.server_context
+        if not server_context.admission.is_full(self.limits) or not is_plain_request(data):
             self._receive(data)
             return
-        if self._leaves_refusals_unread():
+        if self._abort_if_not_reading():
             return
-        wire.admission.shed += 1
-        wire.refused.count(BUSY.code)
-        self.transport.write(wire.busy_answer.bytes(self.server_state.default_headers, wire.new_trace_id()))
+        server_context.admission.shed += 1
+        server_context.rejections.count(BUSY.code)
+        self.transport.write(
+            server_context.busy_response.render(self.server_state.default_headers, server_context.new_trace_id())
+        )
         self._deadline.disarm()
         now = self.loop.time()
-        if self.timeout_keep_alive_task is None or now > self._kept_since + _KEEPS_S:
+        if self.timeout_keep_alive_task is None or now > self._keep_alive_since + _KEEP_ALIVE_RESET_S:
             self._unset_keepalive_if_required()
-            self._kept_since = now
-            self._keep_alive()
-        self._rest()
+            self._keep_alive_since = now
+            self._start_keep_alive()
+        self._mark_idle()
 
-    def _leaves_refusals_unread(self) -> bool:
-        """Whether the client does not read what it is told; then it is told no more, and its connection is gone."""
+    def _abort_if_not_reading(self) -> bool:
+        """Abort the connection and return True if the client does not read what was sent."""
         if self.flow.write_paused:
             self.transport.abort()
         return self.flow.write_paused
@@ -253,12 +255,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._feed(data[start : start + step])
             if self._closing:
                 return
-        self._watch()
+        self._arm_deadline()
 
     def _feed(self, piece: bytes) -> None:
         """The parser has seen ``piece``, or the connection is closing."""
         head = self._head
-        of_head = head.awaited
+        of_head = head.expected
         if of_head:
             head.fed += len(piece)
         try:
@@ -269,25 +271,25 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if self._serving is not None:
                 self._serving.keep_alive = False
         except httptools.HttpParserError as error:
-            verdict = parser_rejection(error)
-            if verdict is OUR_FAULT:
+            rejection = parser_rejection(error)
+            if rejection is SERVER_FAULT:
                 self.logger.exception("A parser callback failed", exc_info=error.__context__)
-            self._refuse(verdict)
+            self._reject(rejection)
         else:
-            if of_head and head.is_overfed(self.limits):
-                self._refuse(headers_too_large(self.limits))
+            if of_head and head.is_too_large(self.limits):
+                self._reject(headers_too_large(self.limits))
 
-    def _watch(self) -> None:
+    def _arm_deadline(self) -> None:
         """Some deadline runs, whatever state the last bytes left the connection in."""
-        if not self._head.awaited or self._deadline.runs:
+        if not self._head.expected or self._deadline.is_armed:
             return
-        self._rest()  # where the answer went out before its request had wholly arrived
-        if not self._head.silent or self.cycle is None:
-            self._deadline.arm(self.limits.header_ms, self._head_late)
+        self._mark_idle()  # where the answer went out before its request had wholly arrived
+        if not self._head.is_empty or self.cycle is None:
+            self._deadline.arm(self.limits.header_ms, self._on_headers_timeout)
         elif self.cycle.response_complete and self.timeout_keep_alive_task is None:
-            self._keep_alive()
+            self._start_keep_alive()
 
-    # Parser callbacks: an exception here stops the parser, and `_feed` refuses with its verdict.
+    # Parser callbacks: an exception here stops the parser, and `_feed` refuses with its rejection.
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -306,103 +308,110 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head.finish()
         framing = check_head(self.parser.get_http_version(), self.url, self.headers, self.limits)
         if len(self.pipeline) >= MAX_PIPELINED:
-            raise Refused(TOO_MANY_PIPELINED)
+            raise RequestRejected(TOO_MANY_PIPELINED)
         sync_point("gateway.header_read")
         self._body_bytes = 0
-        self._grows = load_shedding.counts_as_it_arrives(framing)
-        placed = self._has_place()
-        self._arriving = load_shedding.admit_on_arrival(
-            self.wire, self.limits, self.parser.get_method(), self.url, framing, placed=placed
+        self._counts_received = load_shedding.counts_received_bytes(framing)
+        is_served = self._acquire_slot()
+        self._reading_ticket = load_shedding.admit(
+            self.server_context, self.limits, self.parser.get_method(), self.url, framing, is_served=is_served
         )
         try:
             super().on_headers_complete()
         except BaseException:
-            if self._arriving is not None:
-                self._arriving.release()  # the target is none: no handler will begin
+            if self._reading_ticket is not None:
+                self._reading_ticket.release()  # the target is none: no handler will begin
             raise
         self._reading = self.cycle
-        if not placed:
+        if not is_served:
             self.cycle.keep_alive = False
         if self.cycle is not self._serving:
-            self._queued[self.cycle] = self._arriving
-        self._deadline.arm(self.limits.body_ms, self._body_late)
+            self._pipelined_tickets[self.cycle] = self._reading_ticket
+        self._deadline.arm(self.limits.body_ms, self._on_body_timeout)
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
         if self._body_bytes > self.limits.body_bytes:
-            raise Refused(body_too_large(self.limits))
-        arriving = self._arriving
-        if self._grows and arriving is not None and arriving.counted and not arriving.grow(len(body), self.limits):
-            self.wire.admission.shed += 1
-            raise Refused(BUSY)
+            raise RequestRejected(body_too_large(self.limits))
+        ticket = self._reading_ticket
+        if (
+            self._counts_received
+            and ticket is not None
+            and ticket.counted
+            and not ticket.add_bytes(len(body), self.limits)
+        ):
+            self.server_context.admission.shed += 1
+            raise RequestRejected(BUSY)
         super().on_body(body)
         sync_point("gateway.body_half")
 
     def on_message_complete(self) -> None:
-        arriving = self._arriving
-        if arriving is not None and arriving.counted and not arriving.arrived(self.limits):
-            self.wire.admission.shed += 1
-            raise Refused(BUSY)
+        ticket = self._reading_ticket
+        if ticket is not None and ticket.counted and not ticket.complete_body(self.limits):
+            self.server_context.admission.shed += 1
+            raise RequestRejected(BUSY)
         self._deadline.disarm()
         self._head.await_next()
         self._reading = None
         super().on_message_complete()
-        if self._turned_away is self.cycle:
-            self._turn_away(self.cycle)
+        if self._rejected is self.cycle:
+            self._send_busy(self.cycle)
 
     # Handlers and answers
 
-    def _turn_away(self, cycle: RequestResponseCycle) -> None:
-        """The request, which is not admitted and was short enough to be read past, is refused without a task of its
+    def _send_busy(self, cycle: RequestResponseCycle) -> None:
+        """The request, which is not ticket and was short enough to be read past, is refused without a task of its
         own: under a flood there are thousands of them a second."""
-        self._turned_away = None
-        if cycle.disconnected or cycle.response_complete or self._leaves_refusals_unread():
+        self._rejected = None
+        if cycle.disconnected or cycle.response_complete or self._abort_if_not_reading():
             return
-        self.wire.refused.count(BUSY.code)
-        self._write(cycle, BUSY.status, *refusal(BUSY, self.wire.new_trace_id()))
+        self.server_context.rejections.count(BUSY.code)
+        self._write(cycle, BUSY.status, *rejection_response(BUSY, self.server_context.new_trace_id()))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         """The handler runs; what its request holds is held until it is answered or has ended, whether or not the client
         has gone."""
         self._serving = cycle
-        admitted = self._queued.pop(cycle, self._arriving)
-        if admitted is None:
-            self._turned_away = cycle
+        ticket = self._pipelined_tickets.pop(cycle, self._reading_ticket)
+        if ticket is None:
+            self._rejected = cycle
             if not cycle.more_body or cycle.waiting_for_100_continue:
-                self._turn_away(cycle)
+                self._send_busy(cycle)
             return
         scope = cast("dict[str, Any]", cycle.scope)
-        scope[GONE] = lambda: cycle.disconnected
-        scope[UNTIL_GONE] = functools.partial(_until_gone, cycle)
-        scope[ANSWER] = functools.partial(self._answer, cycle)
-        if admitted.glance:
-            scope[CROWDED] = True
-        task = self.loop.create_task(self._run(cycle, app) if admitted.counted else cycle.run_asgi(app))
+        scope[IS_DISCONNECTED] = lambda: cycle.disconnected
+        scope[WAIT_DISCONNECTED] = functools.partial(_wait_disconnected, cycle)
+        scope[SEND_RESPONSE] = functools.partial(self._send_response, cycle)
+        if ticket.probe_path:
+            scope[OVERLOADED] = True
+        task = self.loop.create_task(self._run(cycle, app) if ticket.counted else cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
-        self._held = admitted
-        task.add_done_callback(lambda _: admitted.release())
+        self._serving_ticket = ticket
+        task.add_done_callback(lambda _: ticket.release())
 
     async def _run(self, cycle: RequestResponseCycle, app: Any) -> None:
-        await self.wire.turns.next(self.loop)
+        await self.server_context.handler_scheduler.wait_to_start(self.loop)
         await cycle.run_asgi(app)
 
-    async def _answer(self, cycle: RequestResponseCycle, status: int, headers: Lines, body: bytes) -> None:
-        """The answer is written, unless its client has gone, and the cycle is complete. See ``ANSWER``."""
+    async def _send_response(self, cycle: RequestResponseCycle, status: int, headers: HeaderLines, body: bytes) -> None:
+        """The answer is written, unless its client has gone, and the cycle is complete. See ``SEND_RESPONSE``."""
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
         if not cycle.disconnected:
             self._write(cycle, status, headers, body)
 
-    def _write(self, cycle: RequestResponseCycle, status: int, headers: Lines, body: bytes) -> None:
+    def _write(self, cycle: RequestResponseCycle, status: int, headers: HeaderLines, body: bytes) -> None:
         head_only = cycle.scope["method"] == "HEAD"
-        told = answer_bytes(status, cycle.default_headers, headers, body, keeps=cycle.keep_alive, head_only=head_only)
+        encoded = response_bytes(
+            status, cycle.default_headers, headers, body, keep_alive=cycle.keep_alive, head_only=head_only
+        )
         cycle.response_started = cycle.response_complete = True
-        if self._held is not None and cycle is self._serving:
+        if self._serving_ticket is not None and cycle is self._serving:
             # Before the client can read the answer: its next request must not find the place of this one taken.
-            self._held.release()
+            self._serving_ticket.release()
         cycle.waiting_for_100_continue = False
-        self.transport.write(told)
+        self.transport.write(encoded)
         cycle.message_event.set()
         if not cycle.keep_alive:
             self.transport.close()
@@ -413,48 +422,48 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             # Closed behind this answer, which the client may never read; pause_writing knows only of large rests.
             self._deadline.arm(self.limits.write_ms, self.transport.abort)
-        self._rest()
+        self._mark_idle()
 
     def _drop_pipeline(self) -> None:
         """Requests that no handler has begun are forgotten."""
         self.pipeline.clear()
-        for admitted in self._queued.values():
-            if admitted is not None:
-                admitted.release()
-        self._queued.clear()
+        for ticket in self._pipelined_tickets.values():
+            if ticket is not None:
+                ticket.release()
+        self._pipelined_tickets.clear()
 
     # Slow clients
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if not self._write_deadline.runs:
+        if not self._write_deadline.is_armed:
             self._write_deadline.arm(self.limits.write_ms, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._write_deadline.disarm()
 
-    def _head_late(self) -> None:
-        if self._unread is not None:
+    def _on_headers_timeout(self) -> None:
+        if self._deferred is not None:
             return  # it has come, and waits for its turn
-        if not self._head.silent:
-            self._refuse(HEAD_LATE)
+        if not self._head.is_empty:
+            self._reject(HEADERS_TIMEOUT)
         elif not self.transport.is_closing():
             self.transport.close()
 
-    def _body_late(self) -> None:
-        self._refuse(BODY_LATE)
+    def _on_body_timeout(self) -> None:
+        self._reject(BODY_TIMEOUT)
 
     # Refusing
 
-    def _refuse(self, verdict: HttpRejection) -> None:
-        """Nothing more is read from this connection; the client is told why, unless an answer is under way."""
+    def _reject(self, rejection: HttpRejection) -> None:
+        """Nothing more is read from this connection; the client is encoded why, unless an answer is under way."""
         if self._closing or self.transport.is_closing():
             return
         self._closing = True
         self._deadline.disarm()
         self._unset_keepalive_if_required()
-        self.wire.refused.count(verdict.code)
+        self.server_context.rejections.count(rejection.code)
         self._drop_pipeline()
         serving, reading = self._serving, self._reading
         if serving is not None and not serving.response_complete:
@@ -466,14 +475,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         elif reading is not None and reading.response_complete:
             self._linger()  # answered before its body arrived; there is nothing to add
             return
-        headers, body = refusal(verdict, self.wire.new_trace_id())
+        headers, body = rejection_response(rejection, self.server_context.new_trace_id())
         default, head_only = self.server_state.default_headers, self.parser.get_method() == b"HEAD"
-        self.transport.write(answer_bytes(verdict.status, default, headers, body, keeps=False, head_only=head_only))
+        self.transport.write(
+            response_bytes(rejection.status, default, headers, body, keep_alive=False, head_only=head_only)
+        )
         self._linger()
 
     def _linger(self) -> None:
         """Our side of the connection is ended; the other side has a moment to read and close."""
-        self.wire.places.go_beyond(self, self.limits.connections)
+        self.server_context.connections.add_overflow(self, self.limits.connections)
         self.flow.resume_reading()
         if self.transport.can_write_eof():
             self.transport.write_eof()

@@ -16,15 +16,15 @@ class Deadline:
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def runs(self) -> bool:
+    def is_armed(self) -> bool:
         """Whether time is not up, and nobody called it off."""
         return self._timer is not None
 
-    def arm(self, after_ms: float, then: Callable[[], None]) -> None:
-        """``then`` happens after ``after_ms``, and whatever was armed before does not."""
+    def arm(self, after_ms: float, callback: Callable[[], None]) -> None:
+        """``callback`` happens after ``after_ms``, and whatever was armed before does not."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(after_ms / 1000, self._is_up, then)
+        self._timer = self._loop.call_later(after_ms / 1000, self._expire, callback)
 
     def disarm(self) -> None:
         """Nothing happens."""
@@ -32,6 +32,6 @@ class Deadline:
             self._timer.cancel()
             self._timer = None
 
-    def _is_up(self, then: Callable[[], None]) -> None:
+    def _expire(self, callback: Callable[[], None]) -> None:
         self._timer = None
-        then()
+        callback()

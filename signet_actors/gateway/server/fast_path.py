@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-MOST_BYTES = 16 * 1024
+MAX_PLAIN_BYTES = 16 * 1024
 """Longer ones are no short requests."""
 
 _LENGTH = b"\r\ncontent-length:"
@@ -27,7 +27,7 @@ def is_plain_request(data: bytes) -> bool:
     True only for a head in the strict grammar with at most one decimal Content-Length, which the rest has; never with
     a transfer coding, an expectation, an upgrade, or the wish to close.
     """
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_PLAIN_BYTES:
         return False
     match = _HEAD.match(data)
     if match is None:

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 import httptools
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.server.admission import WireLimits
-from signet_actors.gateway.server.rejections import NOT_HTTP, OUR_FAULT, HttpRejection, Refused
+from signet_actors.gateway.server.admission import ConnectionLimits
+from signet_actors.gateway.server.rejections import NOT_HTTP, SERVER_FAULT, HttpRejection, RequestRejected
 
 MAX_HEADERS: Final = 128
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
@@ -30,8 +30,10 @@ class Framing(NamedTuple):
     streamed: bool
 
 
-def check_head(version: str, target: bytes, headers: Iterable[tuple[bytes, bytes]], limits: WireLimits) -> Framing:
-    """The framing of a sound head; raises Refused. Header names are lower-case."""
+def check_head(
+    version: str, target: bytes, headers: Iterable[tuple[bytes, bytes]], limits: ConnectionLimits
+) -> Framing:
+    """The framing of a sound head; raises RequestRejected. Header names are lower-case."""
     if version not in _VERSIONS:
         raise _invalid("Only HTTP/1.0 and HTTP/1.1 are served")
     if not target.startswith(b"/"):
@@ -53,79 +55,79 @@ def check_head(version: str, target: bytes, headers: Iterable[tuple[bytes, bytes
         raise _invalid("Invalid Content-Length")
     declared = 0 if length is None else int(length)
     if declared > limits.body_bytes:
-        raise Refused(body_too_large(limits))
+        raise RequestRejected(body_too_large(limits))
     if unknown:
-        raise Refused(HttpRejection(417, ErrorCode.INVALID_REQUEST, "Unknown expectation"))
+        raise RequestRejected(HttpRejection(417, ErrorCode.INVALID_REQUEST, "Unknown expectation"))
     return Framing(declared, bool(codings))
 
 
-class HeadCount:
+class HeadTracker:
     """How much of a head has arrived, on a connection that waits for one or is in the body behind it.
 
     ``fed`` are bytes that the parser got while the head is unfinished, which bounds a header that never ends; the sum
     of the finished lines is the exact figure.
     """
 
-    __slots__ = ("_lines", "_number", "awaited", "begun", "fed")
+    __slots__ = ("_lines", "_number", "expected", "fed", "started")
 
     def __init__(self) -> None:
-        self.awaited = True  # also while it arrives
-        self.begun = False
+        self.expected = True  # also while it arrives
+        self.started = False
         self.fed = 0
         self._lines = 0
         self._number = 0
 
     @property
-    def silent(self) -> bool:
+    def is_empty(self) -> bool:
         """Nothing of it has arrived, not even an empty line."""
-        return self.awaited and not self.begun and not self.fed
+        return self.expected and not self.started and not self.fed
 
     def begin(self) -> None:
         """Its first line arrives."""
-        self.begun = True
+        self.started = True
         self._lines = self._number = 0
 
-    def count(self, size: int, limits: WireLimits) -> None:
-        """One more part has arrived, ``size`` bytes with what separates it; raises Refused."""
+    def count(self, size: int, limits: ConnectionLimits) -> None:
+        """One more part has arrived, ``size`` bytes with what separates it; raises RequestRejected."""
         self._lines += size
         if self._lines > limits.header_bytes:
-            raise Refused(headers_too_large(limits))
+            raise RequestRejected(headers_too_large(limits))
 
-    def count_header(self, name: bytes, value: bytes, limits: WireLimits) -> None:
-        """One more header has arrived; raises Refused."""
+    def count_header(self, name: bytes, value: bytes, limits: ConnectionLimits) -> None:
+        """One more header has arrived; raises RequestRejected."""
         self._number += 1
         if self._number > MAX_HEADERS:
-            raise Refused(headers_too_large(limits))
+            raise RequestRejected(headers_too_large(limits))
         self._lines += len(name) + len(value) + 4
         if self._lines > limits.header_bytes:
-            raise Refused(headers_too_large(limits))
+            raise RequestRejected(headers_too_large(limits))
 
     def finish(self) -> None:
         """It is whole: the body begins."""
-        self.awaited = self.begun = False
+        self.expected = self.started = False
 
     def await_next(self) -> None:
         """The body is whole: the next head is waited for."""
-        self.awaited = True
+        self.expected = True
         self.fed = 0
 
-    def is_overfed(self, limits: WireLimits) -> bool:
+    def is_too_large(self, limits: ConnectionLimits) -> bool:
         """Whether an unfinished head has grown beyond its bound."""
-        return self.awaited and self.fed > limits.header_bytes
+        return self.expected and self.fed > limits.header_bytes
 
 
 def parser_rejection(error: httptools.HttpParserError) -> HttpRejection:
     """What stopped the parser: the request is not HTTP, or a callback of ours refused it, or failed."""
     if isinstance(error, httptools.HttpParserCallbackError):
         cause = error.__context__
-        if isinstance(cause, Refused):
-            return cause.verdict
+        if isinstance(cause, RequestRejected):
+            return cause.rejection
         if not isinstance(cause, httptools.HttpParserError):
-            return OUR_FAULT
+            return SERVER_FAULT
     return NOT_HTTP
 
 
-def headers_too_large(limits: WireLimits) -> HttpRejection:
+def headers_too_large(limits: ConnectionLimits) -> HttpRejection:
     """What is told where request line and headers together are beyond their bound, or the headers too many."""
     return HttpRejection(
         431,
@@ -134,7 +136,7 @@ def headers_too_large(limits: WireLimits) -> HttpRejection:
     )
 
 
-def body_too_large(limits: WireLimits) -> HttpRejection:
+def body_too_large(limits: ConnectionLimits) -> HttpRejection:
     """What is told where a body is beyond its bound, by declaration or as it streams."""
     return HttpRejection(
         HTTP_STATUS[ErrorCode.PAYLOAD_TOO_LARGE],
@@ -143,5 +145,5 @@ def body_too_large(limits: WireLimits) -> HttpRejection:
     )
 
 
-def _invalid(detail: str) -> Refused:
-    return Refused(HttpRejection(400, ErrorCode.INVALID_REQUEST, detail))
+def _invalid(detail: str) -> RequestRejected:
+    return RequestRejected(HttpRejection(400, ErrorCode.INVALID_REQUEST, detail))

@@ -12,9 +12,9 @@ import asyncio
 from collections import deque
 from typing import Final, Protocol
 
-HANDLERS_PER_TURN: Final = 8
+HANDLERS_PER_ITERATION: Final = 8
 """A handler's first stretch takes half a millisecond."""
-READINGS_PER_TURN: Final = 64
+READS_PER_ITERATION: Final = 64
 """A request that is refused unread takes 20 microseconds, one that is let in five times as many."""
 
 
@@ -26,55 +26,55 @@ class PendingRead(Protocol):
 
 
 class HandlerScheduler:
-    """Lets ``HANDLERS_PER_TURN`` handlers begin in one turn of the loop, in the order in which they came."""
+    """Lets ``HANDLERS_PER_ITERATION`` handlers begin in one turn of the loop, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._left = HANDLERS_PER_TURN
+        self._available = HANDLERS_PER_ITERATION
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._renewing = False
+        self._refill_scheduled = False
 
-    async def next(self, loop: asyncio.AbstractEventLoop) -> None:
+    async def wait_to_start(self, loop: asyncio.AbstractEventLoop) -> None:
         """It is the caller's turn to begin."""
-        if not self._renewing:
-            self._renewing = True
-            loop.call_soon(self._renew, loop)
-        if self._left and not self._waiting:
-            self._left -= 1
+        if not self._refill_scheduled:
+            self._refill_scheduled = True
+            loop.call_soon(self._refill, loop)
+        if self._available and not self._waiting:
+            self._available -= 1
             return
-        turn: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(turn)
-        await turn
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(waiter)
+        await waiter
 
-    def _renew(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._left = HANDLERS_PER_TURN
-        while self._waiting and self._left:
-            turn = self._waiting.popleft()
-            if not turn.done():  # else its client, or its server, has gone
-                turn.set_result(None)
-                self._left -= 1
-        self._renewing = bool(self._waiting)
-        if self._renewing:
-            loop.call_soon(self._renew, loop)
+    def _refill(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._available = HANDLERS_PER_ITERATION
+        while self._waiting and self._available:
+            waiter = self._waiting.popleft()
+            if not waiter.done():  # else its client, or its server, has gone
+                waiter.set_result(None)
+                self._available -= 1
+        self._refill_scheduled = bool(self._waiting)
+        if self._refill_scheduled:
+            loop.call_soon(self._refill, loop)
 
 
 class ReadScheduler:
-    """Reads connections of a standing crowd as they came, ``READINGS_PER_TURN`` in one turn of the loop, or a
+    """Reads connections of a standing crowd as they came, ``READS_PER_ITERATION`` in one turn of the loop, or a
     quarter of them where that is more."""
 
     def __init__(self) -> None:
         self.waiting: deque[PendingRead] = deque()
 
-    def wait(self, connection: PendingRead, loop: asyncio.AbstractEventLoop) -> None:
-        """The connection is read when it is its turn."""
+    def enqueue(self, connection: PendingRead, loop: asyncio.AbstractEventLoop) -> None:
+        """The connection is read when it is its waiter."""
         self.waiting.append(connection)
         if len(self.waiting) == 1:
-            loop.call_soon(self._turn, loop)
+            loop.call_soon(self._read_batch, loop)
 
-    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _read_batch(self, loop: asyncio.AbstractEventLoop) -> None:
         waiting = len(self.waiting)
         try:
-            for _ in range(min(waiting, max(READINGS_PER_TURN, waiting // 4))):
+            for _ in range(min(waiting, max(READS_PER_ITERATION, waiting // 4))):
                 self.waiting.popleft().read_now()
         finally:  # whatever is wrong with one of them is not the others' fault
             if self.waiting:
-                loop.call_soon(self._turn, loop)
+                loop.call_soon(self._read_batch, loop)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from signet_actors.gateway.server.admission import Admission, WireLimits
+from signet_actors.gateway.server.admission import Admission, ConnectionLimits
 from signet_actors.gateway.server.connection_limiter import ConnectionLimiter
-from signet_actors.gateway.server.rejections import PrebuiltBusyResponse, RefusedCounts
+from signet_actors.gateway.server.rejections import PrebuiltBusyResponse, RejectionCounts
 from signet_actors.gateway.server.scheduler import HandlerScheduler, ReadScheduler
 
 
@@ -20,16 +20,16 @@ class ServerContext:
 
     def __init__(
         self,
-        limits: WireLimits,
+        limits: ConnectionLimits,
         new_trace_id: Callable[[], str],
-        changes: Callable[[bytes, bytes], bool] = _reads_only,
+        is_write: Callable[[bytes, bytes], bool] = _reads_only,
     ) -> None:
         self.limits = limits
         self.new_trace_id = new_trace_id
-        self.changes = changes
-        self.refused = RefusedCounts()
+        self.is_write = is_write
+        self.rejections = RejectionCounts()
         self.admission = Admission()
-        self.places = ConnectionLimiter()
-        self.turns = HandlerScheduler()
-        self.readings = ReadScheduler()
-        self.busy_answer = PrebuiltBusyResponse()
+        self.connections = ConnectionLimiter()
+        self.handler_scheduler = HandlerScheduler()
+        self.read_scheduler = ReadScheduler()
+        self.busy_response = PrebuiltBusyResponse()

@@ -21,17 +21,17 @@ from signet_actors.gateway.server.server_context import ServerContext
 if TYPE_CHECKING:
     import socket
 
-ACCEPTS_PER_TURN = 32
+ACCEPTS_PER_ITERATION = 32
 """Connections accepted in one turn of the loop. libuv accepts one for each descriptor in a turn, and a turn of a loaded
 loop takes tens of milliseconds: with a single descriptor, a connection would wait for seconds behind a crowd of others.
 """
 
 
-def server_config(app: Any, wire: ServerContext, *, backlog: int = 1024) -> uvicorn.Config:
+def server_config(app: Any, server_context: ServerContext, *, backlog: int = 1024) -> uvicorn.Config:
     """uvicorn's configuration: ``app`` behind our connections, and nothing of what uvicorn would do beside that."""
     return uvicorn.Config(
         app,
-        http=cast("Any", functools.partial(BoundedHttpProtocol, wire)),
+        http=cast("Any", functools.partial(BoundedHttpProtocol, server_context)),
         ws="none",
         lifespan="on",
         interface="asgi3",
@@ -46,16 +46,16 @@ def server_config(app: Any, wire: ServerContext, *, backlog: int = 1024) -> uvic
 class InProcessServer(uvicorn.Server):
     """uvicorn run by the gateway actor: no signal handlers, no polling loop, stopped by ``stop()``."""
 
-    def __init__(self, app: Any, wire: ServerContext, *, backlog: int = 1024) -> None:
-        super().__init__(server_config(app, wire, backlog=backlog))
-        self.wire = wire
+    def __init__(self, app: Any, server_context: ServerContext, *, backlog: int = 1024) -> None:
+        super().__init__(server_config(app, server_context, backlog=backlog))
+        self.server_context = server_context
         self.accepting = asyncio.Event()
         self._stopped = asyncio.Event()
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Requests are served from each of the listening ``sockets`` until ``stop()``."""
         # The loop gives each descriptor one connection per turn, and these are more descriptors of the same queue.
-        more = [listener.dup() for listener in sockets or () for _ in range(ACCEPTS_PER_TURN - 1)]
+        more = [listener.dup() for listener in sockets or () for _ in range(ACCEPTS_PER_ITERATION - 1)]
         await super().serve([*(sockets or ()), *more])
 
     def stop(self, grace_ms: int) -> None:

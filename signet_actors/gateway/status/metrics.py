@@ -36,7 +36,7 @@ from signet_actors.domain.jobs import JOB_KINDS, JobState
 from signet_actors.domain.providers import CircuitState
 from signet_actors.domain.timestamps import epoch_ms
 from signet_actors.errors import ErrorCode, ProviderErrorKind
-from signet_actors.gateway.status.pipeline_metrics import junk, named
+from signet_actors.gateway.status.pipeline_metrics import junk_counts, with_prefix
 from signet_actors.protocol.control import UP, ChildState
 from signet_actors.protocol.pipeline_queries import KindQueue
 from signet_actors.runtime.histogram import BOUNDS_S, Histogram
@@ -48,7 +48,7 @@ Values = Iterable[tuple[tuple[str, ...], float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class MetricDescription:
     """A metric as docs/metrics.md has it; ``name`` with its unit, and with ``_total`` if it is a counter."""
 
     name: str
@@ -65,8 +65,8 @@ class Described:
 
 _ACTOR: Final = ("actor",)
 
-HEARTBEAT: Final[Mapping[str, Described]] = {
-    figure: Described(f"signet_{name}", _ACTOR, meaning)
+HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
+    figure: MetricDescription(f"signet_{name}", _ACTOR, meaning)
     for figure, name, meaning in (
         # every process
         ("cpu_seconds", "actor_cpu_seconds_total", "CPU time of the process"),
@@ -131,7 +131,7 @@ HEARTBEAT: Final[Mapping[str, Described]] = {
 """What actors send with their heartbeats, by the name it has there."""
 
 OWN: Final = tuple(
-    Described(f"signet_{name}", labels, meaning)
+    MetricDescription(f"signet_{name}", labels, meaning)
     for name, labels, meaning in (
         ("build_info", ("version", "python"), "1; the versions are in the labels"),
         ("start_time_seconds", (), "When the daemon started, in seconds since the Unix epoch"),
@@ -168,7 +168,7 @@ _KIND: Final = ("kind",)
 _PROVIDER: Final = ("actor", "provider")
 
 PIPELINE: Final = tuple(
-    Described(f"signet_{name}", labels, meaning)
+    MetricDescription(f"signet_{name}", labels, meaning)
     for name, labels, meaning in (
         ("pipeline_jobs", ("kind", "state"), "Jobs by kind and state"),
         ("pipeline_oldest_pending_age_seconds", _KIND, "Since when the oldest pending job of the kind waits"),
@@ -223,11 +223,11 @@ JOB_STATES: Final = tuple(state.value for state in JobState)
 def exposition(state: GatewayState) -> bytes:
     """The page."""
     registry = CollectorRegistry()
-    registry.register(_Edge(state))
+    registry.register(_GatewayCollector(state))
     return generate_latest(registry)
 
 
-class _Edge(Collector):
+class _GatewayCollector(Collector):
     """Everything that the gateway knows, read at the moment of ``collect``."""
 
     def __init__(self, state: GatewayState) -> None:
@@ -248,11 +248,11 @@ class _Edge(Collector):
         state = self._state
         bus = state.bus
         yield _family("signet_build_info", [((signet_actors.__version__, platform.python_version()), 1)])
-        yield _family("signet_start_time_seconds", _one(state.started_at_ms / 1000))
-        yield _family("signet_ready", _one(state.readiness().ready))
-        yield _family("signet_supervisor_silent_seconds", _one(state.supervisor_silent_ms() / 1000))
+        yield _family("signet_start_time_seconds", _single(state.started_at_ms / 1000))
+        yield _family("signet_ready", _single(state.readiness().ready))
+        yield _family("signet_supervisor_silent_seconds", _single(state.supervisor_silent_ms() / 1000))
         yield _family("signet_queue_depth", [(("writer",), bus.writer_backlog), (("search",), bus.search_backlog)])
-        yield _family("signet_searchers_known", _one(bus.searchers_known))
+        yield _family("signet_searchers_known", _single(bus.searchers_known))
         yield _histograms("signet_ask_duration_seconds", bus.latency)
 
     def _actors(self) -> Iterator[Metric]:
@@ -262,9 +262,9 @@ class _Edge(Collector):
         yield _family("signet_actor_incarnation", [((child.name,), child.incarnation) for child in children])
         figures = [(child.name, self._figures(child)) for child in children]
         for figure, metric in HEARTBEAT.items():
-            told = [((name,), values[figure]) for name, values in figures if figure in values]
-            if told:
-                yield _family(metric.name, told)
+            values_known = [((name,), values[figure]) for name, values in figures if figure in values]
+            if values_known:
+                yield _family(metric.name, values_known)
         labelled: dict[str, list[tuple[tuple[str, ...], float]]] = {}
         for _, values in figures:
             for figure in values.keys() & LABELLED.keys():
@@ -281,25 +281,25 @@ class _Edge(Collector):
 
     def _http(self) -> Iterator[Metric]:
         state = self._state
-        requests, counters, wire = state.requests, state.counters, state.wire
+        requests, counters, server_context = state.requests, state.counters, state.server_context
         yield _family(
             "signet_http_requests_total",
             [
                 ((route, method, f"{hundreds}xx"), count)
-                for (route, method, hundreds), count in requests.answered.items()
+                for (route, method, hundreds), count in requests.responses.items()
             ],
         )
-        yield _histograms("signet_http_request_duration_seconds", requests.took)
-        yield _family("signet_http_errors_total", _by_code(requests.refused))
-        yield _family("signet_http_guarded_total", _one(counters.guarded))
-        yield _family("signet_http_in_flight", _one(counters.in_flight))
-        if wire is not None:
-            yield _family("signet_http_refused_total", _by_code(wire.refused.by_code))
-            yield _family("signet_http_shed_total", _one(wire.admission.shed))
-            yield _family("signet_http_connections_refused_total", _one(wire.refused.connections))
-            yield _family("signet_http_connections", _one(len(wire.places.served)))
-            yield _family("signet_http_connections_limit", _one(wire.limits.connections))
-            yield _family("signet_http_unanswered_bytes", _one(wire.admission.body_bytes))
+        yield _histograms("signet_http_request_duration_seconds", requests.durations)
+        yield _family("signet_http_errors_total", _by_code(requests.errors))
+        yield _family("signet_http_guarded_total", _single(counters.guarded))
+        yield _family("signet_http_in_flight", _single(counters.in_flight))
+        if server_context is not None:
+            yield _family("signet_http_refused_total", _by_code(server_context.rejections.by_code))
+            yield _family("signet_http_shed_total", _single(server_context.admission.shed))
+            yield _family("signet_http_connections_refused_total", _single(server_context.rejections.connections))
+            yield _family("signet_http_connections", _single(len(server_context.connections.served)))
+            yield _family("signet_http_connections_limit", _single(server_context.limits.connections))
+            yield _family("signet_http_unanswered_bytes", _single(server_context.admission.body_bytes))
 
     def _files(self) -> Iterator[Metric]:
         """Sizes, as the file system tells them; what it does not tell is left out."""
@@ -309,34 +309,34 @@ class _Edge(Collector):
             ("signet_wal_bytes", database.with_name(f"{database.name}-wal")),
         ):
             try:
-                yield _family(name, _one(path.stat().st_size))
+                yield _family(name, _single(path.stat().st_size))
             except OSError:
                 continue
         with contextlib.suppress(OSError):
-            yield _family("signet_disk_free_bytes", _one(shutil.disk_usage(self._state.workspace).free))
+            yield _family("signet_disk_free_bytes", _single(shutil.disk_usage(self._state.workspace).free))
 
     def _store(self) -> Iterator[Metric]:
         store = self._state.store
         if store.latest is None:
             return
         jobs = dict.fromkeys(JOB_STATES, 0) | store.latest.jobs
-        yield _family("signet_memories", _one(store.latest.memories))
-        yield _family("signet_tombstones", _one(store.latest.tombstones))
+        yield _family("signet_memories", _single(store.latest.memories))
+        yield _family("signet_tombstones", _single(store.latest.tombstones))
         yield _family("signet_jobs", sorted(((name,), count) for name, count in jobs.items()))
-        yield _family("signet_store_figures_age_seconds", _one(store.age_ms(self._state.clock) / 1000))
+        yield _family("signet_store_figures_age_seconds", _single(store.age_ms(self._state.clock) / 1000))
 
     def _queue(self) -> Iterator[Metric]:
         """What is in the store: jobs, what became of facts today, and what counts against the budgets."""
         figures, clock = self._state.pipeline, self._state.clock
-        told = figures.store
-        if told is None:
+        status = figures.store
+        if status is None:
             return
         now_ms = clock.wall_ms()
-        counted = {queue.kind: queue for queue in told.queues}
+        counted = {queue.kind: queue for queue in status.queues}
         queues = [counted.get(kind.name, KindQueue(kind.name)) for kind in JOB_KINDS]
         waits = ((queue.kind, None if (at := queue.oldest_pending_at) is None else epoch_ms(at)) for queue in queues)
-        today = told.today
-        turned_away = junk(today)
+        today = status.today
+        turned_away = junk_counts(today)
         yield _family(
             "signet_pipeline_jobs",
             [((queue.kind, state), getattr(queue, state)) for queue in queues for state in JOB_STATES],
@@ -345,17 +345,17 @@ class _Edge(Collector):
             "signet_pipeline_oldest_pending_age_seconds",
             [((kind,), 0 if since is None else max(0, now_ms - since) / 1000) for kind, since in waits],
         )
-        yield _family("signet_pipeline_facts_today", _one(turned_away.facts))
+        yield _family("signet_pipeline_facts_today", _single(turned_away.facts))
         yield _family("signet_pipeline_turned_away_today", _by_label(turned_away.by_reason))
         yield _family(
             "signet_pipeline_proposals_today",
-            _by_label({outcome.value: 0 for outcome in ProposalOutcome} | named(today, "outcome.")),
+            _by_label({outcome.value: 0 for outcome in ProposalOutcome} | with_prefix(today, "outcome.")),
         )
-        yield _family("signet_pipeline_reviews_pending", _one(told.reviews_pending))
-        yield _family("signet_pipeline_figures_age_seconds", _one(figures.age_ms(clock) / 1000))
+        yield _family("signet_pipeline_reviews_pending", _single(status.reviews_pending))
+        yield _family("signet_pipeline_figures_age_seconds", _single(figures.age_ms(clock) / 1000))
         calls: Counter[str] = Counter()
         tokens: Counter[str] = Counter()
-        for row in told.usage_today:
+        for row in status.usage_today:
             calls[row.provider] += row.calls
             tokens[row.provider] += row.tokens_in + row.tokens_out + row.tokens_reserved
         yield _family("signet_provider_calls_today", _by_label(calls))
@@ -373,31 +373,37 @@ class _Edge(Collector):
     def _models(self) -> Iterator[Metric]:
         """The calls of each process that asks a model, as it tells them itself."""
         figures = self._state.pipeline
-        told = (("extractor", figures.extractor), ("decider", figures.decider))
-        reports = [(actor, said.model.report) for actor, said in told if said is not None]
-        asking = [((actor, report.name), report) for actor, report in reports if report is not None]
+        statuses = (("extractor", figures.extractor), ("decider", figures.decider))
+        reports = [(actor, status.model.report) for actor, status in statuses if status is not None]
+        reporting = [((actor, report.name), report) for actor, report in reports if report is not None]
         yield _family(
             "signet_provider_circuit",
-            [((*who, state.value), report.circuit is state) for who, report in asking for state in CircuitState],
+            [((*who, state.value), report.circuit is state) for who, report in reporting for state in CircuitState],
         )
-        yield _family("signet_provider_in_flight", [(who, report.in_flight) for who, report in asking])
-        yield _family("signet_provider_calls_total", [(who, report.calls) for who, report in asking])
+        yield _family("signet_provider_in_flight", [(who, report.in_flight) for who, report in reporting])
+        yield _family("signet_provider_calls_total", [(who, report.calls) for who, report in reporting])
         yield _family(
             "signet_provider_errors_total",
-            [((*who, kind.value), report.errors.get(kind, 0)) for who, report in asking for kind in ProviderErrorKind],
+            [
+                ((*who, kind.value), report.errors.get(kind, 0))
+                for who, report in reporting
+                for kind in ProviderErrorKind
+            ],
         )
         yield _family(
             "signet_provider_tokens_total",
             [
                 ((*who, direction), count)
-                for who, report in asking
+                for who, report in reporting
                 for direction, count in (("in", report.tokens_in), ("out", report.tokens_out))
             ],
         )
-        yield _family("signet_provider_cost_usd_total", [(who, report.cost_microusd / 1e6) for who, report in asking])
+        yield _family(
+            "signet_provider_cost_usd_total", [(who, report.cost_microusd / 1e6) for who, report in reporting]
+        )
 
 
-def _one(value: float) -> Values:
+def _single(value: float) -> Values:
     return [((), value)]
 
 

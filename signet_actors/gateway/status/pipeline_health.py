@@ -60,9 +60,9 @@ def diagnostics(
 def latency(figures: RequestMetrics) -> LatencyReports:
     """Milliseconds of requests since this gateway started, by what they did."""
     return LatencyReports(
-        remember=_latency([figures.took[route] for route in _REMEMBER if route in figures.took]),
-        recall=_latency([figures.took[route] for route in _RECALL if route in figures.took]),
-        mutate=_latency([figures.took[route] for route in _MUTATE if route in figures.took]),
+        remember=_latency([figures.durations[route] for route in _REMEMBER if route in figures.durations]),
+        recall=_latency([figures.durations[route] for route in _RECALL if route in figures.durations]),
+        mutate=_latency([figures.durations[route] for route in _MUTATE if route in figures.durations]),
     )
 
 

@@ -27,7 +27,7 @@ TIMEOUT_MS: Final = 2_000
 T = TypeVar("T")
 
 
-class Junk(NamedTuple):
+class JunkCounts(NamedTuple):
     """What never became a proposal, by reason; ``rate`` is over that and the facts that did, None before the first."""
 
     by_reason: dict[str, int]
@@ -36,15 +36,15 @@ class Junk(NamedTuple):
     rate: float | None
 
 
-def junk(counters: Mapping[str, int]) -> Junk:
-    """The junk that the counters tell."""
-    by_reason = named(counters, "turned_away.")
+def junk_counts(counters: Mapping[str, int]) -> JunkCounts:
+    """The junk_counts that the counters tell."""
+    by_reason = with_prefix(counters, "turned_away.")
     turned_away, facts = sum(by_reason.values()), counters.get("facts", 0)
     seen = turned_away + facts
-    return Junk(by_reason, turned_away, facts, round(turned_away / seen, 4) if seen else None)
+    return JunkCounts(by_reason, turned_away, facts, round(turned_away / seen, 4) if seen else None)
 
 
-def named(counters: Mapping[str, int], prefix: str) -> dict[str, int]:
+def with_prefix(counters: Mapping[str, int], prefix: str) -> dict[str, int]:
     """The counters under ``prefix``, without it."""
     return {name.removeprefix(prefix): count for name, count in counters.items() if name.startswith(prefix)}
 
@@ -56,30 +56,30 @@ class PipelineMetrics:
         self.store: PipelineStatus | None = None
         self.extractor: ExtractorStatus | None = None
         self.decider: DeciderStatus | None = None
-        self._told_ns = 0
-        self._asked_ns: int | None = None
+        self._updated_ns = 0
+        self._requested_ns: int | None = None
         self._asking: asyncio.Task[None] | None = None
 
     def age_ms(self, clock: Clock) -> int:
         """How old ``store`` is."""
-        return (clock.monotonic_ns() - self._told_ns) // 1_000_000
+        return (clock.monotonic_ns() - self._updated_ns) // 1_000_000
 
-    def counted(self, store: PipelineStatus, clock: Clock) -> None:
+    def set_store(self, store: PipelineStatus, clock: Clock) -> None:
         """Keep ``store``, which was counted just now for another purpose."""
         self.store = store
-        self._told_ns = clock.monotonic_ns()
+        self._updated_ns = clock.monotonic_ns()
 
     def refresh(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
         """They are being asked, unless that was done a moment ago."""
         now = clock.monotonic_ns()
-        if self._asked_ns is None or now - self._asked_ns >= MIN_AGE_MS * 1_000_000:
-            self._asked_ns = now
+        if self._requested_ns is None or now - self._requested_ns >= MIN_AGE_MS * 1_000_000:
+            self._requested_ns = now
             self._asking = asyncio.create_task(self._ask(bus, clock, trace_id))
 
     async def _ask(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
         up = {child.role for child in bus.tree.children if child.state == UP}
         question = GetPipelineStatus(now=iso(clock.wall_ms()))
-        told, self.extractor, self.decider = await asyncio.gather(
+        reply, self.extractor, self.decider = await asyncio.gather(
             _or_none(bus.ask_searcher(question, trace_id=trace_id, timeout_ms=TIMEOUT_MS)),
             _or_none(bus.ask_extractor(GetExtractorStatus(), trace_id=trace_id, timeout_ms=TIMEOUT_MS))
             if "extractor" in up
@@ -88,8 +88,8 @@ class PipelineMetrics:
             if "decider" in up
             else _nothing(),
         )
-        if told is not None:  # else the age tells
-            self.counted(told[0], clock)
+        if reply is not None:  # else the age tells
+            self.set_store(reply[0], clock)
 
 
 async def _or_none(question: Awaitable[T]) -> T | None:

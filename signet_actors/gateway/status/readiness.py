@@ -56,18 +56,22 @@ def readiness(
     asks.
     """
     others = [child for child in children if child.role != "gateway"]
-    down = [child for child in others if child.state != UP and not _is_new(child) and not _is_let_go(child)]
+    down = [
+        child
+        for child in others
+        if child.state != UP and not _is_first_start(child) and not _is_stopping_optional(child)
+    ]
     missing = []
     if not any(child.role == "writer" and child.state == UP for child in others):
         missing.append("writer")
     if not any(child.role == "searcher" and child.state == UP for child in others):
         missing.append("searcher")
-    mute = [role for role in unanswered if role not in missing]
+    unresponsive = [role for role in unanswered if role not in missing]
     full = storage_full or any(
         child.counters.get("storage_full") for child in others if child.role == "writer" and child.state == UP
     )
     silent = [] if silent_ms is None else ["supervisor"]
-    told = [*silent, *(child.name for child in down)]
+    reported = [*silent, *(child.name for child in down)]
     damaged = any(child.counters.get("damaged") for child in others if child.state == UP)
     scrubbed = any(child.counters.get("scrub_findings") for child in others)
     unknown = [role for role in missing if not any(child.role == role for child in others)]
@@ -80,14 +84,14 @@ def readiness(
         )
     elif scrubbed:
         sentences.append("the last check of the database found damage (see `signet doctor --deep`)")
-    sentences += [unanswered[role] for role in mute]
+    sentences += [unanswered[role] for role in unresponsive]
     if full:
         sentences.append("the disk is full: writes are refused, reads go on; make room, and writes go on by themselves")
     sentences += notes
     sentences += [text for text in (failure, warning) if text]
     if draining:
         sentences.append("the daemon is shutting down")
-    if missing or mute or failure:
+    if missing or unresponsive or failure:
         status = UNHEALTHY
     elif down or draining or silent or damaged or scrubbed or full or notes or warning:
         status = DEGRADED
@@ -95,20 +99,20 @@ def readiness(
         status = HEALTHY
     return Readiness(
         status=status,
-        ready=not (missing or mute or draining or silent or damaged or full or failure),
-        not_up=(*told, *unknown),
-        missing=(*missing, *mute),
+        ready=not (missing or unresponsive or draining or silent or damaged or full or failure),
+        not_up=(*reported, *unknown),
+        missing=(*missing, *unresponsive),
         storage_full=full,
         detail="; ".join(sentences),
     )
 
 
-def _is_new(child: ChildState) -> bool:
+def _is_first_start(child: ChildState) -> bool:
     """An optional process in its first start is no loss: it begins when the others serve."""
     return not child.core and child.state == STARTING and child.restarts == 0
 
 
-def _is_let_go(child: ChildState) -> bool:
+def _is_stopping_optional(child: ChildState) -> bool:
     """An optional process that has been asked to stop is missed by nobody; that all are, ``draining`` says."""
     return not child.core and child.state == STOPPING
 

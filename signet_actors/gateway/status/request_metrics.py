@@ -22,21 +22,21 @@ class RequestMetrics:
     """``answered``: requests by template, method and hundreds of the status; ``took``: their durations by template;
     ``refused``: error answers by code."""
 
-    __slots__ = ("answered", "refused", "took")
+    __slots__ = ("durations", "errors", "responses")
 
     def __init__(self) -> None:
-        self.answered: dict[tuple[str, str, int], int] = {}
-        self.took: dict[str, Histogram] = {}
-        self.refused: dict[ErrorCode, int] = {}
+        self.responses: dict[tuple[str, str, int], int] = {}
+        self.durations: dict[str, Histogram] = {}
+        self.errors: dict[ErrorCode, int] = {}
 
     def observe(self, template: str | None, method: str, status: int, took_ns: int, code: ErrorCode | None) -> None:
         """One more request has been answered, with ``code`` if it was refused."""
         route = template or UNROUTED
         key = (route, method if method in _METHODS else OTHER_METHOD, status // 100)
-        self.answered[key] = self.answered.get(key, 0) + 1
-        histogram = self.took.get(route)
+        self.responses[key] = self.responses.get(key, 0) + 1
+        histogram = self.durations.get(route)
         if histogram is None:
-            histogram = self.took[route] = Histogram()
+            histogram = self.durations[route] = Histogram()
         histogram.observe(took_ns)
         if code is not None:
-            self.refused[code] = self.refused.get(code, 0) + 1
+            self.errors[code] = self.errors.get(code, 0) + 1

@@ -25,19 +25,19 @@ class StoreMetrics:
 
     def __init__(self) -> None:
         self.latest: StoreStats | None = None
-        self._told_ns = 0
-        self._asked_ns: int | None = None
+        self._updated_ns = 0
+        self._requested_ns: int | None = None
         self._asking: asyncio.Task[None] | None = None
 
     def age_ms(self, clock: Clock) -> int:
         """How old ``latest`` is."""
-        return (clock.monotonic_ns() - self._told_ns) // 1_000_000
+        return (clock.monotonic_ns() - self._updated_ns) // 1_000_000
 
     def refresh(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
         """A searcher is being asked, unless that was done a moment ago."""
         now = clock.monotonic_ns()
-        if self._asked_ns is None or now - self._asked_ns >= MIN_AGE_MS * 1_000_000:
-            self._asked_ns = now
+        if self._requested_ns is None or now - self._requested_ns >= MIN_AGE_MS * 1_000_000:
+            self._requested_ns = now
             self._asking = asyncio.create_task(self._ask(bus, clock, trace_id))
 
     async def _ask(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
@@ -45,4 +45,4 @@ class StoreMetrics:
             self.latest, _ = await bus.ask_searcher(GetStoreStats(), trace_id=trace_id, timeout_ms=TIMEOUT_MS)
         except SignetError:
             return  # the age tells
-        self._told_ns = clock.monotonic_ns()
+        self._updated_ns = clock.monotonic_ns()
