@@ -1,7 +1,7 @@
-"""Names of backups, and which of them are kept: pure, because several rooms read the same directory.
+"""Names of backups, and the choice of backups to delete. Pure, because several rooms read the same directory.
 
-A file that bears such a name has been verified: it is given the name only afterwards. The name says when the copy was
-made (UTC, milliseconds) and of which schema it is, so that the newest can be found without opening any.
+A file gets such a name only after it was verified. The name contains the time of the copy (UTC, milliseconds) and its
+schema version, so the newest backup can be found without opening any file.
 
 Source: docs/reliability.md R17 and R18.
 """
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 SPARE_BYTES: Final = 64 << 20
-"""Disk that a backup leaves free: a backup must not be what stops the writes."""
+"""Disk space that a backup must leave free, so that a backup never stops the writes."""
 
 _PATTERN: Final = re.compile(r"memories-(\d{8}T\d{6})(\d{3})Z-schema-(\d{1,6})\.db")
 
@@ -28,13 +28,13 @@ class BackupName(NamedTuple):
 
 
 def backup_name(made_ms: int, schema: int) -> str:
-    """The file name of a backup made at that time."""
+    """Return the file name of a backup made at ``made_ms``."""
     seconds, ms = divmod(made_ms, 1000)
     return f"memories-{datetime.fromtimestamp(seconds, UTC):%Y%m%dT%H%M%S}{ms:03d}Z-schema-{schema}.db"
 
 
 def parse_backup_name(name: str) -> BackupName | None:
-    """What the name says; None for any other file's name."""
+    """Return the parts of a backup's name, or None for any other file name."""
     found = _PATTERN.fullmatch(name)
     if found is None:
         return None
@@ -46,13 +46,13 @@ def parse_backup_name(name: str) -> BackupName | None:
 
 
 def newest_first(names: Iterable[str]) -> list[BackupName]:
-    """The backups among the names, the newest first."""
+    """Return the backups among the names, newest first."""
     return sorted((found for found in map(parse_backup_name, names) if found is not None), reverse=True)
 
 
 def surplus(names: Iterable[str], keep: int, *, made: str) -> list[str]:
-    """The names of the backups beyond the ``keep`` newest, of which ``made`` is the newest whatever its name says.
+    """Return the names of the backups beyond the ``keep`` newest. ``made`` always counts as the newest.
 
-    After a clock has gone back, the one that was made just now bears the oldest time of all.
+    If the clock went back, the backup made just now has the oldest time in its name.
     """
     return [found.name for found in newest_first(names) if found.name != made][max(0, keep - 1) :]

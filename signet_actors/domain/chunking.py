@@ -1,4 +1,4 @@
-"""Oversized content falls into chunks that end where sentences or lines end, and keep their layout.
+"""Split long content into chunks that end at sentence or line ends and keep their layout.
 
 Source: memory-pipeline "Configuration Reference" (guardrails); docs/operations.md "Long texts".
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from signet_actors.domain.windowed_search import windowed_matches
 
 MAX_CHUNKS = 2001
-"""Chunks of one text at most; see ``chunk_target``."""
+"""Maximum chunks of one text; see ``chunk_target``."""
 _PLANNED_CHUNKS = 1000
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -20,25 +20,26 @@ _BLANKS = 1024
 
 
 def chunk_target(chars: int, configured: int) -> int:
-    """The target for a text of ``chars`` characters with which ``chunk_by_sentence`` makes at most ``MAX_CHUNKS``.
+    """Return the target size for which ``chunk_by_sentence`` makes at most ``MAX_CHUNKS`` chunks.
 
-    That is the ``configured`` one up to some hundred thousand characters. The chunks of a longer text are longer, so
-    that one text never keeps the writer for long: two neighbours together exceed the target, or they would be one.
+    Up to some hundred thousand characters, that is the ``configured`` target. Longer texts get longer chunks, so that
+    one text never occupies the writer for long. The bound holds because two adjacent chunks together exceed the target;
+    otherwise they would be one chunk.
 
-    Source: docs/reliability.md R13. Departs: the specification knows one target for every length.
+    Source: docs/reliability.md R13. Departs: the specification has one target for every length.
     """
     return max(configured, -(-chars // _PLANNED_CHUNKS))
 
 
 def chunk_by_sentence(text: str, target: int) -> list[str]:
-    """Return stretches of ``text``, in storage form, with every character of it but white space in exactly one.
+    """Return chunks of ``text``, which is in storage form. Every character except white space is in exactly one chunk.
 
-    Sentences (cut after ``. ! ?`` and white space) stay together while they fit into ``target`` characters. A sentence
-    up to twice ``target`` stays whole; a longer one falls into its lines, and a line that is longer still is cut every
-    ``target`` characters, so that no chunk exceeds ``2 * target``.
+    Sentences (split after ``. ! ?`` and white space) are grouped up to ``target`` characters. A sentence of up to twice
+    ``target`` stays whole. A longer one is split into lines, and a longer line is cut every ``target`` characters, so
+    no chunk exceeds ``2 * target``.
 
     Departs: the specification joins sentences with one space and cuts a long sentence anywhere, which breaks code,
-    tables and lists; and the number of a list item is no sentence.
+    tables and lists. Here the number of a list item does not end a sentence.
     """
     if target < 1:
         raise ValueError("target must be at least 1 character")
@@ -62,7 +63,7 @@ def chunk_by_sentence(text: str, target: int) -> list[str]:
 def _units(text: str, longest: int) -> Iterator[tuple[int, int]]:
     """Yield the bounds of each sentence, and of each line of a sentence that is longer than ``longest``.
 
-    A unit at the beginning of a line has its indentation; it is longer than ``longest`` only where a line is.
+    A unit at the beginning of a line includes its indentation. It is longer than ``longest`` only if its line is.
     """
     after = 0
     for begin, end in _sentences(text):
@@ -83,7 +84,7 @@ def _units(text: str, longest: int) -> Iterator[tuple[int, int]]:
 
 
 def _line_start(text: str, after: int, begin: int) -> int:
-    """Return where the line of ``begin`` starts if only white space lies between, else ``begin``."""
+    """Return the start of the line of ``begin`` if only white space is between, else ``begin``."""
     if after == 0:
         return text.rfind("\n", 0, begin) + 1
     line = text.rfind("\n", after, begin) + 1
@@ -91,7 +92,7 @@ def _line_start(text: str, after: int, begin: int) -> int:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of each sentence, without the white space around it."""
+    """Yield the bounds of each sentence, without surrounding white space."""
     begin = len(text) - len(text.lstrip())
     size = len(text.rstrip())
     if begin >= size:

@@ -1,8 +1,7 @@
-"""A confirm token proves that its bearer saw the preview of exactly this deletion, a short while ago.
+"""Confirm tokens, which prove that the caller recently saw the preview of exactly this deletion.
 
-The token is opaque to clients: base64url of the expiry (8 bytes, milliseconds since the Unix epoch) and an
-HMAC-SHA256 over expiry, force and the sorted id:version pairs. The daemon keeps no state between preview and
-execution.
+A token is opaque to clients: base64url of the expiry (8 bytes, milliseconds since the Unix epoch) and an HMAC-SHA256
+over expiry, force and the sorted id:version pairs. The daemon keeps no state between preview and execution.
 
 Source: docs/decisions.md 42; memory-system.txt "Forget".
 """
@@ -24,7 +23,7 @@ _PURPOSE = b"signet.confirm.v1\0"
 
 
 class ConfirmCheck(StrEnum):
-    """What a token is worth. CHANGED: not minted for this set (or not minted by us): ask for a new preview."""
+    """Result of checking a token. CHANGED: it is for another set of memories, or not signed by us; preview again."""
 
     VALID = "valid"
     EXPIRED = "expired"
@@ -39,7 +38,7 @@ def _mac(key: bytes, expiry: bytes, force: bool, pairs: Iterable[tuple[str, int 
 
 
 def confirm_token(key: bytes, expires_at_ms: int, force: bool, pairs: Iterable[tuple[str, int | None]]) -> str:
-    """A token for deleting exactly ``pairs`` (id, version) until ``expires_at_ms``; the pairs' order is free."""
+    """Return a token to delete exactly ``pairs`` (id, version), in any order, until ``expires_at_ms``."""
     expiry = expires_at_ms.to_bytes(_EXPIRY_BYTES, "big")
     token = expiry + _mac(key, expiry, force, pairs)
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode("ascii")
@@ -48,7 +47,7 @@ def confirm_token(key: bytes, expires_at_ms: int, force: bool, pairs: Iterable[t
 def check_confirm_token(
     key: bytes, token: str, now_ms: int, force: bool, pairs: Iterable[tuple[str, int | None]]
 ) -> ConfirmCheck:
-    """Whether ``token`` allows deleting exactly ``pairs`` now; the comparison takes the same time for any token."""
+    """Return whether ``token`` permits deleting exactly ``pairs`` now. Compares in constant time."""
     if len(token) != _LENGTH or not token.isascii():
         return ConfirmCheck.MALFORMED
     try:

@@ -1,4 +1,4 @@
-"""Exact dates in the words of a query: ``2026-05-13``, ``2026/05/13``, ``May 13, 2026``.
+"""Find exact dates in a query: ``2026-05-13``, ``2026/05/13``, ``May 13, 2026``.
 
 Source: memory-api.txt "POST /api/memory/recall" (exact date phrases).
 """
@@ -10,9 +10,9 @@ from datetime import date
 from typing import Final
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# A date has a year of four digits: most queries have none, and are told apart by the first pattern alone.
+# A date contains four digits. Most queries do not, so this pattern alone rules them out.
 _YEAR: Final = re.compile(r"[0-9]{4}")
-# Every repetition is bounded, so that the longest query costs its length.
+# Every repetition is bounded, so that matching is linear in the length of the query.
 _NUMBERS: Final = re.compile(r"\b([0-9]{4})[/-]([0-9]{1,2})[/-]([0-9]{1,2})\b")
 _WORDS: Final = re.compile(
     r"\b(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
@@ -22,7 +22,7 @@ _WORDS: Final = re.compile(
 
 
 def date_phrase(query: str) -> str | None:
-    """Return the first exact date that ``query`` names, as written there; None where it names none that exists."""
+    """Return the first exact date in ``query`` as written there, or None. Dates that do not exist are ignored."""
     if _YEAR.search(query) is None:
         return None
     for match in _NUMBERS.finditer(query):

@@ -1,10 +1,11 @@
-"""How many memories batch forgets may delete without a confirm token: 25 in 5 minutes, in one step or in slices.
+"""Limit on deletions by batch forgets without a confirm token: 25 in 5 minutes, over any number of requests.
 
-The deletions of the last minutes are kept as ``[[began_ms, count], …]``, one pair for each ten seconds, so that the
-list stays short whatever is deleted. In local mode no caller is authenticated, so all of them share one list.
+Recent deletions are kept as ``[[began_ms, count], …]``, one pair per ten seconds, so the list stays short. In local
+mode callers are not authenticated, so they all share one list.
 
 Source: memory-api.txt "POST /api/memory/forget".
-Departs: the documented threshold counts the candidates of one request, which a smaller ``limit`` gets around.
+Departs: the documented threshold counts the candidates of one request, which a caller can avoid with a smaller
+``limit``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 CONFIRM_ABOVE: Final = 25
 STORE_KEY: Final = "batch_forgets"
-"""Where ``store_meta`` keeps the list."""
+"""The key of the list in ``store_meta``."""
 WINDOW_MS: Final = 5 * 60 * 1000
 _STEP_MS: Final = 10_000
 
@@ -22,17 +23,17 @@ Deletions = list[tuple[int, int]]
 
 
 def needs_confirmation(matching: int, recently_deleted: int) -> bool:
-    """True if forgetting ``matching`` memories more needs a token."""
+    """Return whether forgetting ``matching`` more memories requires a token."""
     return matching > 0 and matching + recently_deleted > CONFIRM_ABOVE
 
 
 def recently_deleted(deletions: Deletions, now_ms: int) -> int:
-    """Return how many were deleted within the window; deletions that a wrong clock put far ahead do not count."""
+    """Return the number deleted within the window. Deletions dated far in the future by a wrong clock do not count."""
     return sum(count for began_ms, count in deletions if abs(now_ms - began_ms) < WINDOW_MS + _STEP_MS)
 
 
 def with_deletion(deletions: Deletions, now_ms: int, count: int) -> Deletions:
-    """Return the deletions of the window with ``count`` more of this moment."""
+    """Return the deletions within the window, plus ``count`` deletions now."""
     step_ms = now_ms - now_ms % _STEP_MS
     kept = {began_ms: former for began_ms, former in deletions if abs(now_ms - began_ms) < WINDOW_MS + _STEP_MS}
     kept[step_ms] = kept.get(step_ms, 0) + count
@@ -40,10 +41,10 @@ def with_deletion(deletions: Deletions, now_ms: int, count: int) -> Deletions:
 
 
 def parse_deletions(text: str | None) -> Deletions:
-    """Return what ``deletions_text`` wrote; nothing where there is none."""
+    """Parse the output of ``deletions_text``. None gives an empty list."""
     return [] if text is None else [(int(began_ms), int(count)) for began_ms, count in json.loads(text)]
 
 
 def deletions_text(deletions: Deletions) -> str:
-    """Return the deletions as they are stored."""
+    """Return the deletions in their stored form."""
     return json.dumps(deletions, separators=(",", ":"))

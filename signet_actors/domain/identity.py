@@ -1,4 +1,4 @@
-"""The agent's identity as a person writes it down in ``IDENTITY.md`` and ``agent.yaml``.
+"""Read the agent's identity from ``IDENTITY.md`` and ``agent.yaml``.
 
 Source: architecture.txt "User Data Layout" (``IDENTITY.md``: structured identity metadata).
 """
@@ -12,12 +12,12 @@ from typing import Any, Final
 MAX_LINES: Final = 400
 MAX_VALUE_CHARS: Final = 500
 FIELDS: Final = ("name", "description", "creature", "vibe")
-# ``- **Name:** Ada``, ``* name: Ada``, ``Name: Ada`` and front matter are all written by people. One line, bounded.
+# People write ``- **Name:** Ada``, ``* name: Ada``, ``Name: Ada`` and front matter. Matches one line, bounded.
 _LINE: Final = re.compile(r"[ \t]{0,8}(?:[-*] {0,4})?[*_]{0,2}([A-Za-z]{1,20})[*_]{0,2} ?: {0,4}[*_]{0,2} {0,4}(.*)")
 
 
 def identity_of_text(text: str) -> dict[str, str]:
-    """Return the ``FIELDS`` that the lines of ``IDENTITY.md`` give; the first line of each counts."""
+    """Return the ``FIELDS`` in the lines of ``IDENTITY.md``. The first line of each field counts."""
     found: dict[str, str] = {}
     for line in text.splitlines()[:MAX_LINES]:
         match = _LINE.match(line)
@@ -27,7 +27,7 @@ def identity_of_text(text: str) -> dict[str, str]:
 
 
 def identity_of_document(document: object) -> dict[str, str]:
-    """Return the same from a parsed ``agent.yaml``: its section ``agent``, else ``identity``, else its top level."""
+    """Return the ``FIELDS`` of a parsed ``agent.yaml``: from ``agent``, else ``identity``, else the top level."""
     found: dict[str, str] = {}
     if isinstance(document, Mapping):
         for section in (document.get("agent"), document.get("identity"), document):

@@ -1,4 +1,4 @@
-"""The kinds of durable jobs, the life of a job as a table, and how long it waits for its next attempt.
+"""The kinds of durable jobs, the state machine of a job, and the delays before its next attempt.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14.
 """
@@ -10,8 +10,11 @@ from typing import Final, Literal, NamedTuple
 
 
 class JobKindSpec(NamedTuple):
-    """``needs`` is the provider without which a job of the kind waits; ``of_memory`` says that its subject is a memory,
-    without which there is nothing to do."""
+    """A kind of job.
+
+    ``needs`` is the provider that the job requires; the job waits while it is unavailable. ``of_memory`` means that the
+    subject of the job is a memory; if it no longer exists, there is nothing to do.
+    """
 
     name: str
     needs: Literal["llm", "embedding"]
@@ -27,14 +30,14 @@ JOB_KINDS: Final = (
     JobKindSpec(PROSPECTIVE_INDEX, needs="llm"),
     JobKindSpec(EMBED, needs="embedding"),
 )
-"""Every kind that is ever enqueued. A new kind is a line here and a file in ``extractor/jobs/``."""
+"""Every kind of job. To add one, add a line here and a file in ``extractor/jobs/``."""
 
 STALE_LEASE_MS: Final = 600_000
-"""A lease that is older is an anomaly: no configuration lets one last longer without being renewed."""
+"""An older lease is an anomaly: no configuration permits one to last longer without a renewal."""
 
 
 class JobState(StrEnum):
-    """Where a job rests. ``failed`` is recorded with the job but is no state (docs/decisions.md 13)."""
+    """The stored state of a job. ``failed`` is recorded with the job but is not a state (docs/decisions.md 13)."""
 
     PENDING = "pending"
     LEASED = "leased"
@@ -43,7 +46,7 @@ class JobState(StrEnum):
 
 
 class PoisonCandidates(StrEnum):
-    """Whether jobs whose worker went away are among those that are asked for: they may be what ended it."""
+    """Whether to include jobs whose worker exited while it held their lease: the job may have crashed the worker."""
 
     INCLUDED = "included"
     EXCLUDED = "excluded"
@@ -51,10 +54,10 @@ class PoisonCandidates(StrEnum):
 
 
 class JobEvent(StrEnum):
-    """What happens to a job. A lost or failed attempt is ``RETRY`` while attempts remain, else ``GIVE_UP``.
+    """An event of a job. A lost or failed attempt is ``RETRY`` while attempts remain, else ``GIVE_UP``.
 
-    ``RELEASE`` gives the attempt back, because the provider was away (docs/decisions.md 14). ``DROP`` ends a job whose
-    subject is gone before it was ever handed out. ``REQUEUE`` is a person's word.
+    ``RELEASE`` does not count the attempt, because the provider was unavailable (docs/decisions.md 14). ``DROP``
+    completes a job whose subject was deleted before its first lease. ``REQUEUE`` is requested by a person.
     """
 
     LEASE = "lease"
@@ -80,11 +83,11 @@ RETRY_BASE_MS: Final = 1_000
 RETRY_CAP_MS: Final = 30_000
 RETRY_JITTER_MS: Final = 500
 MAX_DELAY_MS: Final = 60_000
-"""No job is ever made to wait for longer: one that seems to must be judged by a wall clock that went back since."""
+"""No job has to wait longer. A longer remaining delay means that the wall clock went back after the delay was set."""
 
 
 def advance(state: JobState, event: JobEvent) -> JobState:
-    """The state after ``event``; raises ValueError where the table has no such transition."""
+    """Return the state after ``event``. Raises ValueError if the table has no such transition."""
     try:
         return TRANSITIONS[state, event]
     except KeyError:
@@ -92,22 +95,24 @@ def advance(state: JobState, event: JobEvent) -> JobState:
 
 
 def event_after_failure(attempts: int, max_attempts: int) -> JobEvent:
-    """What the end of attempt number ``attempts`` without a result means for the job."""
+    """Return the event for a job whose attempt number ``attempts`` ended without a result."""
     return JobEvent.GIVE_UP if attempts >= max_attempts else JobEvent.RETRY
 
 
 def retry_delay_ms(attempts: int, share: float) -> int:
-    """How long the next attempt waits after ``attempts`` failed ones: doubling from one second, at most thirty, and
-    up to half a second more by ``share``, a random number in [0, 1), so that jobs that failed together part.
+    """Return the delay before the next attempt after ``attempts`` failed ones.
+
+    It doubles from one second up to thirty. ``share``, a random number in [0, 1), adds up to half a second of jitter,
+    so that jobs that failed together do not retry together.
     """
     doubled: int = RETRY_BASE_MS << min(max(attempts, 1) - 1, 16)
     return min(doubled, RETRY_CAP_MS) + int(share * RETRY_JITTER_MS)
 
 
 def release_delay_ms(releases: int, share: float) -> int:
-    """How long a job waits after its attempt was given back for the ``releases``-th time in a row.
+    """Return the delay after the attempt was released for the ``releases``-th time in a row.
 
-    As long as after so many failed attempts: a provider that comes and goes is not asked in circles, and one that is
-    back finds everything due within half a minute.
+    It is the delay after as many failed attempts. A provider that is only briefly available is not called in a loop,
+    and when a provider is back, every job is due within half a minute.
     """
     return retry_delay_ms(releases, share)

@@ -1,4 +1,4 @@
-"""Rules about one memory: its prefixes, its type, its tags, and how its importance fades.
+"""Rules about a single memory: prefixes, type, tags, importance and its decay.
 
 Source: memory-system.txt "Memory Types", "Importance and Tags", "Importance Decay"; docs/compatibility.md "Remember";
 docs/decisions.md 10, 31, 39.
@@ -14,15 +14,15 @@ from signet_actors.domain.normalization import BYTE_ORDER_MARK, collapsed, witho
 from signet_actors.errors import InvalidRequest
 
 TimeFacet = Literal["session", "source", "captured", "observed", "occurred", "valid"]
-"""What a time of a memory says. Source: memory-api.txt "POST /api/memory/recall" (time.facets)."""
+"""The meaning of a memory's timestamp. Source: memory-api.txt "POST /api/memory/recall" (time.facets)."""
 TIME_FACETS: Final[tuple[TimeFacet, ...]] = get_args(TimeFacet)
 DEFAULT_IMPORTANCE = 0.8
 T = TypeVar("T")
 
 PINNED_IMPORTANCE = 1.0
-"""Importance of a pinned memory whose caller named none."""
+"""Importance of a pinned memory if the caller gave none."""
 CRITICAL_MIN_IMPORTANCE = 0.9
-"""Importance from which a memory counts as critical in ``stats.critical``.
+"""Minimum importance of a memory that ``stats.critical`` counts.
 
 Source: docs/compatibility.md "Reading memories".
 """
@@ -42,11 +42,11 @@ MEMORY_TYPES = (
     "document_chunk",
     "session_summary",
 )
-"""Every type that the documents name. Clients invent further ones; see ``memory_type``."""
+"""Every type that the specification names. Clients may use others; see ``memory_type``."""
 
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
-# A rule: the type, letters that any match holds when lower-cased (finding them is far cheaper), and the pattern itself.
+# A rule: the type, substrings of which every lower-cased match contains one (a far cheaper check), and the pattern.
 _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
     (
         "preference",
@@ -68,16 +68,17 @@ _TYPE_RULES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
 )
 
 _CRITICAL = "critical:"
-# A tag may itself hold brackets where a secret was cut out of it: [auth,[REDACTED:api-key]]: text
+# A tag may contain brackets if a secret was redacted in it: [auth,[REDACTED:api-key]]: text
 _TAGS = re.compile(r"\[((?:\[REDACTED:[a-z-]{1,32}\]|[^\]]){1,4096})\]:(?=\s*\S)")
 
 INFERENCE_CHARS = 4096
-"""A type is inferred from this many characters at the beginning: what a text is about it says there, and the rules
-would take a third of a second on the longest content."""
+"""Number of leading characters from which the type is inferred. A text states its subject at its beginning, and the
+rules would need a third of a second for the longest content.
+"""
 
 
 class Prefixes(NamedTuple):
-    """What the prefixes of an explicit remember said. ``content`` is what follows them; may be empty."""
+    """The parsed prefixes of an explicit remember. ``content`` is the text after them and may be empty."""
 
     content: str
     pinned: bool
@@ -85,12 +86,11 @@ class Prefixes(NamedTuple):
 
 
 def parse_prefixes(text: str) -> Prefixes:
-    """``critical:`` pins, ``[a,b]:`` tags, and both are cut off; ``critical: [a,b]: text`` does both.
+    """Parse and remove the prefixes ``critical:`` (pins) and ``[a,b]:`` (tags); ``critical: [a,b]: text`` has both.
 
-    Call it for an explicit remember only, never for extracted, ingested or synthesised text (docs/decisions.md 39).
-    The layout of what follows stays: it begins on the line of the prefix, or on a line of its own with its indentation.
-    Tags from a prefix are lower-cased. Brackets without a tag in them, or with more than 4,096 characters, stay in
-    the text.
+    Call it only for an explicit remember, never for extracted, ingested or synthesised text (docs/decisions.md 39). The
+    layout of the content is kept: it begins on the line of the prefix, or on its own line with its indentation. Tags
+    from a prefix are lower-cased. Brackets without a tag, or with more than 4,096 characters, stay in the text.
 
     Source: memory-system.txt "Importance and Tags"; docs/compatibility.md "Remember".
     """
@@ -109,19 +109,19 @@ def parse_prefixes(text: str) -> Prefixes:
 
 
 def _after_prefix(rest: str) -> str:
-    """Return what follows a prefix: the rest of its line without the gap, or the lines below it as they are."""
+    """Return the content after a prefix: the rest of its line, stripped, or the unchanged lines below it."""
     on_its_line = rest.partition("\n")[0].strip()
     return rest.strip() if on_its_line else without_blank_ends(rest)
 
 
 def infer_type(content: str) -> str:
-    """The type that the words of ``content`` suggest; the first rule that matches wins, ``fact`` if none does.
+    """Return the type that the words of ``content`` suggest. The first matching rule wins; ``fact`` if none matches.
 
-    Only the first ``INFERENCE_CHARS`` characters are read.
+    Reads only the first ``INFERENCE_CHARS`` characters.
 
     Source: docs/compatibility.md "Type inference"; memory-system.txt "Memory Types" (``problem``).
-    Departs: whole words with their inflections instead of substrings, so that "mustard" is no rule, "until
-    tomorrow" no learning and "debugger" no issue; ``TIL`` counts in capitals or at the very beginning.
+    Departs: matches whole words with their inflections instead of substrings, so "mustard" is not a rule, "until
+    tomorrow" not a learning and "debugger" not an issue. ``TIL`` counts in capitals or at the very beginning.
     """
     beginning = content[:INFERENCE_CHARS]
     lower = beginning.lower()
@@ -132,19 +132,19 @@ def infer_type(content: str) -> str:
 
 
 def memory_type(text: str) -> str | None:
-    """An explicit type in the form in which it is stored, or None if it cannot be a type's name.
+    """Return an explicit type in its stored form, or None if it is not a valid type name.
 
-    Types beyond ``MEMORY_TYPES`` are welcome: real clients invent their own.
+    Types beyond ``MEMORY_TYPES`` are accepted, because real clients use their own.
     """
     name = text.strip().lower()
     return name if _TYPE_NAME.fullmatch(name) else None
 
 
 def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
-    """Tags in storage form: trimmed, none empty, none twice, in the given order; case is kept.
+    """Return tags in storage form: trimmed, not empty, without duplicates, in the given order and case.
 
-    Takes an array or a comma string; a comma inside an array's element separates too, because answers join tags
-    with commas. Raises InvalidRequest (field ``tags``) for anything else. Source: docs/decisions.md 31.
+    Accepts an array or a comma-separated string. A comma inside an array element also separates tags, because responses
+    join tags with commas. Raises InvalidRequest (field ``tags``) for anything else. Source: docs/decisions.md 31.
     """
     if tags is None:
         return ()
@@ -162,9 +162,10 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
 
 
 def importance_to_store(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:
-    """Return the importance to store: the one that the request names, else 1.0 if it pins, else ``otherwise``.
+    """Return the importance to store: the requested one, else 1.0 if the request pins, else ``otherwise``.
 
-    ``otherwise`` is the default for a new memory, and None (unchanged) for a patch: unpinning changes no importance.
+    ``otherwise`` is the default for a new memory and None (unchanged) for a patch. Unpinning does not change the
+    importance.
 
     Source: memory-api.txt "POST /api/memory/remember"; memory-system.txt "Importance and Tags".
     """
@@ -174,9 +175,9 @@ def importance_to_store(named: float | None, *, pinned: bool | None, otherwise: 
 
 
 def decayed_importance(base: float, *, pinned: bool, rate: float, days_since_access: float) -> float:
-    """The importance at reading time: 1.0 if pinned, else ``base * rate ** days``; never above ``base``.
+    """Return the importance at reading time: 1.0 if pinned, else ``base * rate ** days``; never above ``base``.
 
-    ``rate`` lies in (0, 1]. A last access in the future (a clock that went back) counts as now.
+    ``rate`` lies in (0, 1]. A last access in the future (the clock went back) counts as now.
 
     Source: memory-system.txt "Importance Decay"; docs/decisions.md 10 (computed when read, never written).
     """

@@ -1,6 +1,6 @@
-"""The forms of a content: as it is stored, on one line, and as it is hashed.
+"""The three forms of content: stored, collapsed to one line, and hashed.
 
-Two contents are equal exactly when their normalised forms hash alike. Nothing that SQLite cannot hold gets through.
+Two contents are equal if their normalized forms have the same hash. No form contains anything that SQLite cannot store.
 
 Source: memory-system "Content Normalization".
 """
@@ -18,15 +18,15 @@ BYTE_ORDER_MARK = "\ufeff"
 
 
 def sanitize_text(text: str) -> str:
-    """``text`` encodes to UTF-8 and holds no NUL; white space is untouched.
+    """Return ``text`` without NUL and lone surrogates, so that it can be encoded as UTF-8. White space is kept.
 
-    NUL is dropped because SQLite and FTS5 read text as ending there; a lone surrogate, which JSON can spell but
-    UTF-8 cannot, becomes U+FFFD.
+    NUL is dropped because SQLite and FTS5 read text only up to it. A lone surrogate, which JSON permits but UTF-8 does
+    not, becomes U+FFFD.
     """
     text = text.replace("\x00", "")
     if not text.isascii():
         try:
-            text.encode()  # a quarter of the time that a search takes
+            text.encode()  # takes a quarter of the time of a regex search
         except UnicodeEncodeError:
             return _SURROGATE.sub("\ufffd", text)
     return text
@@ -35,8 +35,8 @@ def sanitize_text(text: str) -> str:
 def storage_content(text: str) -> str:
     """Return ``text`` in the form in which content is stored. Idempotent.
 
-    Line ends (CRLF, CR) become LF, leading blank lines and trailing white space are dropped, and so is NUL. All else
-    stays, the indentation of the first line too. A text without any visible character is empty.
+    Line ends (CRLF, CR) become LF. Leading blank lines, trailing white space and NUL are dropped. All else is kept,
+    including the indentation of the first line. A text without visible characters becomes empty.
 
     Departs: the specification collapses each run of white space to a space, which destroys code, YAML and Markdown.
     """
@@ -49,16 +49,16 @@ def storage_content(text: str) -> str:
 
 
 def without_blank_ends(text: str) -> str:
-    """Return ``text`` without its leading blank lines and its trailing white space."""
+    """Return ``text`` without leading blank lines and trailing white space."""
     indentation = len(text) - len(text.lstrip())
     return text[text.rfind("\n", 0, indentation) + 1 :].rstrip()
 
 
 def collapsed(text: str) -> str:
-    """Return ``text`` on one line: safe, trimmed, each run of Unicode white space one space. Idempotent.
+    """Return ``text`` on one line: sanitized, trimmed, each run of Unicode white space one space. Idempotent.
 
-    This is the form that is hashed, embedded and shown where there is one line for it. No-break spaces and the
-    byte-order mark count as white space.
+    This form is hashed, embedded, and shown where there is room for only one line. No-break spaces and the byte-order
+    mark count as white space.
     """
     text = sanitize_text(text).replace(BYTE_ORDER_MARK, " ")
     if len(text) <= WINDOW:
@@ -67,17 +67,17 @@ def collapsed(text: str) -> str:
 
 
 def normalized_content(text: str) -> str:
-    """Return ``text`` collapsed, lower-cased, and without its trailing run of ``. , ! ? ; :``; may be empty.
+    """Return ``text`` collapsed, in lower case, and without trailing ``. , ! ? ; :``; may be empty.
 
-    Lower case, not case folding: "Straße" keeps its ß.
+    Uses lower case, not case folding: "Straße" keeps its ß.
     """
     return collapsed(text).lower().rstrip(_TRAILING).strip()
 
 
 def content_hash(text: str) -> str:
-    """Return the SHA-256 (hex) of the normalised form, or of the collapsed text in lower case where that is empty.
+    """Return the SHA-256 (hex) of the normalized form, or of the lower-case collapsed text if that form is empty.
 
-    Texts that differ only in white space, case or final punctuation hash alike.
+    Texts that differ only in white space, case or final punctuation have the same hash.
     """
     basis = normalized_content(text) or collapsed(text).lower()
     return hashlib.sha256(basis.encode()).hexdigest()

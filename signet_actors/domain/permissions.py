@@ -1,4 +1,4 @@
-"""Who may do what: ten permissions, four roles, one matrix.
+"""The permissions, the roles, and the permissions of each role.
 
 Source: architecture.txt "Auth Middleware"; docs/compatibility.md "Authentication".
 """
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """What a route asks of its caller; each route declares exactly one (docs/decisions.md 40)."""
+    """The permission that a route requires. Each route declares exactly one (docs/decisions.md 40)."""
 
     REMEMBER = "remember"
     RECALL = "recall"
@@ -24,7 +24,7 @@ class Permission(StrEnum):
 
 
 class Role(StrEnum):
-    """What a token is minted for."""
+    """The role of a token."""
 
     ADMIN = "admin"
     OPERATOR = "operator"
@@ -50,12 +50,12 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
 
 
 AUTONOMOUS_ACTOR_TYPES = frozenset({"pipeline", "agent"})
-"""Actors that are no persons, as they say themselves: what waits for a person, or destroys for good, is not theirs."""
+"""Actor types that are not people, by their own declaration. They may not review proposals or delete irreversibly."""
 
 PERSON_ACTOR_TYPE = "operator"
-"""The one kind of actor whose word stands for a person's judgement."""
+"""The only actor type whose decision counts as a person's review."""
 
 
 def has_permission(role: Role, permission: Permission) -> bool:
-    """Whether ``role`` holds ``permission``."""
+    """Return whether ``role`` has ``permission``."""
     return permission in ROLE_PERMISSIONS[role]

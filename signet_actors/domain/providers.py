@@ -1,6 +1,6 @@
-"""What is known about a model provider: which one was chosen and why, and how it has been doing.
+"""State of a model provider: which one was selected and why, and how its calls have gone.
 
-Plain data, so that the process that calls a provider can tell the others.
+Plain data, so that the process that calls a provider can send it to other processes.
 
 Source: docs/decisions.md 14 and 18; architecture.txt "Provider tracker"; docs/compatibility.md "Health and status"
 (``providerResolution``).
@@ -17,11 +17,11 @@ NO_PROVIDER: Final = "none"
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """The provider that answers prompts, and the reason in words.
+    """The selected provider and the reason in words.
 
-    ``name`` is ``none`` when nobody does. ``configured`` is what the configuration says. ``available`` is what the
-    provider's own check said when the choice was made, ``detail`` its words, with the way out when there is one.
-    ``may_cost`` is true when a call may cost money.
+    ``name`` is ``none`` if no provider is available. ``configured`` is the configured value. ``available`` and
+    ``detail`` are the result of the provider's own check at selection; ``detail`` includes the remedy if there is one.
+    ``may_cost`` is true if a call may cost money.
     """
 
     configured: str
@@ -35,7 +35,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 class CircuitState(StrEnum):
-    """Whether calls are let through: all, none until the pause ends, or a single one that tries."""
+    """Whether calls are permitted: all, none until the cooldown ends, or a single trial call."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -43,7 +43,7 @@ class CircuitState(StrEnum):
 
 
 class OutcomeCounts(msgspec.Struct, frozen=True):
-    """How the last calls ended; ``availability_rate`` is 1 when there was none."""
+    """Results of the most recent calls. ``availability_rate`` is 1 if there were none."""
 
     total: int
     successes: int
@@ -56,18 +56,18 @@ class OutcomeCounts(msgspec.Struct, frozen=True):
 
 
 class DailyLimits(msgspec.Struct, frozen=True):
-    """The most calls and tokens of one day; 0 is no limit."""
+    """Maximum calls and tokens per day; 0 means no limit."""
 
     calls: int
     tokens: int
 
 
 class ProviderReport(msgspec.Struct, frozen=True):
-    """One provider as the process that calls it sees it, since that process started.
+    """One provider as seen by the process that calls it, since that process started.
 
-    ``waits_ms`` is how long no call will be made, 0 when one may be made now, and ``waits_for`` says why in words.
-    Tokens are the provider's own count, or for command-line providers an estimate by characters. ``cost_microusd``
-    sums what providers told; most tell nothing.
+    ``waits_ms`` is the time until the next call is permitted, 0 if it is now; ``waits_for`` gives the reason in words.
+    Tokens are the provider's own count, or for command-line providers an estimate from characters. ``cost_microusd``
+    sums the costs that providers reported; most report none.
     """
 
     name: str
@@ -86,9 +86,9 @@ class ProviderReport(msgspec.Struct, frozen=True):
 
 
 class ModelState(msgspec.Struct, frozen=True):
-    """Which provider was chosen and why, how it has been doing, and the caps of its day.
+    """The selected provider, how its calls have gone, and its daily limits.
 
-    ``report`` and ``limits`` are None while nobody answers prompts.
+    ``report`` and ``limits`` are None while no provider is available.
     """
 
     selection: Selection

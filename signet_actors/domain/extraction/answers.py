@@ -1,7 +1,7 @@
-"""The answers that models are asked for, as JSON Schemas for servers that can hold a model to one.
+"""The answer formats requested from models, as JSON Schemas for servers that support structured output.
 
-A schema is a request, not a promise: the parsers read whatever comes. Every field is required and no other is allowed,
-which is the part of JSON Schema that servers with structured output have in common.
+A server may ignore a schema, so the parsers accept any answer. Every field is required and no other field is allowed,
+because that is the part of JSON Schema that all these servers support.
 
 Source: memory-pipeline.txt "Extraction Stage", "Decision Stage", "Prospective Indexing (Hints)", "Semantic
 Contradiction Detection"; wire format: Ollama's API reference, "Structured outputs"; OpenAI's, "Structured Outputs".
@@ -23,7 +23,7 @@ Confidence = Annotated[float, Meta(ge=0, le=1)]
 
 
 class AnswerFormat(Struct, frozen=True):
-    """A JSON Schema and its name, which servers ask for."""
+    """A JSON Schema and its name, which some servers require."""
 
     name: str
     schema: dict[str, Any]
@@ -69,7 +69,7 @@ class _Summary(Struct, forbid_unknown_fields=True):
 
 
 def _format(name: str, shape: type[Struct]) -> AnswerFormat:
-    """The schema of ``shape`` with an object at its root and without references, which not every server follows."""
+    """Return the schema of ``shape`` with an object at the root and without references, which some servers reject."""
     schema = msgspec.json.schema(shape)
     return AnswerFormat(name, _resolved(schema, schema["$defs"]))
 

@@ -1,6 +1,4 @@
-"""The words of a text that say something, as roughly as comparing takes: for the echo guard and for the guard against
-instructions.
-"""
+"""Extract the content words of a text for rough comparison, used by the junk filter and the injection detector."""
 
 from __future__ import annotations
 
@@ -19,13 +17,13 @@ _SUFFIXES: Final = ("ing", "ed", "es", "s")
 
 
 def content_words(text: str) -> tuple[str, ...]:
-    """The words of ``text`` that say something, in order, without their endings; negations say something."""
+    """Return the content words of ``text`` in order, stemmed. Negations count as content words."""
     words = (word.removesuffix("'s").removesuffix("\u2019s") for word in _WORDS.findall(text.lower()))
     return tuple(stem(word) for word in words if word not in _STOP_WORDS)
 
 
 def stem(word: str) -> str:
-    """``word`` without its ending, as roughly as comparing takes: prefers, preferred and preferring are one word."""
+    """Return ``word`` without its ending. Prefers, preferred and preferring become the same word."""
     for ending in _SUFFIXES:
         bare = word.removesuffix(ending)
         if len(bare) >= 3 and bare != word and bare.isalpha():

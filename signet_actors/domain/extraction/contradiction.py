@@ -1,12 +1,12 @@
-"""Two texts about the same subject that cannot both hold are recognised: by their words, or by what a model says.
+"""Detect two texts about the same subject that contradict each other, by their words or by a model's answer.
 
-The words are read for every update and deletion; a model is asked only on request, and whatever it fails to say counts
-as no contradiction.
+The word check runs for every update and deletion. A model is asked only if configured. A missing or unreadable answer
+counts as no contradiction.
 
 Source: memory-pipeline.txt "Semantic Contradiction Detection", "Controlled Writes"; memory-system.txt "Contradiction
 Detection"; docs/compatibility.md "Worked examples: contradiction".
-Departs: "doesn't" counts as the negation that it is (the reference daemon misses it), as do the other contractions; and
-words may hold letters of any script, so that accents do not cut them apart.
+Departs: "doesn't" and other contractions count as negations (the reference daemon misses them). Words may contain
+letters of any script, so accents do not split them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MAX_REASONING_CHARS: Final = 500
 
 
 class SemanticAnswer(Struct, frozen=True):
-    """What a model said of two texts; ``contradicts`` only if it was sure enough."""
+    """A model's answer about two texts. ``contradicts`` is True only if its confidence reached the threshold."""
 
     contradicts: bool = False
     confidence: float = 0.0
@@ -52,14 +52,14 @@ class SemanticAnswer(Struct, frozen=True):
 
 
 def contradiction_tokens(text: str) -> frozenset[str]:
-    """The words of ``text``, lower-case, of at least two characters; a contraction is one word."""
+    """Return the lower-case words of ``text`` with at least two characters. A contraction is one word."""
     return frozenset(_TOKEN.findall(_APOSTROPHE.sub("", text.lower())))
 
 
 def syntactic_contradiction(one: str, other: str) -> bool:
-    """Whether both texts share two words and one of them negates what the other says, or says its opposite.
+    """Return whether the texts share two words and only one of them is negated, or they use opposite words. Symmetric.
 
-    A text that holds both words of a pair takes no side in it. Symmetric.
+    A text that contains both words of an antonym pair is ignored for that pair.
     """
     left, right = contradiction_tokens(one), contradiction_tokens(other)
     if len(left & right) < MIN_OVERLAP:
@@ -74,7 +74,7 @@ def syntactic_contradiction(one: str, other: str) -> bool:
 
 
 def needs_semantic_check(action: str, one: str, other: str, *, enabled: bool) -> bool:
-    """Whether a model is asked about both texts: an update, three words in common, and the words show no conflict."""
+    """Return whether to ask a model: for an update with three shared words and no contradiction by the word check."""
     return (
         enabled
         and action == "update"
@@ -84,10 +84,10 @@ def needs_semantic_check(action: str, one: str, other: str, *, enabled: bool) ->
 
 
 def parse_semantic(answer: str | bytes) -> SemanticAnswer:
-    """What the model said; no contradiction where that cannot be read. Never raises.
+    """Return the model's answer, or no contradiction if it cannot be read. Never raises.
 
-    Source: memory-pipeline.txt "Semantic Contradiction Detection"; docs/compatibility.md
-    "Worked examples: contradiction" (confidence).
+    Source: memory-pipeline.txt "Semantic Contradiction Detection"; docs/compatibility.md "Worked examples:
+    contradiction" (confidence).
     """
     output = read_json(answer, ("contradicts",))
     if not isinstance(output.value, dict):

@@ -1,11 +1,11 @@
-"""What a model said about a memory becomes at most twenty facts and fifty triples, each within its bounds.
+"""Parse a model's answer about a memory into at most 20 facts and 50 entity triples, each within its bounds.
 
-Nothing is raised: what does not fit is dropped or made to fit, and a warning says so.
+Never raises: an invalid item is dropped or corrected, with a warning.
 
-Source: memory-pipeline.txt "Extraction Stage"; memory-system.txt "Extraction"; docs/compatibility.md
-"Worked examples: extraction parsing".
-Departs: from the reference daemon, which has facts of at least 20 characters and at most 15 triples; the specification
-says 10 and 50.
+Source: memory-pipeline.txt "Extraction Stage"; memory-system.txt "Extraction"; docs/compatibility.md "Worked examples:
+extraction parsing".
+Departs: from the reference daemon, which requires facts of at least 20 characters and keeps at most 15 triples; the
+specification says 10 and 50.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from signet_actors.domain.normalization import collapsed, content_hash
 FACT_TYPES: Final = ("fact", "preference", "decision", "procedural", "semantic")
 DEFAULT_FACT_TYPE: Final = "fact"
 DEFAULT_CONFIDENCE: Final = 0.5
-"""Of an answer that states none: below the default threshold for writing, so that it is recorded and not stored."""
+"""Used if the answer states no confidence. It is below the default threshold for writing, so the fact is recorded but
+not stored.
+"""
 
 MAX_FACTS: Final = 20
 MAX_ENTITIES: Final = 50
@@ -42,9 +44,7 @@ _FACT_KEYS: Final = ("facts", "entities")
 
 
 class Fact(Struct, frozen=True):
-    """One thing worth keeping. ``content`` is in storage form, ``type`` one of ``FACT_TYPES``, ``confidence`` in
-    [0, 1].
-    """
+    """One fact to keep. ``content`` is in storage form, ``type`` one of ``FACT_TYPES``, ``confidence`` in [0, 1]."""
 
     content: str
     type: str
@@ -52,7 +52,7 @@ class Fact(Struct, frozen=True):
 
 
 class EntityTriple(Struct, frozen=True):
-    """``source`` stands in ``relationship`` to ``target``; no part is empty, types may be unknown."""
+    """``source`` stands in ``relationship`` to ``target``. No name is empty; the types may be unknown."""
 
     source: str
     relationship: str
@@ -63,10 +63,10 @@ class EntityTriple(Struct, frozen=True):
 
 
 class ExtractionResult(Struct, frozen=True):
-    """What one answer held. ``parsed`` is False where it held no JSON at all: the job is worth another attempt.
+    """The parsed content of one answer. ``parsed`` is False if it contained no JSON; the job is then worth a retry.
 
-    ``repaired`` counts repairs of the JSON, ``dropped`` the items that were turned away: cut off, malformed, too
-    short, over a cap, or said twice.
+    ``repaired`` counts repairs of the JSON. ``dropped`` counts dropped items: cut off, malformed, too short, over a
+    limit, or duplicates.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -78,7 +78,7 @@ class ExtractionResult(Struct, frozen=True):
 
 
 class Warnings:
-    """Warnings in order, each short, and not more than a job's result can hold; how many more there were is said."""
+    """Collects warnings in order, each shortened, up to the number that a job result can hold. Counts the rest."""
 
     def __init__(self) -> None:
         self._kept: list[str] = []
@@ -95,13 +95,13 @@ class Warnings:
 
 
 def short(text: str, max_chars: int) -> str:
-    """``text`` on one line, cut to ``max_chars``."""
+    """Return ``text`` on one line, cut to ``max_chars``."""
     text = collapsed(text[: 4 * max_chars])
     return text if len(text) <= max_chars else text[: max_chars - 1] + "\u2026"
 
 
 def worth_extracting(content: str) -> bool:
-    """Whether a model is asked at all; what is shorter is a fact already or none.
+    """Return whether ``content`` is long enough to ask a model. A shorter text is already a fact, or contains none.
 
     Source: docs/compatibility.md "Worked examples: extraction parsing".
     """
@@ -109,12 +109,12 @@ def worth_extracting(content: str) -> bool:
 
 
 def prompt_input(content: str) -> str:
-    """``content`` as the prompt shows it: at most ``MAX_INPUT_CHARS`` characters, and a marker where more was cut."""
+    """Return ``content`` for the prompt: at most ``MAX_INPUT_CHARS`` characters, with a marker if it was cut."""
     return content if len(content) <= MAX_INPUT_CHARS else content[:MAX_INPUT_CHARS] + TRUNCATED
 
 
 def parse_extraction(answer: str | bytes) -> ExtractionResult:
-    """The facts and triples of a model's ``answer``. Never raises."""
+    """Return the facts and triples in a model's ``answer``. Never raises."""
     output = read_json(answer, _FACT_KEYS)
     if not output.found:
         return ExtractionResult(warnings=(UNPARSEABLE,), parsed=False)
@@ -141,12 +141,12 @@ def parse_extraction(answer: str | bytes) -> ExtractionResult:
 
 
 def with_warnings(result: ExtractionResult, more: Iterable[str]) -> ExtractionResult:
-    """``result`` with further warnings at its end."""
+    """Return ``result`` with further warnings appended."""
     return structs.replace(result, warnings=(*result.warnings, *more))
 
 
 def _parts(value: object) -> tuple[object, object]:
-    """The raw facts and the raw triples of a document; a bare array or one bare item is read as what it looks like."""
+    """Return the raw facts and raw triples of a document. A bare array or a bare item is classified by its shape."""
     if isinstance(value, dict):
         if any(key in value for key in _FACT_KEYS):
             return value.get("facts"), value.get("entities")
@@ -159,7 +159,7 @@ def _parts(value: object) -> tuple[object, object]:
 
 
 def _items(name: str, raw: object, warnings: Warnings) -> tuple[list[object], int, int]:
-    """An array's items, what reading it repaired, and what that dropped; an array inside a string is taken out."""
+    """Return the items of an array, the repairs and the dropped count. An array encoded in a string is decoded."""
     repaired = dropped = 0
     if isinstance(raw, str):
         inner = read_json(raw)
@@ -220,7 +220,7 @@ def _fact_type(raw: object, warnings: Warnings) -> str:
 
 
 def _shown(raw: object) -> str:
-    """A value for a warning; containers, which may be deep, only by their kind."""
+    """Return a value for a warning. A container, which may be deeply nested, is shown only by its type."""
     if raw is None:
         return "(none)"
     if isinstance(raw, str):
@@ -229,9 +229,9 @@ def _shown(raw: object) -> str:
 
 
 def confidence_of(raw: object, warnings: Warnings, *, quoted: bool = True) -> float:
-    """A confidence in [0, 1]: a number clamped, a number in a string read (``0.9``, ``90%``), else the default.
+    """Return a confidence in [0, 1]: a clamped number, a parsed string (``0.9``, ``90%``), or the default.
 
-    True is no number here, and neither is NaN. Unless ``quoted`` the warning tells only the kind of what was there.
+    True and NaN do not count as numbers. Unless ``quoted``, the warning names only the type of the invalid value.
     """
     number: float | None = None
     if isinstance(raw, int | float) and not isinstance(raw, bool):

@@ -1,18 +1,17 @@
-"""What becomes of each proposal is decided here and nowhere else: by the mode, the gates in their order, and the memory
-as it is now.
+"""Decide what happens to each proposal, from the pipeline mode, the gates in order, and the memory's current state.
 
-The writer calls ``gate`` inside its transaction, with the target read in that transaction, so that nothing can change
-between the decision and its effect. An update or a deletion passes only where it was allowed, the memory is not pinned,
-is still the version that the decider saw, and nothing hints at a contradiction; a hint sends it to a person, and so
-does a fact that looks like an instruction to an agent, whatever is to be done with it.
+The writer calls ``gate`` inside its transaction and reads the target in the same transaction. Nothing can change
+between the decision and its effect. An update or a deletion passes only if the mode allows it, the memory is not
+pinned, its version is the one that the decider saw, and no contradiction is suspected. A suspected contradiction, or a
+fact that looks like an instruction to an agent, is sent to a person for review.
 
 Source: memory-pipeline.txt "Pipeline Modes", "Controlled Writes"; memory-system.txt "Shadow Mode vs. Controlled
 Writes", "History and Audit Trail"; architecture.txt "Memory Pipeline"; docs/compatibility.md "Worked examples:
 decision"; docs/decisions.md 16.
-Departs: ``destructive_mutations_not_implemented`` is never given, because they are implemented; blocked ones bear
-``destructive_mutations_disabled``. The semantic check, which memory-pipeline.txt calls advisory, sends to review too
-(docs/decisions.md 16). A frozen pipeline is a mode of its own beside shadow, so that the record says which of both it
-was.
+Departs: ``destructive_mutations_not_implemented`` is never used, because updates and deletions are implemented; blocked
+ones get ``destructive_mutations_disabled``. The semantic check, which memory-pipeline.txt calls advisory, also sends a
+proposal to review (docs/decisions.md 16). A frozen pipeline is a mode separate from shadow, so that the history shows
+which of the two applied.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ DEFAULT_MIN_CONFIDENCE: Final = 0.7
 
 
 class PipelineMode(StrEnum):
-    """What the pipeline may do. FROZEN and SHADOW run and record, and change no memory."""
+    """What the pipeline may do. FROZEN and SHADOW run and record, but change no memory."""
 
     OFF = "off"
     SHADOW = "shadow"
@@ -42,10 +41,10 @@ class PipelineMode(StrEnum):
 
 
 class PipelineFlags(Struct, frozen=True):
-    """The flags of the configuration that decide about proposals.
+    """The configuration flags that decide about proposals.
 
-    ``autonomous.frozen`` is the hard stop of everything autonomous, and so of updates and deletions that no person
-    asked for; ``autonomous.enabled`` concerns the maintenance worker only.
+    ``autonomous.frozen`` stops everything autonomous, and therefore every update and deletion that no person requested.
+    ``autonomous.enabled`` affects only the maintenance worker.
     """
 
     enabled: bool = True
@@ -57,7 +56,7 @@ class PipelineFlags(Struct, frozen=True):
 
 
 class AutonomySwitches(Protocol):
-    """The part ``autonomous`` of the configuration."""
+    """The ``autonomous`` section of the configuration."""
 
     @property
     def enabled(self) -> bool: ...
@@ -68,7 +67,7 @@ class AutonomySwitches(Protocol):
 
 
 class PipelineSwitches(Protocol):
-    """The pipeline's part of the configuration, as far as it decides about proposals."""
+    """The part of the pipeline configuration that decides about proposals."""
 
     @property
     def enabled(self) -> bool: ...
@@ -81,7 +80,7 @@ class PipelineSwitches(Protocol):
 
 
 def flags_of(switches: PipelineSwitches) -> PipelineFlags:
-    """The flags that the configuration sets."""
+    """Return the flags that the configuration sets."""
     return PipelineFlags(
         enabled=switches.enabled,
         shadow_mode=switches.shadow_mode,
@@ -93,9 +92,10 @@ def flags_of(switches: PipelineSwitches) -> PipelineFlags:
 
 
 def restrict(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: bool = False) -> PipelineFlags:
-    """``flags``, made stricter where ``mode``, under which a run began, was stricter; never more permissive.
+    """Return ``flags`` with the restrictions of ``mode``, the mode in which a run started; never more permissive.
 
-    ``autonomous_frozen``: the run began while autonomous changes were frozen, which is then the reason that it gives.
+    ``autonomous_frozen``: autonomous changes were frozen when the run started. Blocked proposals then give that as the
+    reason.
     """
     return PipelineFlags(
         enabled=flags.enabled and mode is not PipelineMode.OFF,
@@ -109,7 +109,7 @@ def restrict(flags: PipelineFlags, mode: PipelineMode, *, autonomous_frozen: boo
 
 
 class ProposalOutcome(StrEnum):
-    """What became of a proposal. The first eight come from ``gate``, the last three from a person."""
+    """What became of a proposal. ``gate`` returns the first eight; the last three come from a person's review."""
 
     CREATED = "created"
     DEDUPED = "deduped"
@@ -125,7 +125,7 @@ class ProposalOutcome(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a proposal was not carried out; the words of the documents where they have one."""
+    """Why a proposal was not applied. Uses the specification's words where it has one."""
 
     PIPELINE_DISABLED = "pipeline_disabled"
     SHADOW = "shadow"
@@ -163,11 +163,11 @@ OUTCOME_OF: Final[dict[Reason, ProposalOutcome]] = {
     Reason.CONTRADICTION: ProposalOutcome.REVIEW,
     Reason.INSTRUCTION: ProposalOutcome.REVIEW,
 }
-"""Every reason and the one outcome that it leads to; an outcome without a reason is a change that was made."""
+"""The outcome of each reason. An outcome without a reason means that a memory was changed."""
 
 
 class Target(Struct, frozen=True):
-    """The memory of an update or a deletion as it is now: live, of the agent that the job works for."""
+    """The current state of the memory to update or delete: not deleted, and owned by the job's agent."""
 
     id: str
     version: int
@@ -176,10 +176,10 @@ class Target(Struct, frozen=True):
 
 
 class GateOutcome(Struct, frozen=True):
-    """What happens with a proposal: ``reason`` is None exactly where a memory is created, updated or deleted.
+    """The result of the gates. ``reason`` is None only if a memory is created, updated or deleted.
 
-    ``existing_id``: the memory that already says it, for ``deduped``. ``review_needed``: a person should look at it;
-    also set on blocked proposals, where looking is all that can be done.
+    ``existing_id`` is the memory with the same content, for ``deduped``. ``review_needed`` means that a person should
+    look at the proposal. It is also set on blocked proposals, which a person can only look at.
     """
 
     outcome: ProposalOutcome
@@ -189,12 +189,12 @@ class GateOutcome(Struct, frozen=True):
 
     @property
     def changes(self) -> bool:
-        """Whether the writer changes a memory."""
+        """True if the writer changes a memory."""
         return self.reason is None
 
 
 def pipeline_mode(flags: PipelineFlags) -> PipelineMode:
-    """The mode that the flags make. The brake wins over everything but the master switch."""
+    """Return the mode that the flags select. Off has priority over frozen, and frozen over every other mode."""
     if not flags.enabled:
         return PipelineMode.OFF
     if flags.mutations_frozen:
@@ -207,12 +207,12 @@ def pipeline_mode(flags: PipelineFlags) -> PipelineMode:
 
 
 def extracts(mode: PipelineMode) -> bool:
-    """Whether extraction jobs are worked on at all."""
+    """Return whether extraction jobs run in this mode."""
     return mode is not PipelineMode.OFF
 
 
 def maintenance_runs(flags: PipelineFlags) -> bool:
-    """Whether the maintenance worker runs by itself. Source: memory-pipeline.txt "Maintenance Worker"."""
+    """Return whether the maintenance worker runs on its own. Source: memory-pipeline.txt "Maintenance Worker"."""
     return flags.enabled and flags.autonomous_enabled and not flags.autonomous_frozen
 
 
@@ -224,10 +224,10 @@ def gate(
     target: Target | None = None,
     duplicate_of: str | None = None,
 ) -> GateOutcome:
-    """The outcome of ``proposal``; the first gate that closes decides.
+    """Return the outcome of ``proposal``: the first gate that does not pass decides.
 
-    ``target`` is the memory that the proposal names, None where it is gone, deleted or another agent's;
-    ``duplicate_of`` the live memory in the same scope whose content hash is the fact's.
+    ``target`` is the memory that the proposal names, or None if it does not exist, is deleted, or belongs to another
+    agent. ``duplicate_of`` is a live memory in the same scope with the same content hash as the fact.
     """
     mode = pipeline_mode(flags)
     held = {
@@ -263,10 +263,11 @@ def gate(
 def gate_approved(
     proposal: Proposal, flags: PipelineFlags, *, target: Target | None, duplicate_of: str | None = None
 ) -> GateOutcome:
-    """The outcome of a proposal that a person approved: contradiction, suspicion, confidence and the switch for updates
-    are that person's to judge; a frozen store, a pinned, gone or changed memory, and a duplicate stop it still.
+    """Return the outcome of a proposal that a person approved.
 
-    ``pipeline_disabled`` and ``shadow`` do not: they hold back the pipeline, not people.
+    The approval overrides the gates for contradiction, suspicion, confidence and disabled updates. It also overrides
+    ``pipeline_disabled`` and ``shadow``, which restrict the pipeline and not people. Frozen mutations, a pinned,
+    missing or changed memory, and a duplicate still stop the proposal.
     """
     if flags.mutations_frozen:
         return _not_applied(Reason.FROZEN, proposal)
@@ -295,8 +296,10 @@ def _check_target(proposal: Proposal, target: Target | None) -> GateOutcome | No
 def _check_fact(
     proposal: Proposal, made: ProposalOutcome, min_confidence: float, duplicate_of: str | None
 ) -> GateOutcome:
-    """The gates of a fact on whose word something is changed, in the documented order: confidence, emptiness,
-    duplicate. Source: memory-system.txt "Shadow Mode vs. Controlled Writes"."""
+    """Check the fact before anything is written, in the documented order: confidence, emptiness, duplicate.
+
+    Source: memory-system.txt "Shadow Mode vs. Controlled Writes".
+    """
     if not proposal.fact.confidence >= min_confidence:
         return _not_applied(Reason.LOW_FACT_CONFIDENCE, proposal)
     if not normalized_content(proposal.fact.content):
@@ -308,8 +311,10 @@ def _check_fact(
 
 
 def _review_if_suspicious(outcome: GateOutcome, proposal: Proposal) -> GateOutcome:
-    """A change on the word of a fact that looks like an instruction to an agent waits for a person. Source:
-    docs/security.md "Poisoned memories"."""
+    """Send a change to review if its fact looks like an instruction to an agent.
+
+    Source: docs/security.md "Poisoned memories".
+    """
     return _not_applied(Reason.INSTRUCTION, proposal) if outcome.changes and proposal.suspicion is not None else outcome
 
 
@@ -319,12 +324,12 @@ def _not_applied(reason: Reason, proposal: Proposal, existing_id: str | None = N
 
 
 def changed_by(outcome: GateOutcome) -> str:
-    """Who stands in the history for it: what only recorded because of shadow mode or the brake is told apart."""
+    """Return the actor for the history row. Proposals only recorded in shadow or frozen mode have a separate actor."""
     return SHADOW_ACTOR if outcome.reason in (Reason.SHADOW, Reason.FROZEN) else PIPELINE_ACTOR
 
 
 def history_event(outcome: GateOutcome) -> str:
-    """The event of the proposal's history row; what changed nothing is ``none``. Source: docs/decisions.md 32."""
+    """Return the event of the proposal's history row; ``none`` if no memory changed. Source: docs/decisions.md 32."""
     return outcome.outcome.value if outcome.changes else "none"
 
 
@@ -338,9 +343,9 @@ def history_metadata(
     fact_count: int,
     entity_count: int,
 ) -> dict[str, object]:
-    """The documented metadata of the proposal's history row: what was proposed, from what, and what came of it.
+    """Return the documented metadata of the proposal's history row: the proposal, its origin and its outcome.
 
-    ``skippedReason``, ``blockedReason`` and ``dedupedExistingId`` are there only where they say something.
+    ``skippedReason``, ``blockedReason``, ``recordedReason`` and ``dedupedExistingId`` are present only if they apply.
 
     Source: memory-system.txt "History and Audit Trail"; memory-pipeline.txt "Controlled Writes"; docs/compatibility.md
     "Worked examples: decision".

@@ -1,4 +1,4 @@
-"""Questions that a memory may answer, as a model wrote them down: few, short, each once.
+"""Parse the questions that a model suggests for a memory: few, short and distinct.
 
 Source: memory-pipeline.txt "Prospective Indexing (Hints)".
 """
@@ -22,7 +22,7 @@ _MAX_ITEMS_READ: Final = 200
 
 
 class Hints(Struct, frozen=True):
-    """The hints of one answer, each on one line. ``parsed`` is False where it held no JSON."""
+    """The hints of one answer, each on one line. ``parsed`` is False if the answer contained no JSON."""
 
     hints: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Hints(Struct, frozen=True):
 
 
 def parse_hints(answer: str | bytes, content: str, max_count: int) -> Hints:
-    """At most ``max_count`` hints for the memory ``content``; one that only repeats it is dropped. Never raises."""
+    """Return at most ``max_count`` hints for the memory ``content``, except those that only repeat it. Never raises."""
     output = read_json(answer, _KEYS)
     if not output.found:
         return Hints(warnings=(UNPARSEABLE,), parsed=False)

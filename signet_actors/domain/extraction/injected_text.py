@@ -1,10 +1,10 @@
-"""The text that session-start and recall put into a conversation is cut out of a note or transcript.
+"""Remove from a note or transcript the text that session-start and recall injected into the conversation.
 
-A block begins with one of our marks. What belongs to it follows from the mark: nothing, a date, a list, a section.
-Whatever stands before and after is the user's and stays as it is. Texts may have their lines or be one line: in a line,
-an item ends at its date, or at the end of its sentence.
+An injected block begins with one of our marks. The mark determines the rest of the block: nothing, a date, a list or a
+section. The text before and after belongs to the user and is kept unchanged. Input may have line breaks or be a single
+line. In a single line, a list item ends at its date, or else at the end of its sentence.
 
-Every pattern begins with a literal and is bounded, so that reading is linear in the length of the text.
+Every pattern begins with a literal and is bounded, so reading takes linear time.
 Source: docs/pipeline.md "Echoes"; the marks are those of the reference daemon's inject layout.
 """
 
@@ -27,7 +27,7 @@ OPENINGS: Final = {
     "</memory-feedback>": "",
     "## Relevant Memories (auto-loaded": r"[^)\n]{0,200}\)",
 }
-"""What begins each mark that nobody else writes, and a pattern for the rest of it."""
+"""The start of each mark that only this program writes, and a pattern for the rest of the mark."""
 HEADINGS: Final = (
     "## Relevant Entity Context",
     "## Signet Status",
@@ -36,11 +36,11 @@ HEADINGS: Final = (
     "## Session Recovery Context",
     "# Current Date & Time",
 )
-"""Headings that are marks on a line of their own, whatever else the text holds."""
+"""Headings that are marks whenever they stand on a line of their own."""
 _PROSE_HEADINGS: Final = ("## Agent Instructions", "## Soul", "## Identity", "## About Your User", "## Working Memory")
-"""Headings over free text, in which a list is no sign of an end."""
+"""Headings above free text, in which a list does not end the section."""
 _DEPENDENT_HEADINGS: Final = (*_PROSE_HEADINGS, "## Plugin Context", "## Available Secrets")
-"""Headings that a user may write, too: they are marks only directly behind another one."""
+"""Headings that a user may write too. They are marks only directly after another block."""
 _MARK = re.compile(
     "|".join(
         (
@@ -49,7 +49,7 @@ _MARK = re.compile(
         )
     )
 )
-"""Where a block may begin."""
+"""Matches every place where a block may begin."""
 _MAX_GAP_CHARS: Final = 200
 _MAX_ROLE_CHARS: Final = 40
 _RESULTS = re.compile(r"(?:results=|\| )(\d{1,3})(?: results\)|\b)")
@@ -70,7 +70,7 @@ _HEADING = re.compile(r"#{1,3} ")
 
 
 class _BlockStart(Enum):
-    """Where a row of adjoining blocks begins: with a mark on its line, within a line, or with no mark of ours."""
+    """Where a run of adjacent blocks starts: at the start of a line, within one, or (NONE) with an ambiguous mark."""
 
     NONE = 0
     LINE = 1
@@ -78,7 +78,7 @@ class _BlockStart(Enum):
 
 
 def without_injected(text: str) -> tuple[str, int]:
-    """``text`` without the blocks that recall put into it, and how many there were; untouched where there are none."""
+    """Return ``text`` without the injected blocks, and their count. The text is unchanged if there are none."""
     kept: list[str] = []
     at = count = 0
     block_start = _BlockStart.NONE
@@ -102,7 +102,7 @@ def without_injected(text: str) -> tuple[str, int]:
 
 
 def _start_of(text: str, start: int) -> _BlockStart:
-    """Return where the mark at ``start`` stands: a turn of a conversation may begin with it, too."""
+    """Return where the mark at ``start`` is. After a role such as ``User:`` it also counts as the start of a line."""
     before = text[max(0, start - _MAX_ROLE_CHARS) : start]
     line = before.rpartition("\n")[2].strip()
     whole = "\n" in before or start <= _MAX_ROLE_CHARS
@@ -110,9 +110,9 @@ def _start_of(text: str, start: int) -> _BlockStart:
 
 
 def _follows_block(text: str, at: int, start: int, block_start: _BlockStart) -> bool:
-    """Return whether nothing but blanks parts the heading at ``start`` from a row of blocks that ends at ``at``.
+    """Return whether only white space separates the heading at ``start`` from the run of blocks that ends at ``at``.
 
-    A mark within a sentence begins no row of sections: who writes about marks may have sections of his own.
+    A mark within a sentence starts no run of sections: a text about these marks may have such sections of its own.
     """
     if block_start is _BlockStart.NONE or start - at > _MAX_GAP_CHARS:
         return False
@@ -121,14 +121,14 @@ def _follows_block(text: str, at: int, start: int, block_start: _BlockStart) -> 
 
 
 def _is_heading_line(text: str, mark: re.Match[str]) -> bool:
-    """Return whether a heading that a user may have written, too, is a mark: ours are lines of their own."""
+    """Return whether a heading that a user could also have written is one of our marks: it must fill its line."""
     starts = mark.start() == 0 or text[mark.start() - 1] == "\n"
     rest = text[mark.end() : mark.end() + 200].partition("\n")[0]
     return mark.group() in HEADINGS and starts and not rest.strip()
 
 
 def _end(text: str, mark: re.Match[str]) -> int:
-    """Where the block of ``mark`` ends."""
+    """Return the end of the block that starts with ``mark``."""
     name, at = mark.group(), mark.end()
     if name == _FEEDBACK:
         end = text.find(_FEEDBACK_END, at, at + _MAX_FEEDBACK_CHARS)
@@ -157,7 +157,7 @@ def _starts_with_role(text: str, at: int) -> bool:
 
 
 def _lines_end(text: str, at: int, most: int) -> int:
-    """The end of the list that follows: at most ``most`` items with their indented lines, and blank lines between."""
+    """Return the end of the list that follows: up to ``most`` items with their indented lines and blank lines."""
     items, end = 0, at
     at = _line_end(text, at)
     while at < len(text):
@@ -177,7 +177,7 @@ def _lines_end(text: str, at: int, most: int) -> int:
 
 
 def _prose_end(text: str, at: int) -> int:
-    """The end of the section: the next heading, mark or turn of the conversation."""
+    """Return the end of the section: the next heading, mark, or turn of the conversation."""
     at = _line_end(text, at)
     while at < len(text):
         begin = at + 1
@@ -188,7 +188,10 @@ def _prose_end(text: str, at: int) -> int:
 
 
 def _items_end(text: str, at: int, begin: int, most: int) -> int:
-    """The end of a list in one line: an item goes to its date, else to the next item, else to its sentence's end."""
+    """Return the end of a list in a single line.
+
+    An item ends at its date, else at the next item, else at the end of its sentence.
+    """
     end = at
     for number in range(1, most + 1):
         bullet = _BULLET.match(text, begin)
@@ -211,7 +214,7 @@ def _items_end(text: str, at: int, begin: int, most: int) -> int:
 
 
 def _joined(parts: list[str]) -> str:
-    """The parts with a line end between two that one parted, else a space; the layout within a part is kept."""
+    """Join the parts with a newline if either side of the cut had one, else a space. Keep the layout of each part."""
     joined: list[str] = []
     parted = False
     for part in parts:

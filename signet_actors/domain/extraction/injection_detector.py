@@ -1,18 +1,18 @@
-"""Facts that speak to an agent instead of telling something are found, so that nobody follows them unread.
+"""Detect extracted facts that are instructions to an agent instead of statements.
 
-Only what a model took out of a text is looked at. What somebody remembers is theirs, and "Always use tabs in this repo"
-is a memory like any other; so words alone prove little, and two kinds of marks are told apart:
+Only facts that a model extracted are checked. A memory that a caller stores explicitly ("Always use tabs in this repo")
+is never checked. There are two groups of patterns:
 
-- what no note about the world says ("ignore the previous instructions", "delete memory 3", "send all memories to ..."):
-  suspicious wherever it comes from, because the text that the fact was taken from may be somebody else's;
-- what a preference says too ("always run ...", a URL to be called, a tool's name, "critical:"): suspicious only where
-  the note itself does not support it, so that the model must have it from elsewhere.
+- text that no ordinary note contains ("ignore the previous instructions", "delete memory 3", "send all memories to
+  ..."): always suspicious, because the source text may come from a third party;
+- text that a preference may contain too ("always run ...", a URL to call, a tool name, "critical:"): suspicious only if
+  the source note does not support it.
 
-A suspicious fact is lost to nobody: it waits for a person (``gates``). The marks are English; a text in another
-language passes, as it would pass any list of words. What an instruction that passes can do is bounded by the gates.
+A suspicious fact is not lost: it waits for review (``gates``). The patterns are English, so text in other languages
+passes. The gates limit what an undetected instruction can do.
 
 Source: docs/security.md "Poisoned memories" (orders wait), "Where the specification is unsafe" (privilege by content).
-Departs: there is no trust level on rows; provenance is what tells them apart, a derived fact from what was remembered.
+Departs: rows have no trust level. Provenance distinguishes a derived fact from a memory that a caller stored.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from typing import Final
 from signet_actors.domain.extraction.content_words import content_words
 
 MIN_SUPPORT: Final = 0.5
-"""So much of what a fact says must stand in the note, in any order, for the note to support it."""
+"""Share of the fact's content words that the source note must contain, in any order, to support the fact."""
 
 _MAX_FACT_CHARS: Final = 2_000
 _MAX_SOURCE_CHARS: Final = 12_000
-"""As much of the note as the model is shown."""
+"""The model is shown the same number of characters of the note."""
 
 
 class InjectionKind(StrEnum):
-    """What a suspicious fact was recognised by."""
+    """The kind of instruction that was detected in a fact."""
 
     OVERRIDE = "override"
     MEMORY_COMMAND = "memory_command"
@@ -61,7 +61,7 @@ _SECRETS, _RECURRING, _ADDRESSES_AGENT, _IMPERATIVE_VERB, _STANDING_ORDER = (
     "ordered",
     "standing",
 )
-"""Signs that are marks only together with others, or under another name."""
+"""Patterns that are suspicious only in combination with others, or that are reported as another kind."""
 
 _SIGNS: Final[dict[str, str]] = {
     InjectionKind.OVERRIDE: rf"""
@@ -168,7 +168,7 @@ _UNLESS_SUPPORTED: Final[dict[InjectionKind, frozenset[str]]] = {
     InjectionKind.LINK: frozenset({InjectionKind.LINK}),
     InjectionKind.IMPERATIVE: frozenset({_IMPERATIVE_VERB, _ADDRESSES_AGENT, _STANDING_ORDER}),
 }
-"""What makes a fact suspicious only where its note does not support it, the worst first."""
+"""Kinds that are suspicious only if the note does not support the fact, most severe first."""
 
 _URL_HOST = re.compile(r"https?://([^\s/?#'\"<>)\]]{1,253})")
 _INVISIBLE: Final = dict.fromkeys((0xAD, 0x34F, 0x61C, *range(0x200B, 0x2010), *range(0x202A, 0x202F), 0xFEFF))
@@ -179,12 +179,14 @@ _INSTRUCTION_WORDS: Final = frozenset(
         " execute call use invoke agent agents assistant assistants ai model note important critical"
     )
 )
-"""Words that turn a statement into an order; they say nothing about what is ordered."""
+"""Words that turn a statement into an instruction. They say nothing about its content."""
 
 
 def detect_injection(fact: str, source: str = "") -> InjectionKind | None:
-    """What makes ``fact`` look like an instruction to an agent; None where nothing does. ``source`` is the note that a
-    model took it from. Reads 2,000 characters of the one and 12,000 of the other.
+    """Return the kind of instruction that ``fact`` looks like, or None.
+
+    ``source`` is the note from which a model extracted the fact. Reads at most 2,000 characters of the fact and 12,000
+    of the source.
     """
     text = _one_line(fact[:_MAX_FACT_CHARS])
     found = {sign for sign, pattern in _patterns().items() if pattern.search(text)}
@@ -198,8 +200,11 @@ def detect_injection(fact: str, source: str = "") -> InjectionKind | None:
 
 
 def supported(fact: str, source: str) -> bool:
-    """Whether ``source`` says it: word for word; or half of the words that tell something, and every host, tool and
-    prefix, because these are what an instruction is about."""
+    """Return whether ``source`` supports ``fact``.
+
+    It does if it contains the fact word for word. Otherwise it must contain half of the fact's content words and every
+    host, tool and prefix that the fact names, because these are the subject of an instruction.
+    """
     text, note = _one_line(fact), _one_line(source[:_MAX_SOURCE_CHARS])
     if text in note:
         return True
@@ -214,7 +219,7 @@ def supported(fact: str, source: str) -> bool:
 
 
 def _always_suspicious(found: set[str]) -> InjectionKind | None:
-    """The mark that no support takes away."""
+    """Return the kind that is suspicious even if the source supports the fact, or None."""
     for mark in (InjectionKind.OVERRIDE, InjectionKind.MEMORY_COMMAND, InjectionKind.EXFILTRATION):
         if mark in found:
             return mark
@@ -235,11 +240,10 @@ def _always_suspicious(found: set[str]) -> InjectionKind | None:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    """Compiled when the first fact is looked at: whoever never looks at one does not pay for it."""
+    """Compile the patterns on first use, so that processes that check no facts do not pay for it."""
     return {sign: re.compile(pattern, re.VERBOSE) for sign, pattern in _SIGNS.items()}
 
 
 def _one_line(text: str) -> str:
-    """``text`` as the patterns read it: lower-case, every space a single one, nothing written in look-alike forms of
-    the same letter or with invisible characters inside of words."""
+    """Normalize ``text`` for matching: NFKC, lower case, single spaces, no invisible characters."""
     return " ".join(unicodedata.normalize("NFKC", text).translate(_INVISIBLE).lower().split())

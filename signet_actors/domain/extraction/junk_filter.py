@@ -1,13 +1,11 @@
-"""What the machine itself said is not stored as if the user had said it, and what says nothing is not stored.
+"""Reject extracted facts that repeat recalled memories, and texts that are not facts.
 
-Two guards. The echo guard turns away a fact that bears a mark of recall (``injected_text`` cuts them out of the text
-before) or only repeats a memory that a recall returned lately (``echo_of_recalled``), word for word or with
-other small words;
-a fact that adds a word, a number or a "not" is news and stays. The quality
-gate knows texts that are no facts: questions, prompts, an assistant's courtesies, output of tools.
+The echo checks reject a fact that contains a mark of recall (``injected_text`` removes these from the source first), or
+that only repeats a recently recalled memory, word for word or with other function words. A fact that adds a word, a
+number or a "not" is kept. The quality checks reject questions, prompts, courtesies of an assistant, and tool output.
 
-Every refusal has a code, which the junk-rate metric counts. The rules look at a text's beginning or at marks that no
-sentence holds by accident, because a fact turned away is lost: on clean notes at most one in a hundred may be.
+Every rejection has a code for the junk-rate metric. A rejected fact is lost, so the rules match only the start of a
+text or unmistakable marks; at most 1 in 100 facts from clean notes may be rejected.
 
 Source: docs/decisions.md 17, 39; docs/compatibility.md "Hooks and sessions" (how session-start and recall mark what
 they inject).
@@ -32,10 +30,10 @@ from signet_actors.domain.normalization import collapsed, content_hash
 from signet_actors.domain.timestamps import epoch_ms
 
 MAX_INJECTED: Final = 500
-"""The latest injected texts that a fact is compared with."""
+"""The number of most recent injected texts that a fact is compared with."""
 
 RECALL_ECHO_WINDOW_MS: Final = 4 * 3_600_000
-"""As long as a session is at most taken to last: an agent may write down what it was told at the session's start."""
+"""The assumed maximum length of a session: an agent may write down at its end what recall returned at its start."""
 
 MIN_NEAR_WORDS: Final = 3
 MIN_SHARED_PAIR_RATIO: Final = 0.75
@@ -48,7 +46,7 @@ def _any_whitespace(words: str) -> str:
 
 
 class JunkReason(StrEnum):
-    """Why a text was turned away: the label of the junk-rate metric."""
+    """Why a fact was rejected; the label of the junk-rate metric."""
 
     ECHO_MARKED = "echo_marked"
     ECHO_EXACT = "echo_exact"
@@ -62,14 +60,14 @@ class JunkReason(StrEnum):
 
 
 class RejectedFact(Struct, frozen=True):
-    """A fact that was turned away."""
+    """A rejected fact and the reason."""
 
     fact: Fact
     reason: JunkReason
 
 
 class FilterResult(Struct, frozen=True):
-    """The facts that stay, and those that do not."""
+    """The facts to keep, and the rejected ones."""
 
     kept: tuple[Fact, ...]
     rejected: tuple[RejectedFact, ...]
@@ -80,9 +78,9 @@ PROMPT_EXAMPLES: Final = (
     "Noor prefers four spaces over tabs for indentation.",
     "The site is released by running make publish from the release branch.",
 )
-"""The facts of the extraction prompt's examples, which small models copy. A test compares them with the prompt."""
+"""The example facts of the extraction prompt, which small models copy. A test compares them with the prompt."""
 
-# Each mark is more than a word, so that notes about this program may name them; a model may cut a mark short.
+# Marks are longer than a word, so that notes about this program can name them. A model may shorten a mark.
 _MARK = re.compile(
     "|".join(
         (
@@ -179,7 +177,7 @@ _MIN_LETTER_RATIO: Final = 0.25
 
 
 def junk_reason(text: str) -> JunkReason | None:
-    """Why ``text`` is no fact, or None if nothing speaks against it. Reads its first 4,096 characters."""
+    """Return why ``text`` is not a fact, or None. Reads only its first 4,096 characters."""
     text = text[:_MAX_CHECKED_CHARS].strip()
     if _MARK.search(text):
         return JunkReason.ECHO_MARKED
@@ -195,13 +193,13 @@ def junk_reason(text: str) -> JunkReason | None:
 
 
 def _has_few_letters(text: str) -> bool:
-    """Hardly a letter in it; letters of any script count."""
+    """Return whether less than a quarter of the visible characters are letters, in any script."""
     solid = sum(not char.isspace() for char in text)
     return sum(char.isalpha() for char in text) < solid * _MIN_LETTER_RATIO
 
 
 def _is_question(text: str) -> bool:
-    """Every sentence asks: by its mark, or the only one by its words."""
+    """Return whether every sentence ends with a question mark, or the only sentence begins like a question."""
     sentences = _SENTENCE_END.split(text)
     if all(sentence.endswith(("?", "\uff1f")) for sentence in sentences):
         return True
@@ -215,10 +213,10 @@ class _ComparedText(Struct, frozen=True):
 
 
 class InjectedMemories:
-    """The memories that were injected lately, ready to be compared with.
+    """Recently injected memories, prepared for comparison.
 
-    ``source``, the memory that is being read, is none of them, even if recall showed it meanwhile: its own facts are
-    not its echo.
+    ``source`` is the memory being processed. It is excluded even if a recall returned it meanwhile, because its own
+    facts are no echo of it.
     """
 
     def __init__(self, texts: Iterable[str], source: str = "") -> None:
@@ -230,7 +228,7 @@ class InjectedMemories:
         self._compared = [self._compared_text(text[:_MAX_CHECKED_CHARS]) for _, text in latest]
 
     def add(self, text: str) -> None:
-        """``text`` is one of them from now on."""
+        """Add ``text`` to the texts to compare with."""
         stored = collapsed(text)
         self._hashes.add(content_hash(stored))
         self._compared.append(self._compared_text(stored[:_MAX_CHECKED_CHARS]))
@@ -241,7 +239,10 @@ class InjectedMemories:
         return _ComparedText(text, frozenset(words), frozenset(pairwise(words)))
 
     def echo_reason(self, text: str) -> JunkReason | None:
-        """Whether ``text`` only repeats one of them: exactly, or every telling word of it in much the same order."""
+        """Return why ``text`` is an echo, or None.
+
+        An echo is an exact repetition, or a text whose content words are all in one memory, mostly in the same order.
+        """
         stored = collapsed(text)
         if content_hash(stored) in self._hashes:
             return JunkReason.ECHO_EXACT
@@ -261,9 +262,10 @@ class InjectedMemories:
 
 
 def echo_of_recalled(fact: str, written_at: str, candidates: Iterable[Candidate]) -> JunkReason | None:
-    """Whether ``fact``, of a text written at ``written_at`` (ISO), only repeats a memory that a recall had returned.
+    """Return why ``fact`` only repeats a recalled memory, or None. ``written_at`` (ISO) is when its source was written.
 
-    Recalls from ``RECALL_ECHO_WINDOW_MS`` before the text count, and later ones, too: only the last recall is known.
+    A recall counts if it came after the source was written, or at most ``RECALL_ECHO_WINDOW_MS`` before. Later recalls
+    count because only the last recall of each memory is known.
     """
     written_ms = epoch_ms(written_at) or 0
     texts = [
@@ -280,10 +282,10 @@ _EXAMPLES: Final = InjectedMemories(PROMPT_EXAMPLES)
 
 
 def filter_junk(facts: Sequence[Fact], source: str, injected: InjectedMemories = NOTHING_INJECTED) -> FilterResult:
-    """The facts of the memory ``source`` that are worth keeping, and the others with the reason.
+    """Separate the facts of the memory ``source`` into those to keep and those to reject, with the reason.
 
-    A fact that repeats an example of our own prompt is turned away unless the memory has its words too, and one that
-    only repeats a fact before it is turned away: a run says nothing twice, however often its text does.
+    A fact that repeats an example of our prompt is rejected unless at least half of its words are also in ``source``. A
+    fact that repeats an earlier fact of the same run is rejected.
     """
     kept: list[Fact] = []
     said = InjectedMemories(())

@@ -1,18 +1,16 @@
-"""Whatever a model answered, the JSON that it meant is found, or it is said that there is none; nothing is raised.
+"""Find the JSON in a model's answer. Never raises.
 
-Reading takes bounded time and memory: ``MAX_ANSWER_CHARS`` of the answer are looked at, at most ``_MAX_STARTS`` places
-are tried, and all of them share one budget of ``StepBudget``. Nothing recurses, so depth costs no stack.
+Time and memory are bounded: at most ``MAX_ANSWER_CHARS`` of the answer are read and at most ``_MAX_STARTS`` positions
+tried, which share one ``StepBudget``. Nothing recurses, so nesting costs no stack. Each position is decoded strictly
+first; only if that fails is it read tolerantly, and each repair is counted by kind. An item that was cut off is
+dropped, never completed: half a sentence would be stored as if the user had said it.
 
-A place is read strictly first: valid JSON comes out exactly as the standard library reads it. Only what it refuses is
-read tolerantly, and each repair is counted by kind. An item that was cut off is dropped, never completed: half a
-sentence would be stored as if the user had said it.
+``json_repair`` 0.64 (MIT) was measured and rejected, and none of this can be configured: it raises RecursionError on
+10,000 brackets, takes 2.4 s of CPU for a megabyte of objects with trailing commas, has no limit, turns ``1e999`` into
+infinity, and closes a cut-off string, which keeps half a fact.
 
-Why own code: ``json_repair`` (MIT, maintained) was measured first, release 0.64. It raises RecursionError on 10,000
-brackets, takes 2.4 s of CPU for a megabyte of objects with trailing commas and has no bound, turns ``1e999`` into
-infinity, and, what matters most, closes a cut-off string and keeps the half fact; none of this can be configured.
-
-Source: memory-pipeline.txt "Extraction Stage", "Decision Stage"; docs/reliability.md R12; docs/compatibility.md
-"Worked examples: extraction parsing".
+Source: memory-pipeline.txt "Extraction Stage", "Decision Stage"; docs/reliability.md R12; docs/compatibility.md "Worked
+examples: extraction parsing".
 """
 
 from __future__ import annotations
@@ -33,21 +31,22 @@ from signet_actors.domain.extraction.tolerant_json import (
 )
 
 MAX_ANSWER_CHARS: Final = 1_000_000
-"""Of a longer answer the rest is not looked at; thoughts may make an answer long."""
+"""The rest of a longer answer is ignored. Reasoning before the JSON may make an answer long."""
 
 _MAX_DOCUMENT_CHARS: Final = 262_144
-"""JSON is looked for in this many characters behind the thoughts: twenty facts and fifty triples take a fifth."""
+"""JSON is searched for in this many characters after the reasoning. Twenty facts and fifty triples need a fifth of it.
+"""
 
 _MAX_STARTS: Final = 64
 _MAX_ENCODINGS: Final = 3
 
 
 class LlmOutput(Struct, frozen=True):
-    """The JSON of an answer. ``found`` is False where there is none; then ``value`` is None.
+    """The JSON of an answer. If there is none, ``found`` is False and ``value`` is None.
 
-    ``value`` is an object or an array, its depth at most that of the standard library's recursion limit: take it apart
-    by ``isinstance``, do not print or compare it whole. ``repaired`` counts repairs, ``dropped`` items that were cut
-    off or nested too deep, and ``repairs`` names the kinds of both, in order.
+    ``value`` is an object or an array that may be nested as deep as the recursion limit. Inspect it with
+    ``isinstance``; do not print or compare it as a whole. ``repaired`` counts repairs, ``dropped`` counts items that
+    were cut off or nested too deep, and ``repairs`` names the kinds of both in order.
     """
 
     value: object = None
@@ -61,11 +60,11 @@ _NO_JSON: Final = LlmOutput()
 
 
 def read_json(answer: str | bytes, keys: tuple[str, ...] = ()) -> LlmOutput:
-    """The object or array that ``answer`` means, out of thoughts, code fences and prose.
+    """Return the object or array in ``answer``, without reasoning, code fences and prose.
 
-    ``keys`` are the members that the wanted object has: of several documents in one answer those that have one are
-    taken, and where two have the same, only the later: an example or a draft loses against the answer, and lends it
-    nothing. Objects one after the other without such members are read as one array.
+    ``keys`` are the keys of the expected object. If the answer contains several documents, those with one of these keys
+    are merged. If two have the same key, only the later one is used, so an example or a draft does not affect the final
+    answer. Several objects without such keys are returned as one array.
     """
     text = _text_of(answer)
     best = _NO_JSON
@@ -91,7 +90,10 @@ def _text_of(answer: str | bytes) -> str:
 
 
 def _decode_nested(text: str) -> str | None:
-    """The text inside JSON that was encoded twice: a string that holds a document, or a document with ``\\"``."""
+    """Return the text of JSON that was encoded twice, or None.
+
+    That is a string with a document in it, or a document with ``\\"``.
+    """
     if text.startswith('"'):
         try:
             inner, _ = _STRICT.raw_decode(text[:_MAX_DOCUMENT_CHARS])
@@ -123,7 +125,7 @@ _START = re.compile(r"[\[{]|<(?=(?:think|thinking|thought|reasoning|reflection)[
 
 
 def _end_of_reasoning(text: str, at: int) -> int:
-    """The place behind the thoughts whose opening tag stands at ``at``; the end of ``text`` where they never end."""
+    """Return the end of the reasoning block that opens at ``at``; the end of ``text`` if it is never closed."""
     depth = 0
     for tag in _TAG.finditer(text, at):
         depth += -1 if tag[1] else 1
@@ -133,8 +135,9 @@ def _end_of_reasoning(text: str, at: int) -> int:
 
 
 def _without_leading_reasoning(text: str) -> str:
-    """``text`` behind thoughts at its beginning, also where only their end is marked: the template of some models
-    writes the opening tag into the prompt.
+    """Return ``text`` without reasoning at its beginning.
+
+    A closing tag alone also ends reasoning: some chat templates put the opening tag into the prompt.
     """
     at = 0
     while (tag := _TAG.match(text, at)) and not tag[1]:
@@ -148,7 +151,10 @@ def _without_leading_reasoning(text: str) -> str:
 
 
 def _pure_json(text: str) -> LlmOutput | None:
-    """The commonest answer of all, nothing but JSON; its strings may speak of thoughts and fences."""
+    """Return the output if the answer is nothing but JSON, the most common case.
+
+    Tags and fences inside its strings are then ordinary text.
+    """
     if text[:1] not in ("{", "["):
         return None
     whole = _decode_strict(text[:_MAX_DOCUMENT_CHARS], 0)
@@ -182,7 +188,7 @@ def _read(text: str, keys: tuple[str, ...]) -> LlmOutput:
             at = begin + 1
             continue
         found.append(document)
-        # What ran to the end without being what was wanted may have swallowed it: look inside.
+        # A cut-off document without the expected keys may contain the expected one: search inside it.
         at = (
             begin + 1
             if reader.cut_off and keys and not _has_any_key(document.value, keys)

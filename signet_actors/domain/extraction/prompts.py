@@ -1,15 +1,13 @@
-"""A prompt is its template with texts put in as data, and no text can end the place that it stands in.
+"""Render prompts from templates so that no text inserted as data can break out of its place.
 
-Each text stands between two lines that bear a mark, which the caller draws at random for each call; wherever a text
-holds the mark itself, it is taken out. Candidates and results are fenced one by one with their number outside, so that
-no text can make up another candidate. Sequences that chat templates read as the end of a turn are broken up, because
-some servers tokenise them inside of texts too.
-
-The templates are files; whoever asks the model reads them. Slots are ``{{name}}``; they are filled in one pass, so that
-a slot in a text stays text.
+Each text stands between two lines with a nonce that the caller draws at random for each call. The nonce is removed from
+the text itself. Candidates and results are fenced one by one, with their number outside the fence, so no text can fake
+another candidate. End-of-turn sequences of chat templates are broken up, because some servers tokenize them inside
+texts too. The templates are files, which the caller reads. Slots are ``{{name}}`` and are filled in one pass, so a slot
+inside a text stays text.
 
 Source: docs/decisions.md 19; docs/security.md "Poisoned memories".
-Departs: from memory-pipeline.txt, which shows ids to the model: a number cannot be made up from another text, and costs
+Departs: from memory-pipeline.txt, which shows ids to the model. A number cannot be taken from another text, and costs
 fewer tokens.
 """
 
@@ -31,7 +29,7 @@ MAX_QUERY_CHARS: Final = 1_000
 
 _NONCE = re.compile(r"[0-9a-z]{16,64}")
 _SLOT = re.compile(r"\{\{([a-z_]{1,40})\}\}")
-# The places inside of such a sequence where a space breaks it.
+# The positions within an end-of-turn sequence at which a space breaks it up.
 _TURN = re.compile(
     r"""(?<=<)(?=[|\uff5c]) | (?<=[|\uff5c])(?=>)
       | (?<=<)(?=/?(?:s|bos|eos|pad|unk|start_of_turn|end_of_turn)>) | (?<=<)(?=</?SYS>>)
@@ -41,29 +39,28 @@ _TURN = re.compile(
 
 
 class TemplateMismatch(ValueError):
-    """A template and the values for it do not fit; a mistake in the program, never in a text."""
+    """The slots of a template and the given values differ. This is a programming error, never caused by a text."""
 
 
 def mark(random_bits: int) -> str:
-    """The mark of one call, from 128 random bits."""
+    """Return the nonce of one call, from 128 random bits."""
     return f"{random_bits:032x}"
 
 
 def fenced(text: str, nonce: str) -> str:
-    """``text`` between its two marked lines; the second cannot occur in it."""
+    """Return ``text`` between its two nonce lines; it cannot contain the closing one."""
     if not _NONCE.fullmatch(nonce):
         raise TemplateMismatch("a mark is 16 to 64 lower-case letters and digits")
     body = _TURN.sub(" ", sanitize_text(text))
-    if nonce in body.casefold():  # a pattern that is used once costs more than all the rest to compile
+    if nonce in body.casefold():  # compiling a pattern for one use costs more than all the rest
         body = re.sub(nonce, "[removed]", body, flags=re.IGNORECASE)
     return f"<data {nonce}>\n{body}\n</data {nonce}>"
 
 
 def render(template: str, nonce: str, texts: Mapping[str, str], trusted: Mapping[str, str] | None = None) -> str:
-    """``template`` with each of ``texts`` fenced in its slot, ``trusted`` values as they are, and the mark in
-    ``{{nonce}}``.
+    """Return ``template`` with ``texts`` fenced in their slots, ``trusted`` values inserted as they are, and the nonce.
 
-    Raises TemplateMismatch for a slot without a value, a value without a slot, and a mark that is not random enough.
+    Raises TemplateMismatch for a slot without a value, a value without a slot, or an invalid nonce.
     """
     values = {"nonce": nonce, **(trusted or {}), **{name: fenced(text, nonce) for name, text in texts.items()}}
     slots = set(_SLOT.findall(template))
@@ -73,12 +70,12 @@ def render(template: str, nonce: str, texts: Mapping[str, str], trusted: Mapping
 
 
 def extraction_prompt(template: str, nonce: str, content: str) -> str:
-    """The question for the facts of ``content``, of which at most 12,000 characters are shown."""
+    """Return the prompt for the facts of ``content``, of which at most 12,000 characters are shown."""
     return render(template, nonce, {"content": prompt_input(content)})
 
 
 def decision_prompt(template: str, nonce: str, fact: Fact, candidates: Sequence[Candidate]) -> str:
-    """The question what ``fact`` means for ``candidates``, which are numbered from 1 in their order."""
+    """Return the prompt for the decision about ``fact``, with ``candidates`` numbered from 1 in their order."""
     blocks = [
         f"Memory {number} ({_known_type(candidate.type)}):\n"
         + fenced(_capped(candidate.content, MAX_CANDIDATE_CHARS), nonce)
@@ -93,18 +90,18 @@ def decision_prompt(template: str, nonce: str, fact: Fact, candidates: Sequence[
 
 
 def semantic_prompt(template: str, nonce: str, first: str, second: str) -> str:
-    """The question whether both statements can hold."""
+    """Return the prompt that asks whether the two statements contradict each other."""
     texts = {"first": _capped(first, MAX_FACT_CHARS), "second": _capped(second, MAX_FACT_CHARS)}
     return render(template, nonce, texts)
 
 
 def hints_prompt(template: str, nonce: str, content: str, max_count: int) -> str:
-    """The question for the questions that ``content`` answers."""
+    """Return the prompt for questions that ``content`` answers."""
     return render(template, nonce, {"content": prompt_input(content)}, {"max_count": str(max_count)})
 
 
 def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str]) -> str:
-    """The question for a summary of ``results``, best first."""
+    """Return the prompt for a summary of ``results``, best first."""
     blocks = [
         f"Result {number}:\n" + fenced(_capped(text, MAX_RESULT_CHARS), nonce)
         for number, text in enumerate(results[:MAX_RESULTS], 1)
@@ -113,7 +110,10 @@ def summary_prompt(template: str, nonce: str, query: str, results: Sequence[str]
 
 
 def _known_type(name: str) -> str:
-    """A type stands outside of the fence, and clients invent types: one that we do not know is not shown."""
+    """Return ``name`` if it is a known type, else the default.
+
+    The type stands outside the fence, and clients may invent types.
+    """
     return name if name in MEMORY_TYPES else DEFAULT_TYPE
 
 

@@ -1,13 +1,13 @@
-"""A model's decision about a fact becomes a proposal about a memory that it was shown, or nothing.
+"""Turn a model's decision about a fact into a proposal about a memory that was shown to the model.
 
-A target is named by its number in the prompt; a full id counts only if it is one of those shown. So no text, neither of
-a model nor of a memory, reaches a memory outside the candidates (docs/decisions.md 19).
+A target is named by its number in the prompt; a full id is accepted only if it was shown. So no text, of a model or of
+a memory, can reach a memory outside the candidates (docs/decisions.md 19).
 
-The reason is the one text of a model's decision that is kept. It may quote what the model was shown, and goes with it;
-warnings, which stay with the job, quote nothing (docs/reliability.md R23).
+The reason is the only text of the decision that is kept. It may quote what the model was shown, and is erased together
+with it. Warnings stay with the job and quote nothing (docs/reliability.md R23).
 
-Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine"; docs/compatibility.md
-"Worked examples: decision".
+Source: memory-pipeline.txt "Decision Stage"; memory-system.txt "Decision Engine"; docs/compatibility.md "Worked
+examples: decision".
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ DESTRUCTIVE: Final = ("update", "delete")
 MAX_CANDIDATES: Final = 5
 MAX_REASON_CHARS: Final = 500
 NO_CANDIDATES_REASON: Final = "No existing memory covers this fact"
-"""Of an addition that no model was asked about."""
+"""The reason of an addition for which no model was asked."""
 
 _TARGET_KEYS: Final = ("targetId", "target_id", "target")
 
 
 class Candidate(Struct, frozen=True):
-    """A memory that the decider was shown, in the version that it saw; ``recalled_at`` is when a recall last returned
-    it."""
+    """A memory shown to the decider, with the version shown. ``recalled_at`` is when a recall last returned it."""
 
     id: str
     version: int
@@ -47,10 +46,10 @@ class Candidate(Struct, frozen=True):
 
 
 class Proposal(Struct, frozen=True):
-    """What shall be done with ``fact``. A target is set exactly for updates and deletions.
+    """What to do with ``fact``. Only updates and deletions have a target.
 
-    ``semantic_contradiction`` is None where no model was asked. ``suspicion`` is what makes the fact look like an
-    instruction to an agent, None where nothing does.
+    ``semantic_contradiction`` is None if no model was asked. ``suspicion`` is the kind of instruction that the fact
+    looks like, or None.
     """
 
     action: Action
@@ -66,12 +65,12 @@ class Proposal(Struct, frozen=True):
 
     @property
     def contradiction_risk(self) -> bool:
-        """Whether a person should look at it first."""
+        """True if a contradiction is suspected, so that a person should review the proposal first."""
         return self.syntactic_contradiction or self.semantic_contradiction is True
 
 
 class Decision(Struct, frozen=True):
-    """What one answer came to. Without a proposal the warnings say why; ``parsed`` is False where there was no JSON."""
+    """The result of one answer. Without a proposal, the warnings say why; ``parsed`` is False if there was no JSON."""
 
     proposal: Proposal | None = None
     warnings: tuple[str, ...] = ()
@@ -80,12 +79,12 @@ class Decision(Struct, frozen=True):
 
 
 def propose_add(fact: Fact) -> Proposal:
-    """The proposal for a fact without candidates, for which no model is asked."""
+    """Return the proposal for a fact without candidates. No model is asked."""
     return Proposal("add", fact, fact.confidence, NO_CANDIDATES_REASON)
 
 
 def parse_decision(answer: str | bytes, fact: Fact, candidates: Sequence[Candidate]) -> Decision:
-    """The proposal in a model's ``answer`` about ``fact``; ``candidates`` in the order of the prompt. Never raises."""
+    """Return the proposal in a model's ``answer`` about ``fact``; ``candidates`` in prompt order. Never raises."""
     output = read_json(answer, ("action",))
     value = output.value
     if isinstance(value, list) and len(value) == 1:
@@ -138,8 +137,10 @@ def _proposal(
 
 
 def target_of(raw: object, candidates: Sequence[Candidate]) -> Candidate | None:
-    """The candidate that ``raw`` names: its full id, or its number in the prompt as a number or as text (``2``,
-    ``"#2"``, ``"[2]"``). Anything else names none: a list, True, a part of an id, a number that was not shown.
+    """Return the candidate that ``raw`` names, by full id or by its number in the prompt, or None.
+
+    The number may be a number or a text (``2``, ``"#2"``, ``"[2]"``). None for anything else: a list, True, part of an
+    id, or a number that was not shown.
     """
     if isinstance(raw, str):
         text = raw.strip()
@@ -158,12 +159,12 @@ def target_of(raw: object, candidates: Sequence[Candidate]) -> Candidate | None:
 
 
 def proposal_target(proposal: Proposal, candidates: Sequence[Candidate]) -> Candidate | None:
-    """The candidate that ``proposal`` would change."""
+    """Return the candidate that ``proposal`` would change."""
     return next((candidate for candidate in candidates if candidate.id == proposal.target_id), None)
 
 
 def proposal_needs_semantic_check(proposal: Proposal, candidates: Sequence[Candidate], *, enabled: bool) -> bool:
-    """Whether a model is asked if the fact contradicts the target."""
+    """Return whether to ask a model if the fact contradicts the target."""
     target = proposal_target(proposal, candidates)
     return target is not None and needs_semantic_check(
         proposal.action, proposal.fact.content, target.content, enabled=enabled
@@ -171,12 +172,15 @@ def proposal_needs_semantic_check(proposal: Proposal, candidates: Sequence[Candi
 
 
 def with_semantic(proposal: Proposal, contradicts: bool) -> Proposal:
-    """``proposal`` with what the model said about it."""
+    """Return ``proposal`` with the result of the semantic check."""
     return structs.replace(proposal, semantic_contradiction=contradicts)
 
 
 def with_suspicion(proposal: Proposal, source: str) -> Proposal:
-    """``proposal`` with what its fact looks like, taken from the note ``source``."""
+    """Return ``proposal``, marked as suspicious if its fact looks like an instruction.
+
+    ``source`` is the note from which the fact was extracted.
+    """
     mark = detect_injection(proposal.fact.content, source)
     if mark is None:
         return proposal

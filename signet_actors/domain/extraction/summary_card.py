@@ -1,4 +1,4 @@
-"""The summary card that may stand before recall's results: its text out of a model's answer, and its id.
+"""Parse the summary card that may precede recall results, and derive its id.
 
 Source: memory-api.txt "Hybrid Recall" (``useExtractionModel``).
 """
@@ -14,19 +14,19 @@ from signet_actors.domain.extraction.llm_output import read_json
 
 SUMMARY_SOURCE: Final = "llm_summary"
 MIN_LIMIT: Final = 2
-"""With a smaller limit there is no card, so that a caller always has a real memory to check it against."""
+"""There is no card for a smaller limit, so that a caller always gets a real memory to check it against."""
 
 MAX_SUMMARY_CHARS: Final = 1_200
 
 
 def summary_id(query: str, memory_ids: Sequence[str]) -> str:
-    """``summary:`` and twelve hex digits that follow from the query and the results summed up, in their order."""
+    """Return ``summary:`` and twelve hex digits derived from the query and the ids of the summarized results."""
     digest = hashlib.sha1("\0".join((query, *memory_ids)).encode(errors="replace"), usedforsecurity=False)
     return f"summary:{digest.hexdigest()[:12]}"
 
 
 def parse_summary(answer: str | bytes) -> str | None:
-    """The summary, or None where the model gave none. Never raises."""
+    """Return the summary, or None if the answer contains none. Never raises."""
     output = read_json(answer, ("summary",))
     summary = output.value.get("summary") if isinstance(output.value, dict) else None
     return (short(summary, MAX_SUMMARY_CHARS) or None) if isinstance(summary, str) else None

@@ -1,6 +1,6 @@
-"""One damaged JSON document is read as it was meant, each repair counted by kind; what was cut off is dropped.
+"""Read one damaged JSON document tolerantly. Repairs are counted by kind, and cut-off items are dropped.
 
-Own code for the reasons given in ``llm_output``. Nothing recurses, and ``StepBudget`` bounds what a document may cost.
+``llm_output`` says why this is our own code. Nothing recurses, and ``StepBudget`` limits the work for a document.
 
 Source: memory-pipeline.txt "Extraction Stage"; docs/reliability.md R12.
 """
@@ -15,17 +15,17 @@ from enum import Enum, auto
 from typing import Any, Final
 
 _MAX_STEPS: Final = 60_000
-"""Tokens, and characters inside a string that may end it: fifty times what the largest answer has."""
+"""Limit on tokens, plus characters inside strings that may end them: fifty times what the largest answer needs."""
 
 _MAX_DEPTH: Final = 64
 _MAX_NUMBER_CHARS: Final = 400
 
 MORE_MEMBERS = re.compile(r"\s{0,20}[}\]]?\s{0,20},\s{0,20}[\"'][A-Za-z_]\w{0,40}[\"']\s{0,20}:")
-"""Matches behind a root that was closed too early: ``, "entities": [``."""
+"""Matches after a root that was closed too early: ``, "entities": [``."""
 
 
 def parse_finite(digits: str) -> float:
-    """The number; raises ``ValueError`` for one that is too large to be any."""
+    """Return the number. Raises ``ValueError`` if it is too large for a float."""
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError(digits[:20])
@@ -33,7 +33,7 @@ def parse_finite(digits: str) -> float:
 
 
 class Document:
-    """A value that was read, and what it took: repairs by kind, and items ``dropped`` because they were cut off."""
+    """A parsed value, its repairs by kind, and ``dropped``, the number of items cut off or nested too deep."""
 
     def __init__(self, value: object, repairs: Counter[str], dropped: int) -> None:
         self.value = value
@@ -42,14 +42,14 @@ class Document:
 
 
 class StepBudget:
-    """What is left of the work that one answer may cause."""
+    """The remaining work that one answer may cause."""
 
     def __init__(self) -> None:
         self.left = _MAX_STEPS
 
 
 class _Expect(Enum):
-    """What a container waits for."""
+    """The kind of token that a container expects next."""
 
     KEY = auto()
     COLON = auto()
@@ -58,7 +58,7 @@ class _Expect(Enum):
 
 
 class _Frame:
-    """A container that is still open. ``doubled``: a template's ``{{`` opened it, so ``}}`` closes it."""
+    """An open container. ``doubled``: it was opened by ``{{`` from a template, so ``}}`` closes it."""
 
     __slots__ = ("after_comma", "doubled", "expect", "is_object", "key", "members", "value")
 
@@ -96,8 +96,8 @@ _STOP: Final[dict[str, re.Pattern[str]]] = {
 }
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "/": "/"}
 
-# What may follow the quote that ends a string; any other quote inside of one was left unescaped. Each looks at most
-# some 150 characters ahead.
+# What may follow a closing quote. Any other quote inside a string is an unescaped one. Each pattern looks ahead at
+# most about 150 characters.
 _AFTER_KEY = re.compile(r"\s{0,40}(?:[:=]|\Z|(?<=\s)[\"'\u201c\[{])")
 _AFTER_MEMBER = re.compile(
     r"""\s{0,40}(?:
@@ -120,7 +120,7 @@ _TRAILING_COMMENT = re.compile(r"\s(?://|#)")
 
 
 class TolerantReader:
-    """Reads one document tolerantly from ``at`` on; ``None`` where no document begins there."""
+    """Reads one document tolerantly, starting at ``at``."""
 
     def __init__(self, text: str, at: int, end: int, steps: StepBudget) -> None:
         self._text = text if end == len(text) else text[:end]
@@ -133,7 +133,10 @@ class TolerantReader:
         self._stack: list[_Frame] = []
 
     def read(self) -> Document | None:
-        """The document, and ``self.at`` behind it. ``self.cut_off``: the text ended before the document did."""
+        """Return the document, or None if no document starts here; ``self.at`` is then after it.
+
+        ``self.cut_off`` is set if the text ended before the document did.
+        """
         first = self._open()
         while self._stack:
             self._steps.left -= 1
@@ -148,7 +151,7 @@ class TolerantReader:
         return Document(first.value, self._repairs, self._dropped)
 
     def _step(self) -> bool:
-        """One token; False where the root is no document after all."""
+        """Consume one token. Returns False if the root turns out not to be a document."""
         frame = self._stack[-1]
         char = self._text[self.at]
         if char in "}]":
@@ -197,7 +200,7 @@ class TolerantReader:
             self.at += 1
 
     def _was_closed_too_early(self) -> bool:
-        """The root was closed although its members go on: the bracket is one too many."""
+        """Return whether members follow the root's closing bracket. If so, ignore the bracket."""
         frame = self._stack[0]
         more = MORE_MEMBERS.match(self._text, self.at + 1) if frame.is_object else None
         if more is None:
@@ -208,7 +211,7 @@ class TolerantReader:
         return True
 
     def _pop_frame(self) -> None:
-        """The innermost container is at its end."""
+        """Close the innermost container."""
         frame = self._stack.pop()
         if frame.is_object and frame.expect is _Expect.VALUE:
             self._repairs["missing_value"] += 1
@@ -220,7 +223,7 @@ class TolerantReader:
         self._add_to_parent(frame)
 
     def _add_to_parent(self, frame: _Frame) -> None:
-        """A closed container becomes a value of the one around it."""
+        """Add a closed container to its parent as a value."""
         if not self._stack:
             return
         if len(self._stack) >= _MAX_DEPTH:
@@ -230,7 +233,7 @@ class TolerantReader:
             self._add_value(self._stack[-1], frame.value)
 
     def _close_at_end_of_text(self) -> None:
-        """The text has ended: an array's object that is still open is dropped, all around it is closed."""
+        """Close all containers at the end of the text. An unfinished object in an array is dropped."""
         self.cut_off = True
         self._repairs["cut_off"] += 1
         for index in range(1, len(self._stack)):
@@ -332,7 +335,10 @@ class TolerantReader:
         return self._bare_value(frame)
 
     def _is_key_of_parent(self, text: str) -> bool:
-        """An array's string that a colon follows is a member of the object around it: the array was not closed."""
+        """Return whether ``text``, read as an item of an array, is a key of the parent object.
+
+        It is if a colon follows: the array was not closed.
+        """
         self._skip_space()
         if self._stack[-1].is_object or len(self._stack) < 2 or not self._text.startswith(":", self.at):
             return False
@@ -345,7 +351,7 @@ class TolerantReader:
         return True
 
     def _bare_value(self, frame: _Frame) -> bool:
-        """A number, a literal, or a string without quotes."""
+        """Read a number, a literal, or a string without quotes."""
         bare = _BARE.match(self._text, self.at)
         if bare is None:
             return self._skip_unreadable(frame)
@@ -380,7 +386,7 @@ class TolerantReader:
         return True
 
     def _drop(self, frame: _Frame, end: int) -> bool:
-        """What stands before ``end`` is no value: an ellipsis, or words between the items of an array."""
+        """Drop the text up to ``end``, which is no value: an ellipsis, or words between array items."""
         self._dropped += 1
         self.at = end
         frame.expect = _Expect.COMMA
@@ -388,7 +394,7 @@ class TolerantReader:
         return True
 
     def _number(self, word: str) -> object:
-        """The number that ``word`` spells, None if it is none that JSON could hold."""
+        """Return the number that ``word`` spells, or None if JSON cannot represent it."""
         if len(word) <= _MAX_NUMBER_CHARS:
             try:
                 return json.loads(word, parse_float=parse_finite)
@@ -408,7 +414,7 @@ class TolerantReader:
         return True
 
     def _string(self, closing: re.Pattern[str]) -> str | None:
-        """The string that begins here, or None if the text ends within it; ``closing`` is what may follow it."""
+        """Return the string that begins here, or None if the text ends inside it. ``closing`` matches its successor."""
         text, quote = self._text, self._text[self.at]
         close, stop = _QUOTES[quote], _STOP[quote]
         parts: list[str] = []
@@ -444,7 +450,7 @@ class TolerantReader:
         return "".join(parts)
 
     def _escape(self, at: int, kinds: set[str]) -> tuple[str, int]:
-        """What the escape at ``at`` means and the place behind it; one that JSON does not know stands for itself."""
+        """Return the meaning of the escape at ``at`` and the position after it. An unknown escape stands for itself."""
         text = self._text
         mark = text[at + 1 : at + 2]
         if mark in _ESCAPES:
