@@ -1,12 +1,11 @@
 """All vectors of a model in one memory-mapped file that the searchers share: a cache that follows commits.
 
-Layout: a page of header, then records of ``embeddings.seq`` (int64), ``memories.seq`` (int64) and the vector (float32),
-in order of ``embeddings.seq``. Whoever finds committed rows that the file lacks appends them under a file lock;
-data first, then the header, so that a process that dies in between leaves garbage behind the counted end and
-nothing else. The header bears a checksum of itself and a running checksum of the records: a damaged or foreign file is
-set aside and built anew, while queries are answered from the ``vec0`` table.
+A searcher that finds committed rows missing from the file appends them under a file lock; data first, then the header,
+so that a process that dies in between leaves nothing but garbage behind the counted end. A file that is damaged, or
+of a database with another history (``store.vector_epochs``), is set aside and built anew, while queries are answered
+from the ``vec0`` table. The format: ``store.vector_file``.
 
-Source: docs/decisions.md 5; docs/performance.md "Recall targets".
+Source: docs/decisions.md 5; docs/performance.md "Recall targets"; docs/reliability.md R18.
 """
 
 from __future__ import annotations
@@ -15,40 +14,34 @@ import errno
 import fcntl
 import mmap
 import os
-import re
-import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from signet_actors.config.regular_file import open_regular
+from signet_actors.errors import ConfigError
 from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.vector_epochs import VectorEpochs, last_given_out, read_stored
+from signet_actors.store.vector_file import (
+    HEADER_BYTES,
+    RECORD_NUMBERS,
+    VectorFileHeader,
+    read_header,
+    record_bytes,
+    vector_file,
+)
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-_MAGIC = b"SGNTVEC1"
-_HEADER_BYTES = 4096
-_FORMAT = struct.Struct(
-    "<8s36sIQqI"
-)  # magic, database id, dimensions, records, last embeddings.seq, checksum of records
-_CHECKSUM = struct.Struct("<I")
 _GROW_BYTES = 4 << 20
 _READ_ROWS = 2000
 DEAD_PER_LIVE = 2
 DEAD_ALLOWED = 4096
-
-
-class _Header(NamedTuple):
-    database_id: str
-    dimensions: int
-    records: int
-    last_seq: int
-    checksum: int
 
 
 class VectorMatrix:
@@ -61,10 +54,12 @@ class VectorMatrix:
         self.model = model
         self.dimensions = dimensions
         self._database_id = database_id
-        self._record_bytes = 16 + 4 * (dimensions + dimensions % 2)  # records are aligned to eight bytes
+        self._record_bytes = record_bytes(dimensions)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:60]
-        self.path = directory / f"{slug}-{zlib.crc32(model.encode()):08x}-{dimensions}.vectors"
+        self.path = vector_file(directory, model, dimensions)
+        self._epochs = VectorEpochs()
+        self._matched = False
+        self._ahead = False
         self._map: mmap.mmap | None = None
         self._inode = 0
         self._verified = False
@@ -86,13 +81,18 @@ class VectorMatrix:
         self.newest = newest or 0
         if newest is None:
             return True
+        stored = read_stored(view)
+        if stored != self._epochs.stored:
+            self._epochs, self._matched = VectorEpochs(stored), False
         if not self._refresh():
             self._rebuild()
+        if not self._matched and self._is_ahead(view):
+            return False
         if self.last_seq >= newest:
             return True
         with self._locked() as descriptor:
             if not self._refresh():
-                self._write_header(descriptor, _Header(self._database_id, self.dimensions, 0, 0, 0))
+                self._write_header(descriptor, VectorFileHeader(self._database_id, self.dimensions))
                 self._refresh()
             appended = 0
             while appended < max_rows:
@@ -113,7 +113,7 @@ class VectorMatrix:
         """``embeddings.seq`` and ``memories.seq`` of the records from ``start`` to before ``stop``."""
         assert self._map is not None
         words = self._record_bytes // 8
-        longs = np.frombuffer(self._map, np.int64, (stop - start) * words, _HEADER_BYTES + start * self._record_bytes)
+        longs = np.frombuffer(self._map, np.int64, (stop - start) * words, HEADER_BYTES + start * self._record_bytes)
         narrow = longs.reshape(stop - start, words)[:, :2].copy()
         return narrow[:, 0], narrow[:, 1]
 
@@ -136,12 +136,27 @@ class VectorMatrix:
         """The mapping is released."""
         self._drop_views()
 
+    def _is_ahead(self, view: Snapshot) -> bool:
+        """True where the file has numbers that this snapshot's database has not given out.
+
+        Another searcher may have added them after the snapshot began: then the next one has them. Raises ``OSError``
+        where it has not.
+        """
+        if self.last_seq <= last_given_out(view):
+            self._matched, self._ahead = True, False
+            return False
+        self._drop_views()
+        if self._ahead:
+            raise OSError(errno.ESTALE, "the vector file is ahead of the database", str(self.path))
+        self._ahead = True
+        return True
+
     def _append(self, descriptor: int, rows: list[tuple[int, int, bytes]]) -> None:
         padding = bytes(4 * (self.dimensions % 2))
-        block = b"".join(struct.pack("<qq", embedding, memory) + raw + padding for embedding, memory, raw in rows)
+        block = b"".join(RECORD_NUMBERS.pack(embedding, memory) + raw + padding for embedding, memory, raw in rows)
         header = self._read_header(descriptor)
         assert header is not None
-        offset = _HEADER_BYTES + header.records * self._record_bytes
+        offset = HEADER_BYTES + header.records * self._record_bytes
         needed = offset + len(block)
         if os.fstat(descriptor).st_size < needed:
             os.ftruncate(descriptor, (needed // _GROW_BYTES + 1) * _GROW_BYTES)
@@ -152,6 +167,7 @@ class VectorMatrix:
             header._replace(
                 records=header.records + len(rows),
                 last_seq=rows[-1][0],
+                epoch=self._epochs.of(rows[-1][0]),
                 checksum=zlib.crc32(block, header.checksum),
             ),
         )
@@ -161,14 +177,14 @@ class VectorMatrix:
         """Rows up to ``seq`` have no memory any more: they are accounted for."""
         header = self._read_header(descriptor)
         if header is not None and header.last_seq < seq:
-            self._write_header(descriptor, header._replace(last_seq=seq))
+            self._write_header(descriptor, header._replace(last_seq=seq, epoch=self._epochs.of(seq)))
             self._refresh()
 
     def _refresh(self) -> bool:
         """The views show what the header counts; False when there is no valid file."""
         try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError:
+            descriptor = open_regular(self.path, os.O_RDONLY)
+        except (OSError, ConfigError):
             self._drop_views()
             return False
         try:
@@ -179,16 +195,19 @@ class VectorMatrix:
             inode = os.fstat(descriptor).st_ino
             if inode != self._inode:
                 self._drop_views()
-                self._inode, self._verified = inode, False
+                self._inode, self._verified, self._matched = inode, False, False
+            if not self._matched and header.epoch != self._epochs.of(header.last_seq):
+                self._drop_views()
+                return False
             if header.records == self.count and self._map is not None:
                 self.last_seq = header.last_seq
                 return True
-            needed = _HEADER_BYTES + header.records * self._record_bytes
+            needed = HEADER_BYTES + header.records * self._record_bytes
             if header.records < self.count or self._map is None or len(self._map) < needed:
                 self._drop_views()
                 self._map = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
             if not self._verified:
-                if zlib.crc32(memoryview(self._map)[_HEADER_BYTES:needed]) != header.checksum:
+                if zlib.crc32(memoryview(self._map)[HEADER_BYTES:needed]) != header.checksum:
                     self._drop_views()
                     return False
                 self._verified = True
@@ -197,10 +216,10 @@ class VectorMatrix:
         finally:
             os.close(descriptor)
 
-    def _show(self, header: _Header) -> None:
+    def _show(self, header: VectorFileHeader) -> None:
         assert self._map is not None
         n, words = header.records, self._record_bytes // 4
-        floats = np.frombuffer(self._map, np.float32, n * words, _HEADER_BYTES).reshape(n, words)
+        floats = np.frombuffer(self._map, np.float32, n * words, HEADER_BYTES).reshape(n, words)
         self.vectors = floats[:, 4 : 4 + self.dimensions]
         self.count, self.last_seq = n, header.last_seq
 
@@ -220,14 +239,17 @@ class VectorMatrix:
         with self._locked() as descriptor:
             if os.fstat(descriptor).st_size == 0:
                 os.ftruncate(descriptor, _GROW_BYTES)
-                self._write_header(descriptor, _Header(self._database_id, self.dimensions, 0, 0, 0))
+                self._write_header(descriptor, VectorFileHeader(self._database_id, self.dimensions))
         self._refresh()
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
         """The file, open for writing, under an exclusive lock, and still the one at the path."""
         while True:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
+            except ConfigError as error:
+                raise OSError(errno.EINVAL, error.detail, str(self.path)) from error
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 try:
@@ -240,30 +262,10 @@ class VectorMatrix:
             finally:
                 os.close(descriptor)
 
-    def _read_header(self, descriptor: int) -> _Header | None:
-        raw = os.pread(descriptor, _FORMAT.size + _CHECKSUM.size, 0)
-        if len(raw) < _FORMAT.size + _CHECKSUM.size:
-            return None
-        body = raw[: _FORMAT.size]
-        if _CHECKSUM.unpack_from(raw, _FORMAT.size)[0] != zlib.crc32(body):
-            return None
-        magic, database_id, dimensions, count, last_seq, checksum = _FORMAT.unpack(body)
-        header = _Header(database_id.rstrip(b"\0").decode("ascii", "replace"), dimensions, count, last_seq, checksum)
-        if magic != _MAGIC or header.database_id != self._database_id or dimensions != self.dimensions:
-            return None
-        if os.fstat(descriptor).st_size < _HEADER_BYTES + count * self._record_bytes:
-            return None
-        return header
+    def _read_header(self, descriptor: int) -> VectorFileHeader | None:
+        return read_header(descriptor, self._database_id, self.dimensions)
 
-    def _write_header(self, descriptor: int, header: _Header) -> None:
-        body = _FORMAT.pack(
-            _MAGIC,
-            header.database_id.encode(),
-            header.dimensions,
-            header.records,
-            header.last_seq,
-            header.checksum,
-        )
-        if os.fstat(descriptor).st_size < _HEADER_BYTES:
+    def _write_header(self, descriptor: int, header: VectorFileHeader) -> None:
+        if os.fstat(descriptor).st_size < HEADER_BYTES:
             os.ftruncate(descriptor, _GROW_BYTES)
-        os.pwrite(descriptor, body + _CHECKSUM.pack(zlib.crc32(body)), 0)
+        os.pwrite(descriptor, header.encode(), 0)

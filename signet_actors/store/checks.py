@@ -20,13 +20,16 @@ from array import array
 from collections.abc import Callable, Iterator
 from itertools import islice
 from math import isfinite
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import apsw
 
 from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash
+from signet_actors.errors import ConfigError
 from signet_actors.store.schema import differences
+from signet_actors.store.vector_file import differing_vectors
 
 STRUCTURE: Final = "structure"
 INDEX: Final = "index"
@@ -297,6 +300,14 @@ def scrub(connection: apsw.Connection, *, deep: bool = True, beat: Callable[[], 
         if len(found) >= MOST_FINDINGS:
             break
     return found[:MOST_FINDINGS]
+
+
+def vector_file_findings(connection: apsw.Connection, directory: Path) -> list[Finding]:
+    """Return where the files of vectors that the searchers share differ from the stored vectors."""
+    try:
+        return [Finding(INDEX, text) for text in islice(differing_vectors(connection, directory), MOST_FINDINGS)]
+    except (apsw.Error, OSError, ConfigError) as error:
+        return [Finding(INDEX, f"the files of vectors cannot be compared: {error}")]
 
 
 def is_structural(findings: list[Finding]) -> bool:

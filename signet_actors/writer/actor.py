@@ -67,6 +67,7 @@ from signet_actors.store.errors import (
 )
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
+from signet_actors.store.vector_epochs import begin_epoch
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
 from signet_actors.writer.command_context import CommandContext, QueueChanges, RowCache
@@ -128,6 +129,7 @@ class Writer:
         self._restart_pressure = Pressure.NONE
         self._warn_not_before_ns = 0
         self._roster_pending = False
+        self._epoch_begun = False
         self._last_housekeeping_ns = 0
         self._last_probe_ns = 0
         self._batch_began_ns: int | None = None
@@ -299,6 +301,7 @@ class Writer:
             if group.storage_full and now_ns - self._last_probe_ns >= _NS:
                 self._last_probe_ns = now_ns
                 group.probe_storage()
+                self._sync_roster()  # before a command may store a vector: the epoch must have begun
             due = now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
             if due:
                 before_ms = self.clock.wall_ms() - self.config.writer.reply_retention_ms
@@ -559,7 +562,10 @@ class Writer:
                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 (iso(self.clock.wall_ms()),),
             )
+            if not self._epoch_begun:
+                begin_epoch(tx, context.new_id())
             tx.commit()
+        self._epoch_begun = True
 
     def _sync_roster(self) -> None:
         """A reloaded roster is in the store; while it cannot be written, the next tick tries again."""

@@ -24,7 +24,7 @@ import msgspec
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, DatabaseMissing, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
-from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub
+from signet_actors.store.checks import INDEX, STRUCTURE, Finding, is_structural, scrub, vector_file_findings
 from signet_actors.store.connect import open_writer
 from signet_actors.store.database_files import refuse_unsafe_files
 from signet_actors.store.errors import DAMAGED, Connection, StoreError
@@ -55,7 +55,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
         lock.acquire()
         finish_restore(workspace)
         refuse_unsafe_files(workspace.database)
-        checked = check_database(workspace.database, deep=deep)
+        checked = check_database(workspace.database, deep=deep, index_dir=workspace.index_dir)
         if repair and any(finding.kind == INDEX for finding in checked.findings):
             checked = _repair(workspace, checked)
     except WorkspaceLocked as error:
@@ -69,8 +69,11 @@ def check_command(*, deep: bool, repair: bool) -> int:
     return _print(checked, ExitCode.IO_ERROR if checked.findings else ExitCode.OK)
 
 
-def check_database(path: Path, *, deep: bool = False) -> CheckResult:
-    """What is wrong with the database, which nobody else has open. Raises ``ForeignDatabase``, apsw errors."""
+def check_database(path: Path, *, deep: bool = False, index_dir: Path | None = None) -> CheckResult:
+    """What is wrong with the database, which nobody else has open; ``deep`` includes the files in ``index_dir``.
+
+    Raises ``ForeignDatabase``, apsw errors.
+    """
     if not path.exists():
         return CheckResult([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
@@ -81,6 +84,8 @@ def check_database(path: Path, *, deep: bool = False) -> CheckResult:
         return CheckResult([Finding(STRUCTURE, f"it cannot be opened: {error}")], 0)
     try:
         findings = scrub(connection, deep=deep)
+        if deep and index_dir is not None and not is_structural(findings):
+            findings += vector_file_findings(connection, index_dir)
         return CheckResult(findings, _count_memories(connection))
     finally:
         connection.close()

@@ -108,7 +108,7 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "providers.llm.cli_provider": {"_LIMITED": SEARCHED, "_NO_LEAVE": SEARCHED},
     "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_NO_LETTERS": SEARCHED},
     "searcher.recall": {"_exact_first": FIXED},  # escaped names, with nothing repeated
-    "searcher.vector_matrix": {"__init__:sub": FIXED},
+    "store.vector_file": {"vector_file:sub": FIXED},
     "store.migrate": {"_WHOLE_WORD": SEARCHED},
     "writer.restore": {"_DECISION": MATCHED},
 }

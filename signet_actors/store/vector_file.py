@@ -1,0 +1,141 @@
+"""The file of one model's vectors that the searchers share: where it lies, its format, and its check.
+
+Layout: a page of header, then records of ``embeddings.seq`` (int64), ``memories.seq`` (int64) and the vector (float32),
+in order of ``embeddings.seq``. The header has a checksum of itself and a running checksum of the records.
+
+Source: searcher/DESIGN.md "The matrix file"; docs/reliability.md R18.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import apsw
+
+from signet_actors.config.regular_file import open_regular
+from signet_actors.store.snapshot import Snapshot
+from signet_actors.store.vector_epochs import VectorEpochs, last_given_out, read_stored
+
+HEADER_BYTES: Final = 4096
+RECORD_NUMBERS: Final = struct.Struct("<qq")
+_MAGIC: Final = b"SGNTVEC2"
+_FORMAT: Final = struct.Struct("<8s36s36sIQqI")
+"""Magic, database id, epoch of the last number, dimensions, records, last embeddings.seq, checksum of the records."""
+_CHECKSUM: Final = struct.Struct("<I")
+
+
+class VectorFileHeader(NamedTuple):
+    """``epoch`` gave out ``last_seq``, see ``vector_epochs``; ``checksum`` is of the records."""
+
+    database_id: str
+    dimensions: int
+    epoch: str = ""
+    records: int = 0
+    last_seq: int = 0
+    checksum: int = 0
+
+    def encode(self) -> bytes:
+        """Return the bytes at the begin of the file."""
+        body = _FORMAT.pack(
+            _MAGIC,
+            self.database_id.encode(),
+            self.epoch.encode(),
+            self.dimensions,
+            self.records,
+            self.last_seq,
+            self.checksum,
+        )
+        return body + _CHECKSUM.pack(zlib.crc32(body))
+
+
+def vector_file(directory: Path, model: str, dimensions: int) -> Path:
+    """Return where the vectors of a model are."""
+    slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:60]
+    return directory / f"{slug}-{zlib.crc32(model.encode()):08x}-{dimensions}.vectors"
+
+
+def record_bytes(dimensions: int) -> int:
+    """Return the length of one record. Records are aligned to eight bytes."""
+    return RECORD_NUMBERS.size + 4 * (dimensions + dimensions % 2)
+
+
+def read_header(descriptor: int, database_id: str, dimensions: int) -> VectorFileHeader | None:
+    """Return the header of the file, or None where it is damaged or not that of this database and width."""
+    raw = os.pread(descriptor, _FORMAT.size + _CHECKSUM.size, 0)
+    if len(raw) < _FORMAT.size + _CHECKSUM.size:
+        return None
+    body = raw[: _FORMAT.size]
+    if _CHECKSUM.unpack_from(raw, _FORMAT.size)[0] != zlib.crc32(body):
+        return None
+    magic, database, epoch, width, records, last_seq, checksum = _FORMAT.unpack(body)
+    header = VectorFileHeader(_text(database), width, _text(epoch), records, last_seq, checksum)
+    if magic != _MAGIC or header.database_id != database_id or width != dimensions:
+        return None
+    if os.fstat(descriptor).st_size < HEADER_BYTES + records * record_bytes(dimensions):
+        return None
+    return header
+
+
+def differing_vectors(
+    connection: apsw.Connection, directory: Path, *, beat: Callable[[], None] = lambda: None
+) -> Iterator[str]:
+    """Yield in which records a file differs from the stored vectors, in words.
+
+    Files that a searcher would not use but build anew are passed over. Raises apsw errors, OSError, ConfigError.
+    """
+    view = Snapshot(connection)
+    database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'")
+    for model, dimensions in view.rows("SELECT model, dimensions FROM embedding_models"):
+        path = vector_file(directory, model, dimensions)
+        try:
+            descriptor = open_regular(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            header = read_header(descriptor, database_id or "", dimensions)
+            if header is None or header.epoch != VectorEpochs(read_stored(view)).of(header.last_seq):
+                continue
+            with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as mapped:
+                for text in _differences(view, model, header, mapped, beat):
+                    yield f"{path.name}: {text}"
+        finally:
+            os.close(descriptor)
+
+
+def _differences(
+    view: Snapshot, model: str, header: VectorFileHeader, mapped: mmap.mmap, beat: Callable[[], None]
+) -> Iterator[str]:
+    length = record_bytes(header.dimensions)
+    end = HEADER_BYTES + header.records * length
+    with memoryview(mapped) as whole, whole[HEADER_BYTES:end] as records:
+        if zlib.crc32(records) != header.checksum:
+            return  # a searcher builds it anew
+    if header.last_seq > last_given_out(view):
+        yield f"it holds vectors up to {header.last_seq}, the database has given out {last_given_out(view)}"
+        return
+    offset = HEADER_BYTES
+    for seq, memory, vector in view.connection.execute(
+        "SELECT e.seq, m.seq, e.vector FROM embeddings e JOIN memories m ON m.id = e.source_id"
+        " WHERE e.model = ? AND e.dimensions = ? AND e.seq <= ? AND e.source_type = 'memory' ORDER BY e.seq",
+        (model, header.dimensions, header.last_seq),
+    ):
+        beat()
+        while offset < end and RECORD_NUMBERS.unpack_from(mapped, offset)[0] < seq:
+            offset += length  # of a vector that was replaced or removed
+        if offset >= end or RECORD_NUMBERS.unpack_from(mapped, offset)[0] != seq:
+            yield f"vector {seq} is missing"
+        elif RECORD_NUMBERS.unpack_from(mapped, offset)[1] != memory:
+            yield f"vector {seq} is of another memory"
+        elif mapped[offset + RECORD_NUMBERS.size : offset + RECORD_NUMBERS.size + len(vector)] != vector:
+            yield f"vector {seq} is another one"
+
+
+def _text(raw: bytes) -> str:
+    return raw.rstrip(b"\0").decode("ascii", "replace")
