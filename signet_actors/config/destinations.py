@@ -5,9 +5,10 @@ Source: docs/configuration.md "Keys of providers".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from signet_actors.config.schema import Config, EmbeddingConfig, ExtractionConfig
+from signet_actors.config.schema import Config, EmbeddingConfig, ExtractionConfig, PipelineV2Config
 
 _DESTINATION: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
 _LOCAL_EMBEDDING: Final = ("auto", "embedded", "none")
@@ -19,11 +20,8 @@ def owner_only_changes(former: Config, new: Config) -> list[str]:
     """Return the dotted names of the keys that differ and that only the owner's file may change."""
     was, now = former.memory.pipeline_v2, new.memory.pipeline_v2
     protections = (
-        ("memory.pipelineV2.enabled", now.enabled and not was.enabled),
-        (
-            "memory.pipelineV2.autonomous.allowUpdateDelete",
-            now.autonomous.allow_update_delete and not was.autonomous.allow_update_delete,
-        ),
+        *((f"memory.pipelineV2.{name}", weaker) for name, weaker in _weaker_pipeline(was, now)),
+        ("agents.roster", _changes_a_read_policy(former, new)),
         ("gateway.allowedHosts", not set(new.gateway.allowed_hosts) <= set(former.gateway.allowed_hosts)),
         ("gateway.requireOwner", former.gateway.require_owner and not new.gateway.require_owner),
         ("redaction.memories", former.redaction.memories and not new.redaction.memories),
@@ -33,6 +31,38 @@ def owner_only_changes(former: Config, new: Config) -> list[str]:
         *_changed_destination("memory.pipelineV2.extraction", was.extraction, now.extraction, _LOCAL_EXTRACTION),
         *(name for name, weaker in protections if weaker),
     ]
+
+
+def _weaker_pipeline(was: PipelineV2Config, now: PipelineV2Config) -> Iterator[tuple[str, bool]]:
+    """Yield each switch of the pipeline that sends texts or holds changes back, and whether it is weaker now."""
+    for name, before, after in (
+        ("enabled", was.enabled, now.enabled),
+        ("reranker.useExtractionModel", was.reranker.use_extraction_model, now.reranker.use_extraction_model),
+        ("autonomous.allowUpdateDelete", was.autonomous.allow_update_delete, now.autonomous.allow_update_delete),
+    ):
+        yield name, after and not before
+    for name, before, after in (
+        ("mutationsFrozen", was.mutations_frozen, now.mutations_frozen),
+        ("shadowMode", was.shadow_mode, now.shadow_mode),
+        ("autonomous.frozen", was.autonomous.frozen, now.autonomous.frozen),
+        (
+            "semanticContradictionEnabled",
+            was.semantic_contradiction_enabled,
+            now.semantic_contradiction_enabled,
+        ),
+    ):
+        yield name, before and not after
+    yield "extraction.minConfidence", now.extraction.min_confidence < was.extraction.min_confidence
+    for name, most, more in (
+        ("extraction.dailyCallLimit", was.extraction.daily_call_limit, now.extraction.daily_call_limit),
+        ("extraction.dailyTokenLimit", was.extraction.daily_token_limit, now.extraction.daily_token_limit),
+    ):
+        yield name, bool(most) and (more == 0 or more > most)
+
+
+def _changes_a_read_policy(former: Config, new: Config) -> bool:
+    policies = {agent.name: (agent.read_policy, agent.policy_group) for agent in new.agents.roster}
+    return any(policies.get(agent.name) != (agent.read_policy, agent.policy_group) for agent in former.agents.roster)
 
 
 def _changed_destination(

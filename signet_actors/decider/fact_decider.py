@@ -16,6 +16,7 @@ from signet_actors.decider.prompts import contradiction_prompt, decision_prompt
 from signet_actors.domain.extraction.answers import CONTRADICTION, DECISION
 from signet_actors.domain.extraction.contradiction import parse_semantic
 from signet_actors.domain.extraction.junk_filter import echo_of_recalled
+from signet_actors.domain.extraction.masking import masked_all, masked_proposal
 from signet_actors.domain.extraction.proposals import (
     MAX_CANDIDATES,
     Candidate,
@@ -69,9 +70,13 @@ class FactDecider:
             decision = parse_decision(answer.text, asked.fact, candidates)
             if decision.parsed:
                 proposal = decision.proposal
+                warned = decision.warnings
                 if proposal is not None:
                     proposal = await self._checked(proposal, candidates)
-                return Decided(proposal, decision.warnings, shown, calls)
+                if self._actor.config.redaction.memories:
+                    warned = masked_all(warned)
+                    proposal = None if proposal is None else masked_proposal(proposal)
+                return Decided(proposal, warned, shown, calls)
             warnings += decision.warnings
         return Decided(None, tuple(warnings), shown, _TRIES, failed=True)
 

@@ -679,6 +679,18 @@ def test_the_model_of_opencode_which_names_the_provider_cannot_be_changed_over_h
         ("{extraction: {provider: none}}", "{extraction: {provider: claude-code}}", "extraction.provider"),
         ("{enabled: false}", "{enabled: true}", "enabled"),
         ("{}", "{autonomous: {allowUpdateDelete: true}}", "autonomous.allowUpdateDelete"),
+        ("{enabled: false}", "{enabled: false, reranker: {useExtractionModel: true}}", "reranker.useExtractionModel"),
+        ("{autonomous: {frozen: true}}", "{}", "autonomous.frozen"),
+        ("{mutationsFrozen: true}", "{mutationsFrozen: false}", "mutationsFrozen"),
+        ("{shadowMode: true}", "{}", "shadowMode"),
+        (
+            "{semanticContradictionEnabled: true}",
+            "{semanticContradictionEnabled: false}",
+            "semanticContradictionEnabled",
+        ),
+        ("{extraction: {minConfidence: 0.8}}", "{extraction: {minConfidence: 0}}", "extraction.minConfidence"),
+        ("{extraction: {dailyCallLimit: 10}}", "{extraction: {dailyCallLimit: 11}}", "extraction.dailyCallLimit"),
+        ("{extraction: {dailyTokenLimit: 10}}", "{extraction: {dailyTokenLimit: 0}}", "extraction.dailyTokenLimit"),
     ],
 )  # fmt: skip
 def test_what_a_model_is_sent_and_may_do_cannot_be_widened_over_http(
@@ -708,6 +720,17 @@ def test_a_protection_can_be_strengthened_over_http_and_not_weakened(
         (tmp_path / "agent.yaml").write_text(weaker)
         restored = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": former})
     assert (refused.status, refused.body["field"], restored.status) == (403, field, 200)
+
+
+@pytest.mark.parametrize("new", ["[{name: alice, read_policy: shared}]", "[]"])
+def test_how_an_agent_of_the_roster_reads_is_not_changed_over_http(tmp_path: Path, new: str) -> None:
+    (tmp_path / "agent.yaml").write_text("agents: {roster: [{name: alice, read_policy: isolated}]}")
+    more = "agents: {roster: [{name: alice, read_policy: isolated}, {name: bob}]}"
+    with RunningEdge(ROUTES, tmp_path) as edge:
+        body = {"file": "agent.yaml", "content": f"agents: {{roster: {new}}}"}
+        refused = edge.request("POST", "/api/config", body)
+        added = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": more})
+    assert (refused.status, refused.body["field"], added.status) == (403, "agents.roster", 200)
 
 
 @pytest.mark.parametrize("model", ["--attach=http://evil.example:4096", "-x", "a b", "a\nb"])

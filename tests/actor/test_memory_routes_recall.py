@@ -142,6 +142,7 @@ def test_the_recall_is_sent_with_the_queries_vector(api: MemoryApi) -> None:
         min_score=0.25,
         vector_model="test-model",
         common_words_version=0,
+        content_chars=500,
     )
     assert [len(frame) for frame in sent.frames] == [4 * DIMENSIONS]
 

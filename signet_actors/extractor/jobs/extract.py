@@ -22,6 +22,7 @@ from signet_actors.domain.extraction.facts import ExtractionResult, Fact, parse_
 from signet_actors.domain.extraction.gates import PipelineMode
 from signet_actors.domain.extraction.injected_text import without_injected
 from signet_actors.domain.extraction.junk_filter import filter_junk
+from signet_actors.domain.extraction.masking import masked_extraction
 from signet_actors.domain.extraction.proposals import Proposal, with_suspicion
 from signet_actors.errors import ErrorCode, ProviderError, ProviderErrorKind, SignetError, UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun, Pause
@@ -103,6 +104,8 @@ class Extract:
         lost = result.repaired or result.dropped
         if lost and not (result.facts or result.entities) and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer("nothing in the answer could be used")
+        if shop.actor.config.redaction.memories:
+            result = masked_extraction(result)
         facts = filter_junk(result.facts, content)
         vectors = await self._embedded(facts.kept, run)
         sync_point("extractor.embed_done")

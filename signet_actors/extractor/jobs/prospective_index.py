@@ -11,6 +11,7 @@ from signet_actors.domain.extraction.answers import HINTS
 from signet_actors.domain.extraction.facts import worth_extracting
 from signet_actors.domain.extraction.hints import parse_hints
 from signet_actors.domain.extraction.injected_text import without_injected
+from signet_actors.domain.extraction.masking import masked_all
 from signet_actors.errors import UnusableAnswer
 from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.jobs.availability import model_limit, model_pause
@@ -56,4 +57,5 @@ class ProspectiveIndex:
         said = parse_hints(answer.text, content, settings.max_count)
         if not said.parsed:
             raise UnusableAnswer(said.warnings[0])
-        await run.report(StoreHints(run.job.id, run.job.lease_id, said.hints))
+        hints = masked_all(said.hints) if self._shop.actor.config.redaction.memories else said.hints
+        await run.report(StoreHints(run.job.id, run.job.lease_id, hints))

@@ -1,0 +1,54 @@
+"""Mask secrets in what a model has answered, before it is stored or shown to a model again.
+
+A text is masked before a model reads it. A model may still put a secret together that was not recognised in the text,
+for example a token that was broken by a line end.
+
+Source: docs/security.md "Poisoned memories".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from signet_actors.domain.extraction.facts import ExtractionResult
+from signet_actors.domain.extraction.proposals import Proposal
+from signet_actors.domain.redaction.scan import redact
+from signet_actors.errors import InvalidRequest
+
+
+def masked(text: str) -> str:
+    """Return ``text`` with each secret replaced; of a text with too many of them nothing is kept."""
+    try:
+        return redact(text).text
+    except InvalidRequest:
+        return "[REDACTED]"
+
+
+def masked_all(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return each of ``texts`` masked."""
+    return tuple(map(masked, texts))
+
+
+def masked_extraction(result: ExtractionResult) -> ExtractionResult:
+    """Return ``result`` with the secrets of its facts, relations and warnings replaced."""
+    return structs.replace(
+        result,
+        facts=tuple(structs.replace(fact, content=masked(fact.content)) for fact in result.facts),
+        entities=tuple(
+            structs.replace(
+                triple,
+                source=masked(triple.source),
+                relationship=masked(triple.relationship),
+                target=masked(triple.target),
+            )
+            for triple in result.entities
+        ),
+        warnings=masked_all(result.warnings),
+    )
+
+
+def masked_proposal(proposal: Proposal) -> Proposal:
+    """Return ``proposal`` with the secrets of its reason and warnings replaced; its fact has been masked before."""
+    return structs.replace(proposal, reason=masked(proposal.reason), warnings=masked_all(proposal.warnings))
