@@ -23,6 +23,7 @@ import click
 from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
+from signet_actors.cli.output_file import new_private_file, refuse_target
 from signet_actors.cli.presentation import one_line, print_json, print_table, say
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import surplus
@@ -54,6 +55,8 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
     if only_list:
         _print_backups(invocation, client.get("/api/repair/backup"))
         return
+    if target is not None:
+        refuse_target(_copy_path(Path(target).expanduser(), "signet-backup"), invocation.workspace)
     end, directory = back_up(client, timeout)
     if not end.get("success"):
         if invocation.as_json:
@@ -64,7 +67,7 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
                 say(f"  {one_line(finding.get('text'))}")
         click.get_current_context().exit(REFUSED)
     made = Path(directory) / str(end["name"])
-    path = made if target is None else copy_out(made, Path(target).expanduser())
+    path = made if target is None else copy_out(made, Path(target).expanduser(), invocation.workspace)
     pruned = surplus(os.listdir(made.parent), 1, made=made.name) if prune else []
     for name in pruned:
         (made.parent / name).unlink(missing_ok=True)
@@ -95,30 +98,38 @@ def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str
         answer = client.get("/api/repair/backup")
 
 
-def copy_out(made: Path, target: Path) -> Path:
-    """The backup is also at ``target``, or in it, byte for byte and private; nothing is ever half there."""
-    path = target / made.name if target.is_dir() or str(target).endswith("/") else target
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def copy_out(made: Path, target: Path, workspace: Path) -> Path:
+    """Copy the backup to ``target``, or into it, byte for byte and private; return the path when it is complete."""
+    path = _copy_path(target, made.name)
     draft = path.with_name(path.name + ".partial")
     try:
-        draft.unlink(missing_ok=True)
-        descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        with made.open("rb") as source, os.fdopen(descriptor, "wb") as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
-            copy.flush()
-            os.fsync(copy.fileno())
-        if _digest(draft) != _digest(made):
-            raise OSError(f"what was written to {draft} is not what was read")
-        draft.replace(path)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        refuse_target(path, workspace)
+        try:
+            with new_private_file(draft) as copy, made.open("rb") as source:
+                shutil.copyfileobj(source, copy, 1 << 20)
+                copy.flush()
+                os.fsync(copy.fileno())
+            if _digest(draft) != _digest(made):
+                raise OSError(f"what was written to {draft} is not what was read")
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
         directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(directory)
         finally:
             os.close(directory)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise SignetError(f"the backup {made} was made, but not copied to {path}: {error}") from error
+    except (OSError, click.UsageError) as error:
+        reason = error.message if isinstance(error, click.UsageError) else error
+        raise SignetError(f"the backup {made} was made, but not copied to {path}: {reason}") from error
     return path
+
+
+def _copy_path(target: Path, name: str) -> Path:
+    """Return where a backup of this name is copied to: into ``target`` where that is a directory."""
+    return target / name if target.is_dir() or str(target).endswith("/") else target
 
 
 @click.command()

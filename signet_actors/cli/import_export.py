@@ -21,14 +21,16 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
+from signet_actors.cli.output_file import is_standard_output, is_stream, new_private_file, refuse_target
 from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, say
-from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
+from signet_actors.config.regular_file import read_regular
+from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,6 +52,7 @@ ATTEMPTS = 4
 SHOWN_REFUSALS = 50
 KEPT_REFUSALS = 1000
 PAGE_LINES = 500
+_LONGEST_POSITION = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,14 @@ class ImportProgress:
     refusals: list[dict[str, Any]] = field(default_factory=list)
     run: str = field(default_factory=lambda: secrets.token_hex(16))
 
+    def is_valid(self, size: int) -> bool:
+        """Return whether these are values that an import of a file of ``size`` bytes can have."""
+        counts = (self.offset, self.line, self.imported, self.deduped, self.redacted, self.refused)
+        if not all(type(count) is int and 0 <= count <= size + 1 for count in counts):
+            return False
+        refusals = isinstance(self.refusals, list) and all(isinstance(refusal, dict) for refusal in self.refusals)
+        return refusals and isinstance(self.run, str) and (self.line > 1 if self.offset else self.line == 1)
+
     def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
         """The batch is done."""
         self.offset, self.line = batch.end, batch.first_line + len(batch.lines)
@@ -113,19 +124,34 @@ class ImportState:
     def __init__(self, path: Path, agent: str | None, address: str) -> None:
         status = path.stat()
         self._path = path.with_name(path.name + ".import-state")
-        self._of = {"size": status.st_size, "modified_ns": status.st_mtime_ns, "agent": agent, "daemon": address}
+        self._of: dict[str, Any] = {
+            "size": status.st_size,
+            "modified_ns": status.st_mtime_ns,
+            "agent": agent,
+            "daemon": address,
+        }
 
     def read(self) -> ImportProgress:
-        """Where an earlier run stopped, else the beginning."""
+        """Return where an earlier run stopped, else the beginning.
+
+        Raises click.UsageError where something other than a regular file is at the path of the position.
+        """
         try:
-            kept = json.loads(self._path.read_bytes())
-            return ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
-        except (OSError, ValueError, KeyError, TypeError):
+            kept = json.loads(read_regular(self._path, _LONGEST_POSITION))
+            done = ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
+        except ConfigError as error:
+            raise click.UsageError(error.detail) from error
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return ImportProgress()
+        return done if done.is_valid(self._of["size"]) else ImportProgress()
 
     def write(self, done: ImportProgress) -> None:
-        """The position is on disk, whole or not at all."""
-        _replace(self._path, json.dumps({"of": self._of, "done": asdict(done)}).encode())
+        """Put the position on disk, whole or not at all. Raises SignetError where the disk does not take it."""
+        content = json.dumps({"of": self._of, "done": asdict(done)}).encode()
+        try:
+            _replace(self._path, content)
+        except OSError as error:
+            raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
 
     def forget(self) -> None:
         """There is nothing to go on with."""
@@ -145,17 +171,16 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
     backup holds those.
     """
     client = invocation.client()
-    if file == "-":
+    path = Path(file)
+    if file == "-" or is_standard_output(path):
         _export(client, print_bytes, scope, agent, lambda _: None)
         sys.stdout.flush()
         return
-    path = Path(file)
-    partial = path.with_name(path.name + ".partial")
-    with _create_private(partial) as out, _progress("exported", None) as advance:
-        count = _export(client, out.write, scope, agent, advance)
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(path)
+    if is_stream(path):
+        count = _export_to_stream(client, path, scope, agent)
+    else:
+        refuse_target(path, invocation.workspace)
+        count = _export_to_file(client, path, scope, agent)
     if invocation.as_json:
         print_json({"exported": count, "file": str(path)})
     else:
@@ -197,6 +222,30 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
     _report(invocation, done)
     if done.refused:
         click.get_current_context().exit(REFUSED)
+
+
+def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
+    """Write into a FIFO or a character device, which stays what it is. Raises SignetError where it takes no more."""
+    try:
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as out:
+            return _export(client, out.write, scope, agent, lambda _: None)
+    except OSError as error:
+        raise SignetError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _export_to_file(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
+    """Replace ``path`` by the export once that is complete. Raises SignetError where the disk takes no more."""
+    partial = path.with_name(path.name + ".partial")
+    with new_private_file(partial) as out, _progress("exported", None) as advance:
+        try:
+            count = _export(client, out.write, scope, agent, advance)
+            out.flush()
+            os.fsync(out.fileno())
+            partial.replace(path)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise SignetError(f"{path} cannot be written: {error.strerror}") from error
+    return count
 
 
 def _export(
@@ -397,21 +446,9 @@ def _report(invocation: Invocation, done: ImportProgress) -> None:
     click.echo(", ".join(parts) + ".")
 
 
-@contextlib.contextmanager
-def _create_private(path: Path) -> Iterator[BinaryIO]:
-    """A new private file; a click usage error where it cannot be made."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        os.fchmod(descriptor, 0o600)
-    except OSError as error:
-        raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "wb") as file:
-        yield cast("BinaryIO", file)
-
-
 def _replace(path: Path, content: bytes) -> None:
     beside = path.with_name(path.name + ".new")
-    with _create_private(beside) as file:
+    with new_private_file(beside) as file:
         file.write(content)
     beside.replace(path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,6 +173,44 @@ def test_an_interrupted_import_goes_on_where_it_stopped(
     assert daemon.asked[0].body == tried.body
     assert daemon.asked[0].headers["idempotency-key"] == tried.headers["idempotency-key"]
     assert not kept.exists()
+
+
+@pytest.mark.parametrize("offset", ["abc", -5, 10**30, 10**9, None, True, 1.5])
+def test_a_kept_position_that_no_import_can_have_is_ignored(
+    daemon: ScriptedDaemon,
+    signet: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    offset: object,
+) -> None:
+    monkeypatch.setattr(transfer, "BATCH_LINES", 2)
+    monkeypatch.setattr(transfer, "CONNECTIONS", 1)
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(4))
+    daemon.on("POST", IMPORT, done(2))
+    daemon.on("POST", IMPORT, {"error": "disk full", "code": "storage_full"}, status=507)
+    assert signet("import", str(file)).exit_code == 4
+    position = tmp_path / "in.jsonl.import-state"
+    kept = json.loads(position.read_bytes())
+    assert kept["done"]["offset"] > 0
+    kept["done"]["offset"] = offset
+    position.write_text(json.dumps(kept))
+    daemon.asked.clear()
+    daemon.on("POST", IMPORT, done(2))
+    signet("import", str(file))
+    assert daemon.asked[0].body is not None
+    assert "memory 0" in str(daemon.asked[0].body)
+
+
+@pytest.mark.parametrize("name", ["in.jsonl.import-state", "in.jsonl.import-state.new"])
+def test_a_fifo_at_the_path_of_the_position_is_refused_instead_of_waited_for(
+    signet: Callable[..., Result], tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(memories(2))
+    os.mkfifo(tmp_path / name)
+    result = signet("import", str(file))
+    assert (result.exit_code, name in result.stderr) == (2, True)
 
 
 def test_a_file_that_changed_meanwhile_is_imported_from_its_beginning(

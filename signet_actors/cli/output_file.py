@@ -1,0 +1,118 @@
+"""Files that a command writes to a path of the user's choice.
+
+A regular file may be replaced, once the new content is complete. Nothing else is replaced: a device, a FIFO, a link or
+a directory stays what it is, and the files of a workspace's database and daemon are never a target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import click
+
+from signet_actors.config.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link; give the path it leads to"),
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def refuse_target(path: Path, workspace: Path) -> None:
+    """Refuse, as a usage error, a path that is no regular file or that belongs to a database or a daemon."""
+    try:
+        found = _lstat(path)
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "a device")
+            raise click.UsageError(f"cannot write {path}: it is {kind}")
+        owner = _workspace_holding(path, workspace)
+        if owner is None and found is not None and _is_database(found, Workspace(workspace)):
+            owner = workspace
+    except (OSError, RuntimeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise click.UsageError(f"cannot write {path}: {reason}") from error
+    if owner is not None:
+        raise click.UsageError(f"cannot write {path}: it is among the files of the workspace {owner}; choose another")
+
+
+@contextlib.contextmanager
+def new_private_file(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file of mode 0600 at ``path``, where a regular file that is left over is removed first.
+
+    Raises click.UsageError where the file cannot be made.
+    """
+    try:
+        found = _lstat(path)
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            raise click.UsageError(f"cannot write {path}: it is no regular file; remove it")
+        path.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise click.UsageError(f"cannot write {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "wb") as file:
+        yield cast("BinaryIO", file)
+
+
+def is_stream(path: Path) -> bool:
+    """Return whether ``path`` is or leads to a FIFO or a character device, which is written into."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+def is_standard_output(path: Path) -> bool:
+    """Return whether ``path`` is a name of this process's standard output, such as ``/dev/stdout``."""
+    try:
+        return path.is_symlink() and os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:
+        return False
+
+
+def _lstat(path: Path) -> os.stat_result | None:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        return None
+
+
+def _workspace_holding(path: Path, workspace: Path) -> Path | None:
+    """Return the workspace whose ``memory`` or ``.daemon`` directory holds ``path``, None where there is none."""
+    own = Workspace(workspace)
+    own_directories = [found for place in (own.memory_dir, own.daemon_dir) if (found := _stat(place)) is not None]
+    parent = path.parent.resolve()
+    for directory in (parent, *parent.parents):
+        found = _stat(directory)
+        if found is None:
+            continue
+        if any(os.path.samestat(found, other) for other in own_directories):
+            return workspace
+        places = Workspace(directory.parent)
+        if directory in (places.memory_dir, places.daemon_dir) and places.lock_file.exists():
+            return directory.parent
+    return None
+
+
+def _is_database(found: os.stat_result, workspace: Workspace) -> bool:
+    """Return whether ``found`` is a file of the database under another name."""
+    names = (workspace.database.with_name(workspace.database.name + suffix) for suffix in _DATABASE_SUFFIXES)
+    return any(other is not None and os.path.samestat(found, other) for other in map(_stat, names))
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
