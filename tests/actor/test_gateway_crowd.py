@@ -92,7 +92,7 @@ def test_one_change_that_takes_long_closes_nothing_and_is_no_part_of_the_room() 
     long.release()
     long.release()
     assert lanes.admission.in_flight == 0
-    assert lanes.admission.writes.waiting == set()
+    assert lanes.admission.writes.stalled == set()
 
 
 def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
@@ -100,7 +100,7 @@ def test_a_request_whose_body_drips_waits_for_nobody_but_its_client() -> None:
     dripping = [lanes.admission.admit(10, lanes.limits, is_write=True) for _ in range(6)]
     lanes.now += 60
     assert lanes.change(), "the writer is there, and the lane is not closed"
-    assert lanes.admission.writes.waiting == set()
+    assert lanes.admission.writes.stalled == set()
     for admitted in dripping:
         assert admitted is not None
         admitted.release()

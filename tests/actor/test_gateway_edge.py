@@ -792,7 +792,7 @@ def test_a_request_that_was_given_up_is_unknown_and_replaces_nothing(
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": "logging: {level: debug}"})
         assert (answer.status, answer.body["code"]) == (504, "outcome_unknown")
         go_on.set()
-        with config_files._replacing:  # the thread has come to its end
+        with config_files._replace_lock:  # the thread has come to its end
             assert (tmp_path / "agent.yaml").read_text() == "logging: {level: info}"
         assert not (tmp_path / ".daemon" / "previous").exists()
         assert sorted(path.name for path in tmp_path.iterdir() if path.name != ".daemon") == ["agent.yaml"]
