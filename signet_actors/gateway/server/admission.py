@@ -1,6 +1,7 @@
-"""What all requests of the gateway may hold together: which of them is let in, and which is refused at the door.
+"""Admission control of the gateway: which requests start, and which are shed, over all connections.
 
-Counted before a body is read and before the application runs: whoever is refused here has cost next to nothing.
+A request is counted before its body is read and before the application runs, so that shedding one costs next to
+nothing. DESIGN.md describes the limits.
 
 Source: docs/reliability.md R13; docs/security.md A12 and A18.
 """
@@ -14,25 +15,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 BURST_TOLERANCE_S = 0.2
-"""So long are a few hundred requests that come at once on their way."""
+"""A few hundred requests that arrive at once take this long to be served."""
 BURST_WAIT_S = 0.5
 OVERLOAD_RESET_S = 0.5
 _RATE_WINDOW_S = 0.1
 MAX_STATUS_PROBES = 2
 LARGE_BODY_BYTES = 128 * 1024
-"""What is longer takes a tenth of a second and more to cut up and embed."""
+"""It takes a tenth of a second or more to split and embed a longer text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Bounds of one connection. ``*_ms`` are total deadlines, not per read; ``header_bytes`` covers request line
-    and headers together; ``write_ms`` is how long a client may leave a full send buffer unread.
+    """Limits of one connection, and of all connections together.
 
-    ``connections`` and ``unanswered*`` bound all connections together: requests whose handler has not ended (but those
-    that wait for a process which is away, of these twice as many at the very most, and those whose body drips, one for
-    each connection: see ``Admission``), the bytes of their bodies (of large ones, and where nothing is declared, those
-    that have arrived), and those whose whole body, of more than ``LARGE_BODY_BYTES``, has arrived. ``wait_ms``,
-    ``sustained_wait_ms``, ``min_in_flight`` and ``sustained_min_in_flight``: see ``Admission``.
+    The ``*_ms`` fields of one connection are total deadlines, not per read. ``header_bytes`` covers the request line
+    and the headers together. ``write_ms`` is how long a client may leave a full send buffer unread.
+
+    ``connections``, ``max_in_flight`` and ``max_*`` apply to all connections together. ``max_in_flight`` counts
+    requests whose handler has not ended. It does not count stalled requests (at most twice ``max_in_flight`` of them)
+    and slow bodies (at most one per connection). ``max_total_body_bytes`` counts the bytes of their bodies: as received
+    for large bodies and for bodies of undeclared length, else as declared. ``max_large_bodies`` counts requests whose
+    complete body is larger than ``LARGE_BODY_BYTES``. ``Admission`` describes ``min_in_flight``,
+    ``sustained_min_in_flight``, ``overload_wait_ms``, ``sustained_wait_ms`` and ``stall_ms``.
     """
 
     header_bytes: int = 16 * 1024
@@ -53,19 +57,30 @@ class ConnectionLimits:
 
 
 class Admission:
-    """What the requests of this process hold at the moment.
+    """Count what the requests of this process hold, and decide which new ones are admitted.
 
-    A burst is admitted up to ``max_in_flight`` requests, and up to as many as are answered in ``BURST_WAIT_S``. When it
-    lasts longer than ``BURST_TOLERANCE_S``, only as many requests are admitted as are answered within
-    ``overload_wait_ms``. When requests have been shed for longer than ``BURST_TOLERANCE_S``, the overload is sustained,
-    and only as many are admitted as are answered within ``sustained_wait_ms``. This ends when nothing was shed for
-    ``OVERLOAD_RESET_S``.
+    The capacity depends on how long the overload lasts:
 
-    A request whose body is not whole ``stall_ms`` after its head waits for nobody but its client, and takes no part of
-    the room either; when it is whole at last, it is let in like a new one, or refused.
+    - Burst: up to ``max_in_flight`` requests, and up to as many as are answered within ``BURST_WAIT_S``.
+    - Overload (longer than ``BURST_TOLERANCE_S``): as many as are answered within ``overload_wait_ms``, at least
+      ``min_in_flight``. More would only wait longer; the number of answers would not grow.
+    - Sustained overload (requests have been shed for longer than ``BURST_TOLERANCE_S``): as many as are answered within
+      ``sustained_wait_ms``, at least ``sustained_min_in_flight``. There is always a next request, so a short queue
+      suffices. This ends when nothing was shed for ``OVERLOAD_RESET_S``.
+    - Nothing is answered at all: ``max_in_flight``, because the admitted requests wait for something else, such as slow
+      bodies.
 
-    Source: docs/reliability.md R13; the idea of a standing queue is CoDel's (RFC 8289), that of the lanes is a
-    bulkhead's.
+    The completion rate is measured over the last ``_RATE_WINDOW_S``.
+
+    Writes wait for the writer and reads mostly for searchers, so each kind has a bulkhead. When no request of a
+    bulkhead was answered for ``stall_ms``, its requests count as stalled: they wait for a process that is down and use
+    no capacity. A bulkhead with ``max_in_flight / 2`` stalled requests admits no more until one of them is answered.
+    Thus writes that wait for a crashed writer do not block reads, and vice versa.
+
+    A request whose body is incomplete ``stall_ms`` after its head is a slow body. It uses no capacity until its body is
+    complete; then it is admitted like a new request, or shed.
+
+    Source: docs/reliability.md R13; RFC 8289 (CoDel) for the idea of a standing queue; the bulkhead pattern.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -78,7 +93,7 @@ class Admission:
         self.status_probes: Counter[bytes] = Counter()
         self.slow_bodies: set[Ticket] = set()
         self.now = now
-        self._receiving: dict[Ticket, float] = {}  # since when, oldest first
+        self._receiving: dict[Ticket, float] = {}  # start time of each, oldest first
         self._overload = PersistenceTimer()
         self._shedding = PersistenceTimer()
         self._finished = 0
@@ -86,11 +101,11 @@ class Admission:
         self._rate = 0.0
 
     def admit(self, declared: int, limits: ConnectionLimits, *, is_write: bool = False) -> Ticket | None:
-        """The request counts from now on, or None: it must be refused. ``changes``: it asks for a change."""
+        """Count a new request and return its ticket, or return None if it must be shed."""
         bulkhead = self.writes if is_write else self.reads
         ticket = Ticket(self, bulkhead)
         if declared > LARGE_BODY_BYTES:
-            refused = self.large_bodies >= limits.max_large_bodies  # else it counts as it arrives
+            refused = self.large_bodies >= limits.max_large_bodies  # else its bytes are counted as they arrive
         else:
             refused = not ticket.add_bytes(declared, limits)
         if refused or self.is_full(limits) or (bulkhead.stalled and bulkhead.is_closed(limits)):
@@ -103,11 +118,11 @@ class Admission:
         return ticket
 
     def admit_unconditionally(self) -> Ticket:
-        """A request that is let in whatever else is here, and holds nothing."""
+        """Return a ticket that counts against no limit."""
         return Ticket(self, self.reads)
 
     def admit_status_probe(self, path: bytes) -> Ticket | None:
-        """An operator's question is let in, whatever else is here; None while ``MAX_STATUS_PROBES`` to ``path`` are."""
+        """Return a ticket outside the limits, or None if ``MAX_STATUS_PROBES`` requests to ``path`` have one."""
         if self.status_probes[path] >= MAX_STATUS_PROBES:
             return None
         self.status_probes[path] += 1
@@ -116,14 +131,14 @@ class Admission:
         return ticket
 
     def is_full(self, limits: ConnectionLimits) -> bool:
-        """Whether another short request would be refused, whatever it asks for."""
+        """Return True if any further short request would be shed."""
         in_flight = self.in_flight
         if (
             in_flight < limits.sustained_min_in_flight
             and in_flight < limits.min_in_flight
             and in_flight < limits.max_in_flight
         ):
-            return False  # at any pace
+            return False  # admitted at any rate
         now = self.now()
         self.writes.detect_stall(now, limits)
         self.reads.detect_stall(now, limits)
@@ -131,8 +146,7 @@ class Admission:
         return self._active_count() >= self._capacity(limits, now)
 
     def is_overloaded(self, limits: ConnectionLimits) -> bool:
-        """Whether another short request would be refused, or at least one that asks for a change, or one that does
-        not."""
+        """Return True if a further short request would be shed, at least if it is a write, or a read."""
         if self.is_full(limits):
             return True
         writes, reads = self.writes, self.reads
@@ -140,21 +154,24 @@ class Admission:
 
     @property
     def recently_overloaded(self) -> bool:
-        """Whether places were short in the last moments, so that nobody is to hold one for longer than his work."""
+        """True if capacity was short within the last ``OVERLOAD_RESET_S``.
+
+        A request should then not hold its slot for a wait that it can skip.
+        """
         return self._overload.duration(self.now()) >= 0
 
     def on_finished(self) -> None:
-        """One request fewer is unanswered."""
+        """Decrement the in-flight count."""
         self.in_flight -= 1
         self._finished += 1
 
     def on_body_end(self, ticket: Ticket) -> None:
-        """The request is whole, or will never be."""
+        """Stop timing the body of a request: it is complete, or the request has ended."""
         self._receiving.pop(ticket, None)
         self.slow_bodies.discard(ticket)
 
     def _update_slow_bodies(self, now: float, limits: ConnectionLimits) -> None:
-        """Those whose body has taken ``stall_ms`` so far are dripping."""
+        """Mark the requests whose body has been incomplete for ``stall_ms``."""
         while self._receiving:
             oldest, since = next(iter(self._receiving.items()))
             if now - since <= limits.stall_ms / 1000:
@@ -163,13 +180,13 @@ class Admission:
             self.slow_bodies.add(oldest)
 
     def _active_count(self) -> int:
-        """Requests that wait neither for a process that is away nor for their client."""
+        """Return the number of requests that wait neither for a stalled process nor for their client."""
         return self.in_flight - len(self.writes.stalled) - len(self.reads.stalled) - len(self.slow_bodies)
 
     def _capacity(self, limits: ConnectionLimits, now: float) -> int:
-        """How many requests may be worked on at this moment."""
+        """Return how many requests may be active now, and track how long overload and shedding last."""
         active = self._active_count()
-        stalled = not self._rate  # what is in here waits for others, and to let few in helps nobody
+        stalled = not self._rate  # they wait for something else, so a small queue would not help
         sustained = not stalled and self._shedding.duration(now) > BURST_TOLERANCE_S
         least = min(limits.sustained_min_in_flight if sustained else limits.min_in_flight, limits.max_in_flight)
         if active < least:
@@ -177,7 +194,7 @@ class Admission:
         if self._overload.duration(now) < 0:
             self._rate_since = now
             self._finished = 0
-            self._rate = math.inf  # nobody knows yet: what came before was no crowd
+            self._rate = math.inf  # not measured yet under overload
         self._overload.mark(now)
         measured_s = now - self._rate_since
         if measured_s >= _RATE_WINDOW_S:
@@ -196,24 +213,23 @@ class Admission:
 
 
 class Bulkhead:
-    """Requests that are whole and wait for the same: those that are worked on, and those ``waiting`` for a process
-    which is away."""
+    """Complete requests that wait for the same processes: active ones, and ``stalled`` ones."""
 
     __slots__ = ("_active", "_progress_at", "stalled")
 
     def __init__(self) -> None:
         self.stalled: set[Ticket] = set()
         self._active: set[Ticket] = set()
-        self._progress_at = 0.0  # when one was answered, or came where there was none
+        self._progress_at = 0.0  # last answer, or arrival into an empty bulkhead
 
     def enter(self, ticket: Ticket, now: float) -> None:
-        """One more is inside."""
+        """Add a request to the active ones."""
         if not self._active:
             self._progress_at = now
         self._active.add(ticket)
 
     def leave(self, ticket: Ticket, now: float) -> None:
-        """It is not inside; whether it was tells whether the bulkhead moves."""
+        """Remove a request, and note the progress if it was in here."""
         if ticket in self._active:
             self._active.remove(ticket)
             self._progress_at = now
@@ -222,36 +238,42 @@ class Bulkhead:
             self._progress_at = now
 
     def detect_stall(self, now: float, limits: ConnectionLimits) -> None:
-        """Those inside are waiting if none was answered for ``stall_ms``; who comes later has as long again."""
+        """Move the active requests to ``stalled`` if none was answered for ``stall_ms``.
+
+        Requests that arrive later have ``stall_ms`` of their own.
+        """
         if self._active and now - self._progress_at > limits.stall_ms / 1000:
             self.stalled |= self._active
             self._active.clear()
 
     def is_closed(self, limits: ConnectionLimits) -> bool:
-        """Whether so many wait that no more may."""
+        """Return True if no further request may join the stalled ones."""
         return len(self.stalled) >= max(1, limits.max_in_flight // 2)
 
 
 class PersistenceTimer:
-    """How long something has been going on, with no pause as long as ``OVERLOAD_RESET_S``."""
+    """Measure how long a condition has held, ignoring pauses shorter than ``OVERLOAD_RESET_S``."""
 
     def __init__(self) -> None:
         self._began = self._seen = -math.inf
 
     def mark(self, now: float) -> None:
-        """It is seen at ``now``."""
+        """Record that the condition holds at ``now``."""
         if now - self._seen > OVERLOAD_RESET_S:
             self._began = now
         self._seen = now
 
     def duration(self, now: float) -> float:
-        """Seconds since it began; -1 while it does not go on."""
+        """Return for how many seconds the condition has held, or -1 if it does not hold."""
         return -1.0 if now - self._seen > OVERLOAD_RESET_S else now - self._began
 
 
 class Ticket:
-    """One request's part of what is held, until ``release``. ``counted``: among the unanswered ones; ``glance``: the
-    path of an operator's question that was let in beside them."""
+    """What one request holds of the limits, until ``release``.
+
+    ``counted``: the request is in the in-flight count. ``probe_path``: the path of a status probe that was admitted
+    outside the limits, else empty.
+    """
 
     __slots__ = ("_admission", "_bulkhead", "_large", "body_bytes", "counted", "probe_path")
 
@@ -264,10 +286,10 @@ class Ticket:
         self._large = False
 
     def add_bytes(self, size: int, limits: ConnectionLimits) -> bool:
-        """The request holds ``size`` more bytes, or nothing has changed because that would be too much.
+        """Count ``size`` more bytes of the body; return False and count nothing if that exceeds the limit.
 
-        A single body is never too much, however the limits are set. What makes a body large may take half of all there
-        is: clients who stop in the middle of theirs are not in the way of short ones.
+        A body that is alone is always accepted, however low the limit is. Large bodies may use half of the limit, so
+        that clients that stop in the middle of a large body do not block short ones.
         """
         admission = self._admission
         others = admission.body_bytes - self.body_bytes
@@ -280,8 +302,11 @@ class Ticket:
         return True
 
     def complete_body(self, limits: ConnectionLimits) -> bool:
-        """The request is whole; a large one has a place now, and so has one that took long, or there is none. Nobody
-        holds one by sending slowly."""
+        """Record that the body is complete; return False if the request must be shed now.
+
+        A large body takes a slot of ``max_large_bodies`` only here, and a slow body is admitted only here: sending
+        slowly occupies nothing.
+        """
         if self in self._admission.slow_bodies and self._admission.is_full(limits):
             return False
         if self.body_bytes > LARGE_BODY_BYTES and not self._large:
@@ -294,7 +319,7 @@ class Ticket:
         return True
 
     def release(self) -> None:
-        """The request holds nothing more; again is harmless."""
+        """Return everything that the request holds. Safe to call twice."""
         if self.counted:
             self._admission.on_finished()
             self._admission.on_body_end(self)

@@ -1,4 +1,4 @@
-"""What the server puts into a request's ASGI scope for the application, beside what ASGI says."""
+"""Keys that the server adds to the ASGI scope of a request for the application."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any, Final, TypeAlias
 from signet_actors.gateway.server.rejections import HeaderLines
 
 IS_DISCONNECTED: Final = "signet.gone"
-"""Under this key the scope has a function that says whether the client has gone."""
+"""Key of a function that returns True if the client has disconnected."""
 WAIT_DISCONNECTED: Final = "signet.until_gone"
-"""Under this key the scope has a coroutine function that returns when the client has gone; for whoever has read the
-whole body, and one at a time."""
+"""Key of a coroutine function that returns when the client has disconnected. It may be called only after the whole body
+was read, and by one task at a time.
+"""
 OVERLOADED: Final = "signet.crowded"
-"""This key is in the scope of an operator's question that was let in although there was no room."""
+"""Key that is present if the request is a status probe that was admitted outside the limits."""
 SendResponse: TypeAlias = Callable[[int, HeaderLines, bytes], Coroutine[Any, Any, None]]
 SEND_RESPONSE: Final = "signet.answer"
-"""Under this key the scope has a coroutine function that sends a whole answer: status, headers, body.
+"""Key of a coroutine function that sends a whole response: status, headers, body.
 
-The same as the two ASGI messages, but in one piece: uvicorn writes head and body apart, which costs a second system
-call here and wakes the client twice. Header names are lower-case, one of them is content-length, and the values are
-the application's own: nothing that a client sent may be in them.
+It does the same as the two ASGI messages, but in one write: uvicorn writes head and body separately, which costs a
+second system call and wakes the client twice. Header names are lower-case, one of them is content-length, and the
+values are the application's own: they must not contain anything that a client sent.
 """

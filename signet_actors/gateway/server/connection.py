@@ -1,16 +1,8 @@
-"""One connection: every size and every wait bounded before the application runs.
+"""One HTTP connection: every size and every wait is bounded before the application runs.
 
-uvicorn's httptools protocol has no cap on headers (1 MB of them is accepted), no deadline for headers or bodies,
-and answers parser errors as plain text. The subclass here counts and times what arrives; the application behind it sees
-only requests whose framing is sound and whose declared size is allowed.
-
-Every refusal carries the JSON error body and closes the connection. The close lingers: the write side ends at
-once, input is thrown away for a moment, so that the client can read the answer instead of getting a reset.
-
-What is unanswered is bounded too, over all connections: a request beyond the bounds is refused with 503 as soon as its
-head has arrived, before its body is read, so that a flood costs neither memory nor the time of the handlers. A short
-one keeps its connection then, because a new one would cost more than the answer; an ordinary one is not even parsed.
-While a crowd stands its connections are read in turns.
+uvicorn's httptools protocol has no limit on headers (it accepts 1 MB), no deadline for headers or bodies, and answers
+parser errors as plain text. This subclass counts and times what arrives, sheds load, and answers every rejection with
+the JSON error body. DESIGN.md describes the limits and the order of the checks.
 
 Source: docs/security.md "HTTP framing", A12, A18; docs/reliability.md R13.
 """
@@ -60,21 +52,24 @@ from signet_actors.runtime.sync_points import sync_point
 MAX_PIPELINED: Final = 8
 LINGER_MS: Final = 1000
 OVERFLOW_WAIT_MS: Final = 1000
-"""So long a connection for which there is no place waits for one, and may ask for the health."""
+"""A connection beyond the limit waits this long to be served; meanwhile it may send a health probe."""
 LINGER_BYTES: Final = 64 * 1024 * 1024
 _KEEP_ALIVE_RESET_S: Final = 0.1
-"""A refusal gives its connection the time to keep alive anew, but not more often than this."""
+"""A rejection without parsing restarts the keep-alive timer at most once in this time."""
 
 
 async def _wait_disconnected(cycle: RequestResponseCycle) -> None:
-    """The client has gone, or its answer is written. The body has been read: the cycle has one event for everything."""
+    """Return when the client has disconnected or its response is complete.
+
+    The body must have been read before: the cycle has one event for everything.
+    """
     while not cycle.disconnected and not cycle.response_complete:
         cycle.message_event.clear()
         await cycle.message_event.wait()
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """See the module. At any moment exactly one deadline runs: head, body, keep-alive or linger."""
+    """A connection with limits. At any moment exactly one deadline is armed: head, body, keep-alive or linger."""
 
     def __init__(
         self,
@@ -96,15 +91,15 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._reading: RequestResponseCycle | None = None  # whose body is arriving
         self._serving: RequestResponseCycle | None = None  # whose handler runs
-        self._reading_ticket: Ticket | None = None  # of the latest head; None: rejected
-        self._counts_received = False  # whether it is counted as it arrives: it is large, or its size was not declared
-        self._pipelined_tickets: dict[RequestResponseCycle, Ticket | None] = {}  # the same of pipelined requests
-        self._serving_ticket: Ticket | None = None  # the part of the request whose handler runs
-        self._rejected: RequestResponseCycle | None = None  # what is refused, while its body is read past
+        self._reading_ticket: Ticket | None = None  # of the latest request head; None: not admitted
+        self._counts_received = False  # the body counts by the bytes received
+        self._pipelined_tickets: dict[RequestResponseCycle, Ticket | None] = {}  # of pipelined requests
+        self._serving_ticket: Ticket | None = None  # of the request whose handler runs
+        self._rejected: RequestResponseCycle | None = None  # not admitted; its body is being discarded
         self._keep_alive_since = 0.0  # last restart by a rejection
-        self._deferred: bytes | None = None  # what has arrived and waits for its turn in a crowd
+        self._deferred: bytes | None = None  # data that waits for the read scheduler
 
-    # The connection and its place
+    # Connection and slot
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -117,12 +112,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         sync_point("gateway.accepted")
 
     def _acquire_slot(self) -> bool:
-        """Whether the connection is, or now could become, one of those that are served."""
+        """Return True if the connection is served, or can be served now."""
         connections = self.server_context.connections
         return self in connections.served or connections.acquire(self, self.limits.connections)
 
     def _on_overflow_timeout(self) -> None:
-        """The connection has a place after all, or is refused."""
+        """Serve the connection if there is a free slot now, else reject it."""
         if self._acquire_slot():
             self._mark_idle()
             self._deadline.arm(self.limits.header_ms, self._on_headers_timeout)
@@ -131,18 +126,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._reject(TOO_MANY_CONNECTIONS)
 
     def has_unread_data(self) -> bool:
-        """See ``connections.Connection``."""
+        """See ``connection_limiter.Connection``."""
         waiting = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.FIONREAD, b"\0\0\0\0")
         return bool(struct.unpack("i", waiting)[0])
 
     def evict(self) -> None:
-        """See ``connections.Connection``."""
+        """See ``connection_limiter.Connection``."""
         self._closing = True
         self._unset_keepalive_if_required()
         self._close_soon()
 
     def abort(self) -> None:
-        """See ``connections.Connection``."""
+        """See ``connection_limiter.Connection``."""
         if not self._closing:
             self.server_context.rejections.total += 1
             self.server_context.rejections.connections += 1
@@ -150,12 +145,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def _close_soon(self) -> None:
-        """The connection closes once everything is sent, and at the latest after ``LINGER_MS``, read or unread."""
+        """Close the connection when everything is sent, and after ``LINGER_MS`` at the latest."""
         self.transport.close()
         self._deadline.arm(LINGER_MS, self.transport.abort)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nothing has come for long enough; what a client that reads nothing has not been sent must not hold it."""
+        """Close the idle connection. A client that does not read its last response cannot keep it open."""
         if not self.transport.is_closing() and self._deferred is None:
             self._close_soon()
 
@@ -163,7 +158,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def _mark_idle(self) -> None:
-        """The connection is among the idle ones if it is idle."""
+        """Tell the limiter that the connection is idle, if it is."""
         is_empty = self._head.expected and not self._head.started
         if is_empty and not self._closing and (self.cycle is None or self.cycle.response_complete):
             self.server_context.connections.mark_idle(self)
@@ -181,11 +176,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """A drain begins: what has arrived is answered."""
+        """Process deferred data, then drain: what has arrived is answered."""
         self.read_now()
         super().shutdown()
 
-    # What arrives
+    # Receiving
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
@@ -209,7 +204,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._receive(data)
 
     def _is_between_requests(self) -> bool:
-        """Everything that arrived was a request, and is answered."""
+        """Return True if everything that arrived was a complete request and is answered."""
         return (
             self._head.is_empty
             and not self.pipeline
@@ -218,7 +213,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         )
 
     def read_now(self) -> None:
-        """What arrived, and waited for its turn, has been read, or refused where all that matters is where it ends."""
+        """Process deferred data; if there is still no capacity, answer a plain request with 503 without parsing it."""
         data, self._deferred = self._deferred, None
         if data is None or self._closing or self.transport.is_closing():
             return
@@ -248,7 +243,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return self.flow.write_paused
 
     def _receive(self, data: bytes) -> None:
-        """The parser has seen ``data``, or the connection is closing."""
+        """Feed ``data`` to the parser in pieces, until the connection is closing."""
         self._unset_keepalive_if_required()
         step = self.limits.header_bytes
         for start in range(0, len(data), step):
@@ -258,7 +253,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._arm_deadline()
 
     def _feed(self, piece: bytes) -> None:
-        """The parser has seen ``piece``, or the connection is closing."""
+        """Feed one piece to the parser; reject the request if that fails."""
         head = self._head
         of_head = head.expected
         if of_head:
@@ -266,7 +261,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            # There is nothing to upgrade to: the request is answered as it stands, what follows is not HTTP.
+            # Upgrades are not supported: answer the request as it is; what follows is not HTTP.
             self._closing = True
             if self._serving is not None:
                 self._serving.keep_alive = False
@@ -280,16 +275,16 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self._reject(headers_too_large(self.limits))
 
     def _arm_deadline(self) -> None:
-        """Some deadline runs, whatever state the last bytes left the connection in."""
+        """Arm the deadline that the state of the connection needs, if none is armed."""
         if not self._head.expected or self._deadline.is_armed:
             return
-        self._mark_idle()  # where the answer went out before its request had wholly arrived
+        self._mark_idle()  # if the response was written before the whole request had arrived
         if not self._head.is_empty or self.cycle is None:
             self._deadline.arm(self.limits.header_ms, self._on_headers_timeout)
         elif self.cycle.response_complete and self.timeout_keep_alive_task is None:
             self._start_keep_alive()
 
-    # Parser callbacks: an exception here stops the parser, and `_feed` refuses with its rejection.
+    # Parser callbacks: an exception stops the parser, and `_feed` sends its rejection.
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -320,7 +315,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             super().on_headers_complete()
         except BaseException:
             if self._reading_ticket is not None:
-                self._reading_ticket.release()  # the target is none: no handler will begin
+                self._reading_ticket.release()  # uvicorn rejected the target: no handler will start
             raise
         self._reading = self.cycle
         if not is_served:
@@ -357,11 +352,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._rejected is self.cycle:
             self._send_busy(self.cycle)
 
-    # Handlers and answers
+    # Handlers and responses
 
     def _send_busy(self, cycle: RequestResponseCycle) -> None:
-        """The request, which is not ticket and was short enough to be read past, is refused without a task of its
-        own: under a flood there are thousands of them a second."""
+        """Answer a request that was not admitted, after its short body was discarded.
+
+        No task is created: under overload there are thousands of these a second.
+        """
         self._rejected = None
         if cycle.disconnected or cycle.response_complete or self._abort_if_not_reading():
             return
@@ -369,8 +366,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._write(cycle, BUSY.status, *rejection_response(BUSY, self.server_context.new_trace_id()))
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """The handler runs; what its request holds is held until it is answered or has ended, whether or not the client
-        has gone."""
+        """Start the handler of an admitted request.
+
+        Its ticket is released when the response is written or the handler has ended, even if the client has
+        disconnected.
+        """
         self._serving = cycle
         ticket = self._pipelined_tickets.pop(cycle, self._reading_ticket)
         if ticket is None:
@@ -395,7 +395,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         await cycle.run_asgi(app)
 
     async def _send_response(self, cycle: RequestResponseCycle, status: int, headers: HeaderLines, body: bytes) -> None:
-        """The answer is written, unless its client has gone, and the cycle is complete. See ``SEND_RESPONSE``."""
+        """Write the response, unless the client has disconnected, and complete the cycle. See ``SEND_RESPONSE``."""
         if cycle.flow.write_paused and not cycle.disconnected:
             await cycle.flow.drain()
         if not cycle.disconnected:
@@ -408,7 +408,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         )
         cycle.response_started = cycle.response_complete = True
         if self._serving_ticket is not None and cycle is self._serving:
-            # Before the client can read the answer: its next request must not find the place of this one taken.
+            # Before the client can read the response: its next request must find this slot free.
             self._serving_ticket.release()
         cycle.waiting_for_100_continue = False
         self.transport.write(encoded)
@@ -420,12 +420,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
-            # Closed behind this answer, which the client may never read; pause_writing knows only of large rests.
+            # The client may never read this last response; pause_writing notices only large buffers.
             self._deadline.arm(self.limits.write_ms, self.transport.abort)
         self._mark_idle()
 
     def _drop_pipeline(self) -> None:
-        """Requests that no handler has begun are forgotten."""
+        """Drop pipelined requests whose handler has not started."""
         self.pipeline.clear()
         for ticket in self._pipelined_tickets.values():
             if ticket is not None:
@@ -445,7 +445,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _on_headers_timeout(self) -> None:
         if self._deferred is not None:
-            return  # it has come, and waits for its turn
+            return  # the data has arrived and is deferred
         if not self._head.is_empty:
             self._reject(HEADERS_TIMEOUT)
         elif not self.transport.is_closing():
@@ -454,10 +454,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _on_body_timeout(self) -> None:
         self._reject(BODY_TIMEOUT)
 
-    # Refusing
+    # Rejecting
 
     def _reject(self, rejection: HttpRejection) -> None:
-        """Nothing more is read from this connection; the client is encoded why, unless an answer is under way."""
+        """Stop reading from this connection, and send the rejection unless a response is in progress."""
         if self._closing or self.transport.is_closing():
             return
         self._closing = True
@@ -468,12 +468,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         serving, reading = self._serving, self._reading
         if serving is not None and not serving.response_complete:
             if serving is not reading or serving.response_started:
-                serving.keep_alive = False  # its answer goes out whole, then the connection closes
+                serving.keep_alive = False  # finish the response in progress, then close
                 return
-            serving.disconnected = True  # its handler waits for a body that will not come
+            serving.disconnected = True  # the handler must not wait for the rest of the body
             serving.message_event.set()
         elif reading is not None and reading.response_complete:
-            self._linger()  # answered before its body arrived; there is nothing to add
+            self._linger()  # answered before its body arrived: nothing more to send
             return
         headers, body = rejection_response(rejection, self.server_context.new_trace_id())
         default, head_only = self.server_state.default_headers, self.parser.get_method() == b"HEAD"
@@ -483,7 +483,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._linger()
 
     def _linger(self) -> None:
-        """Our side of the connection is ended; the other side has a moment to read and close."""
+        """End our side of the connection; give the client a moment to read the response and close."""
         self.server_context.connections.add_overflow(self, self.limits.connections)
         self.flow.resume_reading()
         if self.transport.can_write_eof():

@@ -1,7 +1,8 @@
-"""The places that connections have: those that are served, those of them that are idle, and those beyond.
+"""Limit of open connections.
 
-As many as are allowed are served. For one more, the one that has been idle longest makes room. Where none is idle, the
-newcomer stays open beside them: it may ask for the health, or waits for a place; as many again may be open so.
+Up to the limit, connections are served. For one more, the connection that has been idle longest is closed. If none is
+idle, the new connection stays open in ``overflow``: it may send a health probe, or waits a moment until it can be
+served. As many connections again may be in ``overflow``.
 
 Source: docs/security.md A12 and A18; docs/reliability.md R13.
 """
@@ -12,34 +13,37 @@ import itertools
 from typing import Final, Protocol
 
 MAX_EVICTION_CHECKS: Final = 32
-"""So many idle connections are looked at for one that makes room; the others have a request that is not read yet."""
+"""Idle connections that are checked for unread data before eviction gives up."""
 
 
 class Connection(Protocol):
-    """What a place is given to."""
+    """A connection as the limiter sees it."""
 
     def has_unread_data(self) -> bool:
-        """Whether the kernel holds bytes from this client."""
+        """Return True if the kernel holds bytes of this client that were not read yet."""
 
     def evict(self) -> None:
-        """It serves nobody any more, and closes."""
+        """Serve nothing more, and close after what was written has been sent."""
 
     def abort(self) -> None:
-        """It is gone at once, without a word."""
+        """Close the connection at once, without a response."""
 
 
 class ConnectionLimiter:
-    """Who has which; every connection is in at most one of ``served`` and ``beyond``, the idle ones are served."""
+    """Track which connections are served, idle, or in overflow.
+
+    Each connection is in at most one of ``served`` and ``overflow``; ``idle`` is a subset of ``served``.
+    """
 
     def __init__(self) -> None:
         self.served: set[Connection] = set()
         self.idle: dict[Connection, None] = {}
-        """Connections on which nothing of a request has arrived, and nothing is to be answered; longest first."""
+        """Served connections without a pending request or response; idle longest first."""
         self.overflow: dict[Connection, None] = {}
-        """Connections for which there is no place, and those that only wait to be closed; oldest first."""
+        """Connections beyond the limit, and connections that only wait to be closed; oldest first."""
 
     def acquire(self, connection: Connection, max_served: int) -> bool:
-        """Whether the connection is, or has now become, one of the ``most`` that are served."""
+        """Return True if the connection is served, or can be served now within ``max_served``."""
         if connection in self.served:
             return True
         if len(self.served) >= max_served and not self._evict_idle(connection, max_served):
@@ -49,22 +53,25 @@ class ConnectionLimiter:
         return True
 
     def mark_idle(self, connection: Connection) -> None:
-        """A served connection is idle from now on; one that is not served is none of those that make room."""
+        """Mark a served connection as idle. A connection that is not served is never evicted, and is ignored here."""
         if connection in self.served:
             self.idle[connection] = None
 
     def mark_busy(self, connection: Connection) -> None:
-        """The connection is not idle."""
+        """Mark the connection as not idle."""
         self.idle.pop(connection, None)
 
     def release(self, connection: Connection) -> None:
-        """The connection has no place, not even one beyond."""
+        """Remove the connection."""
         self._remove(connection)
         self.overflow.pop(connection, None)
 
     def add_overflow(self, connection: Connection, max_served: int) -> None:
-        """The connection is open beside those that are served, of which there are ``most`` at most; the oldest go, so
-        that a newcomer can always ask for the health."""
+        """Move the connection to ``overflow``.
+
+        If that exceeds ``max_served``, abort the oldest connection there, so that a new one can always send a health
+        probe.
+        """
         self._remove(connection)
         self.overflow[connection] = None
         if len(self.overflow) > max_served:
@@ -77,14 +84,14 @@ class ConnectionLimiter:
         self.idle.pop(connection, None)
 
     def _evict_idle(self, newcomer: Connection, max_served: int) -> bool:
-        """The connection that has been idle longest is closed; False when none is idle.
+        """Close the connection that has been idle longest; return False if none is idle.
 
-        One whose next request has arrived, and only this loop has not read it yet, is not idle.
+        A connection whose next request has arrived in the kernel, but was not read by this loop yet, is not idle.
         """
         for candidate in itertools.islice(self.idle, MAX_EVICTION_CHECKS):
             if candidate.has_unread_data():
                 continue
-            self.overflow.pop(newcomer, None)  # else the oldest there, who must go now, may be the newcomer
+            self.overflow.pop(newcomer, None)  # else add_overflow could abort the newcomer
             candidate.evict()
             self.add_overflow(candidate, max_served)
             return True

@@ -1,4 +1,4 @@
-"""A timer of which at most one runs."""
+"""A timer with at most one pending callback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Deadline:
-    """Something happens when time is up, unless it is called off or another deadline takes its place."""
+    """Call a function when a time has passed, unless disarmed or armed anew before."""
 
     __slots__ = ("_loop", "_timer")
 
@@ -17,17 +17,17 @@ class Deadline:
 
     @property
     def is_armed(self) -> bool:
-        """Whether time is not up, and nobody called it off."""
+        """True while a callback is pending."""
         return self._timer is not None
 
     def arm(self, after_ms: float, callback: Callable[[], None]) -> None:
-        """``callback`` happens after ``after_ms``, and whatever was armed before does not."""
+        """Call ``callback`` after ``after_ms``; cancel any callback that was armed before."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(after_ms / 1000, self._expire, callback)
 
     def disarm(self) -> None:
-        """Nothing happens."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

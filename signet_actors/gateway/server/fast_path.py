@@ -1,7 +1,7 @@
-"""What a short request with nothing unusual about it looks like, told from its bytes alone, without the parser.
+"""Recognition of short, ordinary requests by their bytes, without the HTTP parser.
 
-Under a flood thousands of requests a second are refused unread. All that must be known of one is where it ends, and
-that whoever reads it strictly agrees; anything else is left to the parser and its checks.
+Under overload, thousands of requests a second are shed unparsed. For each, the server only has to know where it ends,
+and that any strict parser would agree. All other requests go to the parser and its checks.
 
 Source: docs/reliability.md R13; RFC 9112 sections 2 to 6 (a strict subset of that grammar).
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 MAX_PLAIN_BYTES = 16 * 1024
-"""Longer ones are no short requests."""
+"""Longer data is never treated as a short request."""
 
 _LENGTH = b"\r\ncontent-length:"
 _HEAD = re.compile(
@@ -22,10 +22,10 @@ _UNUSUAL = re.compile(rb"\r\n(?:transfer-encoding|expect|upgrade|connection:(?!\
 
 
 def is_plain_request(data: bytes) -> bool:
-    """Whether ``data`` is exactly one HTTP/1.1 request, head and body, that leaves its connection as it is.
+    """Return True if ``data`` is exactly one HTTP/1.1 request, head and body, after which its connection can be reused.
 
-    True only for a head in the strict grammar with at most one decimal Content-Length, which the rest has; never with
-    a transfer coding, an expectation, an upgrade, or the wish to close.
+    The head must follow the strict grammar and have at most one Content-Length, a decimal number that equals the length
+    of the body. A transfer coding, an expectation, an upgrade, or ``Connection: close`` gives False.
     """
     if len(data) > MAX_PLAIN_BYTES:
         return False

@@ -1,11 +1,11 @@
-"""Whether the head of a request is sound: where its body ends must be beyond doubt, and its size allowed.
+"""Checks of a request head: the end of the body must be unambiguous, and the sizes allowed.
 
-Checked before a byte of the body is kept. What two parsers could read differently is refused, whatever ours makes of
-it.
+They run before any byte of the body is kept. A head that two parsers could read differently is rejected, however our
+parser reads it.
 
 Source: docs/security.md "HTTP framing", A12, A18; RFC 9112 section 6.
 Departs: RFC 9112 6.1 allows several transfer codings, and 6.3 a repeated equal Content-Length; no client of ours sends
-either, and smuggling begins there.
+either, and request smuggling relies on them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VERSIONS: Final = frozenset({"1.0", "1.1"})
 
 
 class Framing(NamedTuple):
-    """What a head says of its body: ``declared`` bytes, or ``streamed`` until it ends."""
+    """The body that a head announces: ``declared`` bytes, or ``streamed`` with unknown length."""
 
     declared: int
     streamed: bool
@@ -33,7 +33,7 @@ class Framing(NamedTuple):
 def check_head(
     version: str, target: bytes, headers: Iterable[tuple[bytes, bytes]], limits: ConnectionLimits
 ) -> Framing:
-    """The framing of a sound head; raises RequestRejected. Header names are lower-case."""
+    """Return the framing of a valid head. Header names must be lower-case. Raises RequestRejected."""
     if version not in _VERSIONS:
         raise _invalid("Only HTTP/1.0 and HTTP/1.1 are served")
     if not target.startswith(b"/"):
@@ -62,16 +62,16 @@ def check_head(
 
 
 class HeadTracker:
-    """How much of a head has arrived, on a connection that waits for one or is in the body behind it.
+    """Track how much of a request head has arrived.
 
-    ``fed`` are bytes that the parser got while the head is unfinished, which bounds a header that never ends; the sum
-    of the finished lines is the exact figure.
+    ``fed`` counts the bytes given to the parser while the head is incomplete, which bounds a header that never ends.
+    The sum of the complete lines is the exact size.
     """
 
     __slots__ = ("_lines", "_number", "expected", "fed", "started")
 
     def __init__(self) -> None:
-        self.expected = True  # also while it arrives
+        self.expected = True  # true also while it arrives
         self.started = False
         self.fed = 0
         self._lines = 0
@@ -79,22 +79,22 @@ class HeadTracker:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing of it has arrived, not even an empty line."""
+        """True if nothing of the next head has arrived, not even an empty line."""
         return self.expected and not self.started and not self.fed
 
     def begin(self) -> None:
-        """Its first line arrives."""
+        """Start a head: its first line arrives."""
         self.started = True
         self._lines = self._number = 0
 
     def count(self, size: int, limits: ConnectionLimits) -> None:
-        """One more part has arrived, ``size`` bytes with what separates it; raises RequestRejected."""
+        """Add ``size`` bytes, separators included. Raises RequestRejected."""
         self._lines += size
         if self._lines > limits.header_bytes:
             raise RequestRejected(headers_too_large(limits))
 
     def count_header(self, name: bytes, value: bytes, limits: ConnectionLimits) -> None:
-        """One more header has arrived; raises RequestRejected."""
+        """Add one header. Raises RequestRejected."""
         self._number += 1
         if self._number > MAX_HEADERS:
             raise RequestRejected(headers_too_large(limits))
@@ -103,21 +103,21 @@ class HeadTracker:
             raise RequestRejected(headers_too_large(limits))
 
     def finish(self) -> None:
-        """It is whole: the body begins."""
+        """Record that the head is complete and the body begins."""
         self.expected = self.started = False
 
     def await_next(self) -> None:
-        """The body is whole: the next head is waited for."""
+        """Record that the body is complete and the next head is expected."""
         self.expected = True
         self.fed = 0
 
     def is_too_large(self, limits: ConnectionLimits) -> bool:
-        """Whether an unfinished head has grown beyond its bound."""
+        """Return True if an incomplete head exceeds its limit."""
         return self.expected and self.fed > limits.header_bytes
 
 
 def parser_rejection(error: httptools.HttpParserError) -> HttpRejection:
-    """What stopped the parser: the request is not HTTP, or a callback of ours refused it, or failed."""
+    """Return the rejection for a parser error: invalid HTTP, a rejection by one of our callbacks, or a fault of one."""
     if isinstance(error, httptools.HttpParserCallbackError):
         cause = error.__context__
         if isinstance(cause, RequestRejected):
@@ -128,7 +128,7 @@ def parser_rejection(error: httptools.HttpParserError) -> HttpRejection:
 
 
 def headers_too_large(limits: ConnectionLimits) -> HttpRejection:
-    """What is told where request line and headers together are beyond their bound, or the headers too many."""
+    """Return the rejection of a head with too many bytes or too many headers."""
     return HttpRejection(
         431,
         ErrorCode.PAYLOAD_TOO_LARGE,
@@ -137,7 +137,7 @@ def headers_too_large(limits: ConnectionLimits) -> HttpRejection:
 
 
 def body_too_large(limits: ConnectionLimits) -> HttpRejection:
-    """What is told where a body is beyond its bound, by declaration or as it streams."""
+    """Return the rejection of a body that is too large, as declared or as received."""
     return HttpRejection(
         HTTP_STATUS[ErrorCode.PAYLOAD_TOO_LARGE],
         ErrorCode.PAYLOAD_TOO_LARGE,

@@ -1,4 +1,4 @@
-"""Which requests are let in, told from their heads: who asks how the daemon is always finds room.
+"""Admission of requests by their heads. Health probes are always admitted.
 
 Source: docs/reliability.md R13.
 """
@@ -14,14 +14,13 @@ from signet_actors.gateway.server.rejections import BUSY, TOO_MANY_CONNECTIONS, 
 from signet_actors.gateway.server.server_context import ServerContext
 
 STATUS_PATHS: Final = frozenset({b"/metrics", b"/api/status"})
-"""What an operator looks at when something is wrong, as under a flood."""
+"""Paths that an operator requests to diagnose a problem such as an overload."""
 _HEALTH: Final = b"/health"
 _READ_IMMEDIATELY: Final = tuple(b"GET " + path for path in (_HEALTH, *sorted(STATUS_PATHS)))
 
 
 def should_defer(server_context: ServerContext, limits: ConnectionLimits, data: bytes) -> bool:
-    """Whether a crowd stands, and ``data``, the begin of a request, is like any of it: short, and of nobody who asks
-    how the daemon is."""
+    """Return True under overload if ``data``, the start of a request, is short and is not a health or status probe."""
     return (
         len(data) <= MAX_PLAIN_BYTES
         and not data.startswith(_READ_IMMEDIATELY)
@@ -38,11 +37,14 @@ def admit(
     *,
     is_served: bool,
 ) -> Ticket | None:
-    """What the request holds from now on, or None: it must be turned away, and is short enough to be read past.
+    """Return the request's ticket, or None if it must be answered with 503 after its short body was discarded.
 
-    A question for the health, without a body, is let in wherever it comes from: who asks under a flood must hear that
-    the daemon lives. So is an operator's, but few at once. ``is_served``: the connection is one of those that are
-    served. Raises RequestRejected where there is no such place, or no room for a body that is not read past.
+    Health probes without a body are always admitted, also on connections beyond the limit: under overload, a client
+    must still learn that the daemon is alive. Status probes are admitted too, but few at a time. ``is_served``: the
+    connection is within the connection limit.
+
+    Raises RequestRejected if the connection is beyond that limit, or if a body that is too long to be discarded must be
+    shed.
     """
     admission = server_context.admission
     path = target.partition(b"?")[0]
@@ -63,5 +65,5 @@ def admit(
 
 
 def counts_received_bytes(framing: Framing) -> bool:
-    """Whether the body holds what has arrived of it, not what was declared: it is large, or nothing was."""
+    """Return True if the body counts by the bytes received, because it is large or of undeclared length."""
     return framing.streamed or framing.declared > LARGE_BODY_BYTES

@@ -1,4 +1,4 @@
-"""What the server writes by itself: why a request is refused, as bytes, and an answer in one piece.
+"""Responses that the server writes without the application: rejections as JSON errors.
 
 Source: docs/compatibility.md "Errors"; docs/security.md A12; docs/reliability.md R13.
 """
@@ -17,14 +17,14 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 from signet_actors.errors import ErrorCode
 
 HeaderLines: TypeAlias = Iterable[tuple[bytes, bytes]]
-"""Header lines: lower-case names, and values that hold nothing a client sent."""
+"""Header lines with lower-case names. The values must not contain anything that a client sent."""
 
 _TRACE: Final = b"x-signet-trace-id"
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRejection:
-    """Why a request is refused, as its client will be encoded."""
+    """Status, error code and text with which a request is rejected."""
 
     status: int
     code: ErrorCode
@@ -44,7 +44,7 @@ SERVER_FAULT: Final = HttpRejection(500, ErrorCode.INTERNAL, "Internal error bef
 
 
 class RequestRejected(Exception):
-    """The request is refused with ``verdict``: what a callback of the parser raises to stop it."""
+    """Raised by parser callbacks to stop the parser and reject the request."""
 
     def __init__(self, rejection: HttpRejection) -> None:
         self.rejection = rejection
@@ -53,21 +53,24 @@ class RequestRejected(Exception):
 
 @dataclass(slots=True)
 class RejectionCounts:
-    """What was refused before the application ran. ``connections`` are among ``total``, and so are those of
-    ``by_code``; connections that are closed untold have no code."""
+    """Requests that were rejected before the application ran.
+
+    ``total`` includes ``connections`` and all of ``by_code``. Connections that were closed without a response have no
+    code.
+    """
 
     total: int = 0
     connections: int = 0
     by_code: Counter[ErrorCode] = field(default_factory=Counter)
 
     def count(self, code: ErrorCode) -> None:
-        """One more was encoded ``code``."""
+        """Count one rejection that was sent with ``code``."""
         self.total += 1
         self.by_code[code] += 1
 
 
 def rejection_response(rejection: HttpRejection, trace_id: str) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Headers and body that tell of ``verdict``."""
+    """Return the headers and the body for ``rejection``."""
     body = msgspec.json.encode({"error": rejection.detail, "code": rejection.code})
     headers = [
         (b"content-type", b"application/json"),
@@ -84,7 +87,10 @@ def rejection_response(rejection: HttpRejection, trace_id: str) -> tuple[list[tu
 def response_bytes(
     status: int, default: HeaderLines, headers: HeaderLines, body: bytes, *, keep_alive: bool, head_only: bool
 ) -> bytes:
-    """The answer in one piece; ``keeps``: its connection stays; ``head_only``: nothing is read behind its head."""
+    """Return the whole response as bytes.
+
+    ``keep_alive`` False adds ``connection: close``; ``head_only`` leaves out the body.
+    """
     parts = [STATUS_LINE[status]]
     for name, value in default:
         parts += (name, b": ", value, b"\r\n")
@@ -97,9 +103,9 @@ def response_bytes(
 
 
 class PrebuiltBusyResponse:
-    """The answer to a request for which there is no room, on a connection that stays.
+    """The response to a shed request on a connection that stays open.
 
-    All but the trace id is written once for each list of default headers, which the server replaces with the time.
+    Everything but the trace id is encoded once per list of default headers, which uvicorn replaces every second.
     """
 
     def __init__(self) -> None:
@@ -107,7 +113,7 @@ class PrebuiltBusyResponse:
         self._before = self._after = b""
 
     def render(self, default: list[tuple[bytes, bytes]], trace_id: str) -> bytes:
-        """The whole answer."""
+        """Return the whole response."""
         if default is not self._default:
             headers, body = rejection_response(BUSY, "")
             headers.remove((_TRACE, b""))

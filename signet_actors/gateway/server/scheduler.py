@@ -1,7 +1,8 @@
-"""Turns of the event loop: how many handlers begin in one, and how many connections of a crowd are read in one.
+"""Limits of work per iteration of the event loop: handlers that start, and deferred connections that are read.
 
-Hundreds of requests that arrive at once would otherwise be worked off in one long turn, and whoever was let in, and
-needs several turns to be answered, and whoever asks for the health, would wait for all of them each time.
+Without them, hundreds of requests that arrive at once would run in a single long iteration. Admitted requests need
+several iterations, and a health probe on a new connection two, so each of them would wait for all the others several
+times.
 
 Source: docs/reliability.md R13.
 """
@@ -13,20 +14,20 @@ from collections import deque
 from typing import Final, Protocol
 
 HANDLERS_PER_ITERATION: Final = 8
-"""A handler's first stretch takes half a millisecond."""
+"""A handler runs for half a millisecond before it first awaits."""
 READS_PER_ITERATION: Final = 64
-"""A request that is refused unread takes 20 microseconds, one that is let in five times as many."""
+"""It takes 20 microseconds to shed a request without parsing it, and five times as long to admit one."""
 
 
 class PendingRead(Protocol):
-    """A connection on which something has arrived that nobody has looked at."""
+    """A connection that has received data that was not processed yet."""
 
     def read_now(self) -> None:
-        """It has been looked at."""
+        """Process the data."""
 
 
 class HandlerScheduler:
-    """Lets ``HANDLERS_PER_ITERATION`` handlers begin in one turn of the loop, in the order in which they came."""
+    """Start at most ``HANDLERS_PER_ITERATION`` handlers in one iteration of the loop, in order of arrival."""
 
     def __init__(self) -> None:
         self._available = HANDLERS_PER_ITERATION
@@ -34,7 +35,7 @@ class HandlerScheduler:
         self._refill_scheduled = False
 
     async def wait_to_start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """It is the caller's turn to begin."""
+        """Wait until the caller may start its handler."""
         if not self._refill_scheduled:
             self._refill_scheduled = True
             loop.call_soon(self._refill, loop)
@@ -49,7 +50,7 @@ class HandlerScheduler:
         self._available = HANDLERS_PER_ITERATION
         while self._waiting and self._available:
             waiter = self._waiting.popleft()
-            if not waiter.done():  # else its client, or its server, has gone
+            if not waiter.done():  # else its task was cancelled
                 waiter.set_result(None)
                 self._available -= 1
         self._refill_scheduled = bool(self._waiting)
@@ -58,14 +59,17 @@ class HandlerScheduler:
 
 
 class ReadScheduler:
-    """Reads connections of a standing crowd as they came, ``READS_PER_ITERATION`` in one turn of the loop, or a
-    quarter of them where that is more."""
+    """Process deferred data in order of arrival.
+
+    One iteration of the loop processes ``READS_PER_ITERATION`` connections, or a quarter of the waiting ones if that is
+    more.
+    """
 
     def __init__(self) -> None:
         self.waiting: deque[PendingRead] = deque()
 
     def enqueue(self, connection: PendingRead, loop: asyncio.AbstractEventLoop) -> None:
-        """The connection is read when it is its waiter."""
+        """Schedule the connection's ``read_now``."""
         self.waiting.append(connection)
         if len(self.waiting) == 1:
             loop.call_soon(self._read_batch, loop)
@@ -75,6 +79,6 @@ class ReadScheduler:
         try:
             for _ in range(min(waiting, max(READS_PER_ITERATION, waiting // 4))):
                 self.waiting.popleft().read_now()
-        finally:  # whatever is wrong with one of them is not the others' fault
+        finally:  # a failure of one connection must not stop the others
             if self.waiting:
                 loop.call_soon(self._read_batch, loop)

@@ -1,4 +1,4 @@
-"""What all connections of this process share: the bounds, what is held within them, and what was refused."""
+"""State that all connections of this process share: limits, what is held within them, and counts of rejections."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ def _reads_only(_method: bytes, _path: bytes) -> bool:
 
 
 class ServerContext:
-    """One for each server. ``limits`` may be replaced while serving (a reload); ``changes`` says of a request line
-    whether it asks for a change, which decides what it waits for."""
+    """Shared state of one server.
+
+    A reload replaces ``limits`` while the server runs. ``is_write`` takes the method and path of a request and returns
+    True if it changes something, which selects its bulkhead.
+    """
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The HTTP server: uvicorn inside this process, on listening sockets that are not its own.
+"""The HTTP server: uvicorn inside this process, on listening sockets that the supervisor owns.
 
-What arrives on a connection is bounded and timed in ``connection.py``. All connections share a ``ServerContext``.
+``connection.py`` bounds and times what arrives on a connection. All connections share a ``ServerContext``.
 
 Source: docs/security.md "HTTP framing", A12, A18; docs/reliability.md R13.
 """
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     import socket
 
 ACCEPTS_PER_ITERATION = 32
-"""Connections accepted in one turn of the loop. libuv accepts one for each descriptor in a turn, and a turn of a loaded
-loop takes tens of milliseconds: with a single descriptor, a connection would wait for seconds behind a crowd of others.
+"""Connections accepted in one iteration of the event loop.
+
+libuv accepts one connection per descriptor and iteration, and an iteration of a loaded loop takes tens of milliseconds.
+With a single descriptor, a new connection would wait for seconds when many connect at once.
 """
 
 
 def server_config(app: Any, server_context: ServerContext, *, backlog: int = 1024) -> uvicorn.Config:
-    """uvicorn's configuration: ``app`` behind our connections, and nothing of what uvicorn would do beside that."""
+    """Return uvicorn's configuration: ``app`` behind ``BoundedHttpProtocol``, all other services off."""
     return uvicorn.Config(
         app,
         http=cast("Any", functools.partial(BoundedHttpProtocol, server_context)),
@@ -44,7 +46,7 @@ def server_config(app: Any, server_context: ServerContext, *, backlog: int = 102
 
 
 class InProcessServer(uvicorn.Server):
-    """uvicorn run by the gateway actor: no signal handlers, no polling loop, stopped by ``stop()``."""
+    """A uvicorn server that the gateway actor runs: no signal handlers, no polling loop, stopped by ``stop()``."""
 
     def __init__(self, app: Any, server_context: ServerContext, *, backlog: int = 1024) -> None:
         super().__init__(server_config(app, server_context, backlog=backlog))
@@ -53,24 +55,24 @@ class InProcessServer(uvicorn.Server):
         self._stopped = asyncio.Event()
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Requests are served from each of the listening ``sockets`` until ``stop()``."""
-        # The loop gives each descriptor one connection per turn, and these are more descriptors of the same queue.
+        """Serve requests from each of the listening ``sockets`` until ``stop()``."""
+        # The loop accepts one connection per descriptor and iteration; the duplicates share the same queue.
         more = [listener.dup() for listener in sockets or () for _ in range(ACCEPTS_PER_ITERATION - 1)]
         await super().serve([*(sockets or ()), *more])
 
     def stop(self, grace_ms: int) -> None:
-        """No new connection is accepted; requests in flight have ``grace_ms`` to finish."""
+        """Stop accepting connections; give the requests in flight ``grace_ms`` to finish."""
         self.config.timeout_graceful_shutdown = max(1, grace_ms // 1000)
         self.should_exit = True
         self._stopped.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Signals belong to the actor."""
+        """Do nothing: the actor handles signals."""
         yield
 
     async def main_loop(self) -> None:
-        """Requests are served until ``stop()``. Wakes once a second, for the Date header."""
+        """Wait until ``stop()``. Wakes once a second to update the Date header."""
         self.accepting.set()
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
