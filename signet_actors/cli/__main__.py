@@ -1,4 +1,4 @@
-"""Runs the command line: ``python -m signet_actors.cli`` is ``signet``."""
+"""Run the command line: ``python -m signet_actors.cli`` is the same as ``signet``."""
 
 from __future__ import annotations
 

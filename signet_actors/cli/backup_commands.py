@@ -1,7 +1,7 @@
 """The commands backup and restore.
 
-A backup is made by the running daemon, beside its work. A restore is made while no daemon runs, by the writer's own
-tool, started as a process of its own, because the command line never opens the database.
+The running daemon makes a backup while it keeps serving. A restore needs the daemon stopped. It runs as a process of
+the writer's own tool, because the command line never opens the database.
 
 Source: docs/reliability.md R17, R18, R23; docs/architecture.md "Dependency rules" 5.
 """
@@ -48,8 +48,8 @@ DAY_MS = 86_400_000
 def backup(invocation: Invocation, target: str | None, only_list: bool, prune: bool, timeout: float) -> None:
     """Back the database up, while the daemon goes on, and check the copy.
 
-    The copy holds everything that was stored when the command began. Exit code 1 when it did not pass its check: then
-    the database is damaged, and `signet doctor --deep` says how.
+    The copy holds everything that was stored before the command started. Exit code 1 if the copy fails its check: the
+    database is damaged, and `signet doctor --deep` shows the details.
     """
     client = invocation.client()
     if only_list:
@@ -79,7 +79,7 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
 
 
 def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str]:
-    """How the backup ended, and the directory that it is in; raises Unavailable where it did not end in time."""
+    """Make a backup; return how it ended and the directory of the backups. Raises Unavailable after ``timeout_s``."""
     answer = client.send("POST", "/api/repair/backup", {})
     directory = answer.text("directory")
     name = answer.body.get("running")
@@ -91,7 +91,7 @@ def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str
                 return last, directory
             if answer.body.get("running") is None:
                 raise Unavailable("the daemon's retention process was restarted meanwhile; no backup was made")
-            name = answer.body.get("running")  # a second look, after the first copy did not pass
+            name = answer.body.get("running")  # a second attempt, because the first copy failed its check
         if time.monotonic() > until:
             raise Unavailable(f"the backup was not done after {timeout_s:.0f} s; `signet backup --list` shows it later")
         time.sleep(POLL_S)
@@ -99,7 +99,10 @@ def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str
 
 
 def copy_out(made: Path, target: Path, workspace: Path) -> Path:
-    """Copy the backup to ``target``, or into it, byte for byte and private; return the path when it is complete."""
+    """Copy the backup to ``target``, or into it if it is a directory, and return the path of the copy.
+
+    The copy is private, verified byte by byte, and appears under its name only when it is complete.
+    """
     path = _copy_path(target, made.name)
     draft = path.with_name(path.name + ".partial")
     try:
@@ -140,9 +143,8 @@ def _copy_path(target: Path, name: str) -> Path:
 def restore(invocation: Invocation, source: str, yes: bool) -> None:
     """Put a backup in the database's place, while no daemon runs.
 
-    FILE is a path, or the name of a backup of the workspace; `latest` is the newest of these. The backup is checked
-    first. The present database is set aside, never deleted. Exit code 73 when a daemon runs, 74 when the backup is
-    damaged.
+    FILE is a path, or the name of a backup in the workspace; `latest` is the newest of these. The backup is checked
+    first. The present database is set aside, never deleted. Exit code 73 if a daemon runs, 74 if the backup is damaged.
     """
     workspace = invocation.workspace
     if lock_held(workspace):
@@ -172,11 +174,14 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
 
 
 def _resolve_source(source: str) -> str:
-    """A path as this process means it; a bare name that is no file here is one of the workspace's backups."""
+    """Return the absolute path of an existing file.
+
+    A bare name that is not a file here is returned as it is: it names a backup in the workspace.
+    """
     try:
         path = Path(source).expanduser()
         return str(path.absolute()) if path.exists() or path.name != source else source
-    except (OSError, RuntimeError):  # too long a name, no such user: the writer's tool says so
+    except (OSError, RuntimeError):  # name too long, or no such user: the writer's tool reports it
         return source
 
 
@@ -197,7 +202,7 @@ def _print_restored(result: dict[str, Any]) -> None:
 def run_writer_tool(
     environment: dict[str, str], *arguments: str, timeout_s: float = 3600
 ) -> tuple[int, dict[str, Any]]:
-    """The exit code of a tool of the writer, and the JSON object that it printed (empty where it printed none)."""
+    """Run one of the writer's tools; return its exit code and the JSON object that it printed, empty if none."""
     try:
         ran = subprocess.run(
             [*WRITER, *arguments],

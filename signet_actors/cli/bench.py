@@ -1,7 +1,7 @@
-"""The command bench: how fast the daemon is on this machine, measured on a workspace that is thrown away.
+"""The command bench: measure the daemon's speed on this machine, in a temporary workspace.
 
-The clients are threads of this process, so that the figures for several of them are a lower bound; ``bench/`` of the
-source tree has the load generator with the exact figures and their floors.
+The clients are threads of this process, so the figures for several clients are a lower bound. ``bench/`` of the
+source tree has a load generator with exact figures and comparisons with the raw disk.
 
 Source: docs/performance.md "Write targets" and "Recall targets".
 """
@@ -62,7 +62,8 @@ def bench() -> None:
 def quick(invocation: Invocation, memories: int, seconds: float) -> None:
     """Start a daemon on a throw-away workspace, load it for some seconds, and print what was measured.
 
-    Nothing of yours is read or changed. The floor is what this machine's disk needs for one durable write.
+    Your own workspace is neither read nor changed. For comparison, the time of one durable write to this disk is
+    measured as well.
     """
     with _temporary_daemon(invocation) as (address, ready_s, workspace):
         say(f"storing {memories} memories …")
@@ -101,7 +102,7 @@ Step = Callable[[DaemonClient], None]
 
 
 class _Measurement:
-    """Latencies in milliseconds, and how long all clients together took."""
+    """Latencies in milliseconds, and the total time of all clients together."""
 
     def __init__(self) -> None:
         self.latencies_ms: list[float] = []
@@ -124,7 +125,7 @@ def _format_spread(spread_ms: dict[str, float]) -> str:
 
 
 def _run_clients(clients: list[Iterator[Step]], address: Address, seconds: float) -> _Measurement:
-    """What so many clients measured, each a thread with a connection of its own; raises what the first one met."""
+    """Run each client in a thread with its own connection, and return what they measured; raise the first error."""
     found = _Measurement()
     began = time.perf_counter()
     until = began + seconds
@@ -138,7 +139,7 @@ def _run_clients(clients: list[Iterator[Step]], address: Address, seconds: float
                     return
                 step(client)
                 found.latencies_ms.append((time.perf_counter() - before) * 1000)
-        except BaseException as error:  # noqa: BLE001 - raised again below, where somebody listens
+        except BaseException as error:  # noqa: BLE001 - raised again below, in the main thread
             found.failures.append(error)
         finally:
             client.close()
@@ -180,7 +181,7 @@ def _memories(seed: int, first: int = 0) -> Iterator[str]:
 
 
 def _queries(seed: int, memories: int) -> Iterator[str]:
-    """Every fourth asks for an identifier, the others for three words of the vocabulary."""
+    """Yield queries: one in four is an identifier, the others are three words of the vocabulary."""
     rng = random.Random(seed)
     for number in count():
         if number % 4:
@@ -190,7 +191,7 @@ def _queries(seed: int, memories: int) -> Iterator[str]:
 
 
 def _durable_write_ms(directory: Path) -> float:
-    """A page appended and synced, in the middle of so many."""
+    """Return the median time to append and sync a page, in milliseconds."""
     took_ms = []
     with (directory / "floor").open("wb", buffering=0) as file:
         for _ in range(DURABLE_WRITES):
@@ -203,7 +204,7 @@ def _durable_write_ms(directory: Path) -> float:
 
 @contextmanager
 def _temporary_daemon(invocation: Invocation) -> Iterator[tuple[Address, float, Path]]:
-    """Where a daemon of its own listens, after how many seconds it was ready, and its workspace; gone afterwards."""
+    """Run a daemon in a temporary workspace; yield its address, its start time in seconds, and the workspace."""
     with tempfile.TemporaryDirectory(prefix="signet-bench-", ignore_cleanup_errors=True) as directory:
         workspace = Path(directory) / "workspace"
         environment = {name: value for name, value in invocation.environ.items() if not name.startswith("SIGNET_")}

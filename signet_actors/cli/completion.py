@@ -1,4 +1,4 @@
-"""The command completion: a script that makes the shell complete commands and options."""
+"""The command completion: print a script that makes the shell complete commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command config: the effective configuration, where it comes from, and what is wrong with it."""
+"""The command config: show the effective configuration and its source, and report its errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check(invocation: Invocation) -> None:
 
 
 def missing_keys(config: Config, environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield a warning for each variable that should hold a provider's key and is not set in ``environment``."""
+    """Yield a warning for each unset variable that should hold the API key of a configured provider."""
     extraction, embedding = config.memory.pipeline_v2.extraction, config.embedding
     for key, variable, used in (
         ("embedding.apiKeyEnv", embedding.api_key_env, embedding.provider == "openai"),
@@ -84,9 +84,9 @@ def missing_keys(config: Config, environment: Mapping[str, str]) -> Iterator[str
 
 
 def yaml_lines(mapping: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """The mapping as block YAML that ``agent.yaml`` may contain; values are JSON scalars, which YAML includes.
+    """Yield the mapping as lines of block YAML that ``agent.yaml`` may contain.
 
-    Keys are those of our schema and need no quotes. No YAML library is used, because writing needs none.
+    Values are JSON scalars, which are valid YAML. Keys come from our schema and need no quotes.
     """
     for name, value in mapping.items():
         if isinstance(value, dict) and value:

@@ -1,12 +1,9 @@
-"""The way to the daemon: where it listens, and a small HTTP client that keeps the promises of the wire.
+"""Find the daemon's address and send HTTP requests to it.
 
-The client speaks HTTP/1.1 over one kept connection with the standard library, because importing a full HTTP
-package costs more than a whole recall. Every mutating request carries an ``Idempotency-Key`` of its own, so
-that a lost answer may be asked for again: once after a broken connection or a 504, and after a 503 for as
-long as the daemon's Retry-After fits into ``retry_window_s`` (a writer restarts within a second).
-
-Only a 2xx with a JSON object is an answer. What else comes (a redirect, an empty body, the page of another
-program) claims nothing: it is a refusal, and after a change its outcome is unknown.
+The standard library is used, because importing a full HTTP package takes longer than a recall. Each change carries an
+``Idempotency-Key``, so that it is safe to retry: once after a broken connection or a 504, and after a 503 as long as
+Retry-After fits into ``retry_window_s``. Only a 2xx with a JSON object counts as a reply. Anything else is an error;
+after a change its outcome is unknown.
 
 Source: docs/reliability.md "HTTP outcomes"; docs/decisions.md 3.
 """
@@ -52,7 +49,7 @@ CLIENT_WAIT_S = 5.0
 MIN_RETRY_WAIT_S = 0.05
 MAX_RETRY_AFTER_S = 3600.0
 SHOWN_ERROR_CHARS = 500
-WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where to reach one that listens on all
+WILDCARD_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - how to reach a daemon on all interfaces
 
 CODE_OF_STATUS: dict[int, ErrorCode] = {
     400: ErrorCode.INVALID_REQUEST,
@@ -70,15 +67,17 @@ CODE_OF_STATUS: dict[int, ErrorCode] = {
     504: ErrorCode.OUTCOME_UNKNOWN,
     507: ErrorCode.STORAGE_FULL,
 }
-"""The code of an answer whose body names none (a proxy's, or an older daemon's)."""
+"""The error code of a reply whose body has none (from a proxy or an older daemon)."""
 
 MUTATING = ("POST", "PATCH", "PUT", "DELETE")
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the daemon listens. ``chosen`` is true where it need not be compared: the caller named it with ``--url``,
-    or the daemon that holds the workspace wrote it down.
+    """Where the daemon listens.
+
+    ``trusted`` is true if the workspace of the daemon needs no check: the user gave ``--url``, or the process that
+    holds the workspace wrote the address down.
     """
 
     host: str
@@ -95,9 +94,9 @@ class Address:
 
 @dataclass(frozen=True)
 class DaemonReply:
-    """An answer of the daemon: 2xx, a JSON object. ``raw`` is its body as it came; ``changes``: to a change.
+    """A 2xx reply of the daemon with a JSON object. ``raw`` is the body as received; ``changes``: it answers a change.
 
-    ``next_cursor`` is set where the answer is a page of lines that others follow; its ``body`` is empty then.
+    ``next_cursor`` is set if the reply is a page of lines and more pages follow; then ``body`` is empty.
     """
 
     status: int
@@ -108,38 +107,38 @@ class DaemonReply:
 
     @property
     def warnings(self) -> list[str]:
-        """What of the request had no effect, one line each."""
+        """The daemon's warnings, one line each, about parts of the request that had no effect."""
         found = self.body.get("warnings")
         items = found if isinstance(found, list) else []
         return [one_line(warning, SHOWN_ERROR_CHARS) for warning in items if isinstance(warning, str)]
 
     def records(self, name: str) -> list[dict[str, Any]]:
-        """The member that is a list of objects; raises RequestRefused where it is anything else, or missing."""
+        """Return the member ``name``, a list of objects; raise RequestRefused if it is missing or anything else."""
         found = self.body.get(name)
         if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
             raise self.malformed(f"no list of {name}")
         return found
 
     def text(self, name: str) -> str:
-        """The member that is a text; raises RequestRefused where it is anything else, empty, or missing."""
+        """Return the member ``name``, a non-empty string; raise RequestRefused if it is missing or anything else."""
         found = self.body.get(name)
         if not isinstance(found, str) or not found:
             raise self.malformed(f"no {name}")
         return found
 
     def confirm(self, name: str, *words: str | bool) -> None:
-        """The member says one of the words; raises RequestRefused where it says anything else, or nothing."""
+        """Raise RequestRefused unless the member ``name`` has one of the given values."""
         value = self.body.get(name)
         if not any(type(value) is type(word) and value == word for word in words):
             raise self.malformed(f"it does not say {name} {' or '.join(json.dumps(word) for word in words)}")
 
     def malformed(self, why: str) -> RequestRefused:
-        """The refusal of this answer: it has not the form that the API gives it."""
+        """Return the error for this reply, which lacks the form that the API specifies."""
         return invalid_reply(why, changes=self.changes, answer=self.raw)
 
 
 def find_address(invocation: Invocation) -> Address:
-    """The daemon's address: ``--url``, else the running daemon's own note, else environment and configuration."""
+    """Return the address from ``--url``, else from the running daemon's address file, else from the configuration."""
     if invocation.url:
         return address_from_url(invocation.url)
     workspace = invocation.workspace
@@ -150,7 +149,7 @@ def find_address(invocation: Invocation) -> Address:
 
 
 def address_from_url(url: str) -> Address:
-    """The address that a URL (or a bare ``host:port``) names; raises InvalidRequest where it names none."""
+    """Return the address of a URL or a bare ``host:port``; raise InvalidRequest if it is neither."""
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
         port = parts.port
@@ -163,12 +162,12 @@ def address_from_url(url: str) -> Address:
 
 
 def recorded_address(workspace: Path) -> Address | None:
-    """The address that a daemon of this workspace wrote down; None without a usable note.
+    """Return the address that a daemon of this workspace wrote to its address file; None without a usable file.
 
-    It is ``chosen`` when the process that wrote it holds the workspace. The note of a daemon that was killed may name
-    a port that another workspace's daemon has taken since.
+    It is ``trusted`` only if the process that wrote it holds the workspace. After a daemon was killed, the daemon of
+    another workspace may listen on the recorded port.
     """
-    from signet_actors.cli.daemon_process import is_held_by  # noqa: PLC0415 - not paid by --help and completion
+    from signet_actors.cli.daemon_process import is_held_by  # noqa: PLC0415 - slow; not needed by --help and completion
 
     try:
         note = json.loads(read_regular(workspace / ".daemon" / ADDRESS_FILE_NAME, MAX_SMALL_FILE_BYTES))
@@ -179,8 +178,8 @@ def recorded_address(workspace: Path) -> Address | None:
 
 
 def configured_address(invocation: Invocation, workspace: Path) -> Address:
-    """The address where a daemon of this configuration would listen; another workspace's daemon may hold that port."""
-    from signet_actors.config.load import load_config  # noqa: PLC0415 - only without a running daemon's note
+    """Return the configured address of this workspace's daemon. Another workspace's daemon may listen there."""
+    from signet_actors.config.load import load_config  # noqa: PLC0415 - only without a recorded address
 
     if invocation.any_port:
         raise DaemonNotRunning(f"no daemon runs on {workspace}")
@@ -201,7 +200,7 @@ def configured_address(invocation: Invocation, workspace: Path) -> Address:
 
 
 class DaemonClient:
-    """Requests to one daemon over one connection, which is made anew when it breaks."""
+    """A client of one daemon. It keeps one connection and reconnects when it breaks."""
 
     def __init__(self, address: Address, *, timeout_s: float = 30.0, retry_window_s: float = CLIENT_WAIT_S) -> None:
         self.address = address
@@ -211,23 +210,23 @@ class DaemonClient:
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str, **query: Any) -> DaemonReply:
-        """The answer to a read. Query parameters that are None are left out."""
+        """Send a read; return the reply. Query parameters that are None are omitted."""
         return self.request("GET", path, query=query)
 
     def send(self, method: str, path: str, body: Mapping[str, Any]) -> DaemonReply:
-        """The answer to a change. Members that are None are left out."""
+        """Send a change; return the reply. Members that are None are omitted."""
         return self.request(method, path, body=_without_none(body))
 
     def ask(self, path: str, body: Mapping[str, Any]) -> DaemonReply:
-        """The answer to a POST that changes nothing. Members that are None are left out."""
+        """Send a POST that changes nothing; return the reply. Members that are None are omitted."""
         return self.request("POST", path, body=_without_none(body), changes=False)
 
     def page(self, path: str, **query: Any) -> DaemonReply:
-        """A page of JSON Lines; raises RequestRefused where anything else comes."""
+        """Return a page of JSON Lines; raise RequestRefused if the reply is anything else."""
         return self.request("GET", path, query=query, accept=JSON_LINES)
 
     def send_lines(self, path: str, lines: bytes, *, key: str, **query: Any) -> DaemonReply:
-        """The answer to JSON Lines that are to be stored; with the same ``key`` they are stored once."""
+        """Send JSON Lines to be stored; return the reply. A repetition with the same ``key`` stores nothing twice."""
         return self.request("POST", path, query=query, lines=lines, key=key)
 
     def request(
@@ -242,10 +241,10 @@ class DaemonClient:
         key: str | None = None,
         accept: str = JSON,
     ) -> DaemonReply:
-        """The daemon's answer; raises RequestRefused, OutcomeUnknown or DaemonNotRunning.
+        """Send a request and return the reply; raise RequestRefused, OutcomeUnknown or DaemonNotRunning.
 
-        ``changes`` tells whether the request changes anything; by default its method does. ``key`` is the
-        Idempotency-Key of a change, else a new one.
+        ``changes`` tells whether the request changes anything; the default depends on the method. ``key`` is the
+        Idempotency-Key of a change; the default is a new one.
         """
         changes = method in MUTATING if changes is None else changes
         target = self.address.prefix + path
@@ -263,13 +262,13 @@ class DaemonClient:
             headers["Idempotency-Key"] = key or f"{ACTOR}-{uuid.uuid4()}"
         self._verify_workspace()
         self.last = self._send_with_retries(method, target, payload, headers, changes=changes)
-        if lines is None:  # who sends lines knows their numbers in the input
+        if lines is None:  # an import prints them itself, with line numbers of its input
             for warning in self.last.warnings:
                 say(f"warning: {warning}")
         return self.last
 
     def close(self) -> None:
-        """The connection is closed."""
+        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -282,7 +281,7 @@ class DaemonClient:
         while True:
             try:
                 response, raw = self._send_once(method, target, payload, headers)
-            except UnicodeError as error:  # a host name that no name service could take
+            except UnicodeError as error:  # the host name cannot be encoded for a DNS query
                 raise self._not_running() from error
             except (http.client.HTTPException, ConnectionError, TimeoutError, OSError) as error:
                 self.close()
@@ -318,7 +317,7 @@ class DaemonClient:
         return response, response.read()
 
     def _verify_workspace(self) -> None:
-        """Compare the workspace of the daemon at an address that is not ``chosen``; raises DaemonNotRunning."""
+        """Raise DaemonNotRunning if the address is not ``trusted`` and its daemon does not serve our workspace."""
         if self.address.trusted or self.address.workspace is None:
             return
         address, workspace = self.address, self.address.workspace
@@ -334,9 +333,9 @@ class DaemonClient:
             raise DaemonNotRunning(f"no daemon runs on {workspace} (port {address.port} belongs to {other})")
 
     def _owner_token(self) -> dict[str, str]:
-        """The header that proves the owner to the daemon of our workspace, where that has a token.
+        """Return the header that proves to our workspace's daemon that we run as its owner; empty if there is no token.
 
-        Only a running daemon's own note names whom it may be items: another program could have taken the port.
+        The token is sent only to the recorded address of a running daemon. Other ports may belong to other programs.
         """
         workspace = self.address.workspace
         if workspace is None:
@@ -345,7 +344,7 @@ class DaemonClient:
             token = read_regular(Workspace(workspace).owner_token_file, MAX_SMALL_FILE_BYTES).decode("ascii")
         except (ConfigError, OSError, UnicodeDecodeError):
             return {}
-        from signet_actors.cli.daemon_process import lock_held  # noqa: PLC0415 - only where there is a token
+        from signet_actors.cli.daemon_process import lock_held  # noqa: PLC0415 - only if there is a token
 
         if not token.isalnum() or recorded_address(workspace) != self.address or not lock_held(workspace):
             return {}
@@ -364,12 +363,12 @@ class DaemonClient:
 
 
 def memory_path(memory_id: str, tail: str = "") -> str:
-    """The path of a memory; an id with unusual characters cannot leave it."""
+    """Return the URL path of a memory. Special characters in the id are quoted and cannot change the path."""
     return f"/api/memory/{quote(memory_id, safe='', errors='surrogateescape')}{tail}"
 
 
 def invalid_reply(why: str, *, changes: bool, answer: bytes = b"") -> RequestRefused:
-    """The refusal of what no Signet daemon would say; after a change nobody knows what was applied."""
+    """Return the error for a reply that no Signet daemon sends. After a change its outcome is unknown."""
     return RequestRefused(
         f"the answer is not one of a Signet daemon ({why})",
         code=ErrorCode.OUTCOME_UNKNOWN if changes else ErrorCode.MISDIRECTED_REQUEST,
@@ -378,7 +377,7 @@ def invalid_reply(why: str, *, changes: bool, answer: bytes = b"") -> RequestRef
 
 
 def retry_after_ms(header: str | None) -> int | None:
-    """The wait that a Retry-After in seconds asks for, an hour at most; None without a usable one."""
+    """Return the wait of a Retry-After header in seconds, at most an hour; None without a usable value."""
     try:
         seconds = float(header or "")
     except ValueError:
@@ -393,7 +392,7 @@ def _without_none(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encode_utf8(text: str) -> bytes:
-    """The text in UTF-8; bytes of an argument that the locale could not read are as they were given."""
+    """Encode the text as UTF-8; bytes of an argument that the locale could not decode are kept."""
     try:
         data = text.encode("utf-8", "surrogateescape")
         data.decode()
@@ -409,7 +408,7 @@ def _query_text(value: Any) -> str:
 
 
 def _parse_object(raw: bytes) -> dict[str, Any] | None:
-    """The JSON object of a body; None where it is anything else."""
+    """Return the JSON object of a body; None if it is anything else."""
     try:
         decoded = json.loads(raw)
     except (ValueError, RecursionError):
@@ -453,7 +452,7 @@ def _parse_refusal(response: http.client.HTTPResponse, raw: bytes, *, changes: b
 
 
 def _code_of(status: int, *, changes: bool) -> ErrorCode:
-    """The code of a refusal that names none: a failure behind a proxy may have come after the change."""
+    """Return the code of an error reply without one. A 5xx may have come after the change was applied."""
     if status in CODE_OF_STATUS:
         return CODE_OF_STATUS[status]
     if status < 500:

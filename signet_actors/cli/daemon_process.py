@@ -1,7 +1,7 @@
-"""Whether a supervisor runs on a workspace, and which process it is.
+"""Find out whether a supervisor runs on a workspace, and its pid.
 
-The locks are the truth: the kernel releases them when their holder dies, however it dies. The pid file only says
-whom to signal, and is believed only while the lock is held and the process looks like a supervisor.
+The locks decide, because the kernel releases them when their holder exits for any reason. The pid file is used only
+to find the process to signal, and only while the lock is held and the process is a supervisor.
 
 Source: docs/reliability.md R10.
 """
@@ -21,18 +21,18 @@ _MAX_PID_BYTES: Final = 32
 
 
 def lock_held(workspace: Path) -> bool:
-    """Return whether another process holds the workspace or its database.
+    """Return whether another process holds the lock of the workspace or of its database.
 
-    Raises ConfigError where the lock file is no regular file.
+    Raises ConfigError if the lock file is not a regular file.
     """
     places = Workspace(workspace)
     return is_locked(places.lock_file) or is_locked(places.memory_dir, directory=True)
 
 
 def is_held_by(workspace: Path, pid: object) -> bool:
-    """Return whether the workspace is held, and its lock file names this pid: two files of the holder agree.
+    """Return whether the workspace is locked and its lock file names this pid.
 
-    No process is looked at, because a daemon in a container has another pid outside of it.
+    The process itself is not checked, because a daemon in a container has a different pid outside it.
     """
     try:
         named = read_regular(Workspace(workspace).lock_file, _MAX_PID_BYTES).decode().strip()
@@ -42,7 +42,7 @@ def is_held_by(workspace: Path, pid: object) -> bool:
 
 
 def supervisor_pid(workspace: Path) -> int | None:
-    """The pid of the supervisor that runs on the workspace; None when none does, or it wrote no pid yet."""
+    """Return the pid of the workspace's supervisor; None if none runs, or if it has not written its pid yet."""
     if not lock_held(workspace):
         return None
     try:
@@ -53,12 +53,12 @@ def supervisor_pid(workspace: Path) -> int | None:
 
 
 def is_supervisor(pid: int) -> bool:
-    """The process exists, is not a corpse, and was started as ``supervisor``."""
+    """Return whether the process exists, is not a zombie, and was started as ``supervisor``."""
     return "supervisor" in command_line(pid)
 
 
 def command_line(pid: int) -> str:
-    """The command line of a process; empty when it is gone."""
+    """Return the command line of a process; empty if it has exited."""
     proc = Path("/proc") / str(pid) / "cmdline"
     if proc.parent.parent.joinpath("self").exists():
         try:

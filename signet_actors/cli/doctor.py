@@ -1,8 +1,8 @@
-"""The command doctor: everything that could be wrong with an installation, each finding with its remedy.
+"""The command doctor: check the installation, and print a remedy with each problem.
 
-It works with and without a running daemon and, without ``--repair``, changes nothing. The database is examined by the
-writer's own check, started as a process of its own, because the command line never opens the database; while a daemon
-runs, ``--deep`` has it make a backup, because the check of a backup is the check of the database.
+It works with and without a running daemon, and changes nothing without ``--repair``. The writer's own check examines
+the database in a separate process, because the command line never opens the database. While a daemon runs, ``--deep``
+asks it for a backup, because checking the backup checks the database.
 
 Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18; docs/decisions.md 28 and 45.
 """
@@ -56,7 +56,7 @@ SHOWN_FINDINGS = 10
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """One thing that was looked at. ``remedy`` is empty where nothing is to be done."""
+    """The result of one check. ``remedy`` is empty if there is nothing to do."""
 
     subject: str
     state: str
@@ -66,7 +66,7 @@ class DoctorFinding:
 
 @dataclass(frozen=True)
 class DoctorContext:
-    """What the checks look at; ``config`` is None where it is not valid, ``client`` where no daemon answers."""
+    """What the checks examine. ``config`` is None if it is not valid, ``client`` is None if no daemon listens."""
 
     workspace: Path
     environment: dict[str, str]
@@ -148,7 +148,7 @@ def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
 
 
 def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """The workspace is there, ours, private and writable."""
+    """Check that the workspace exists and is ours, private and writable."""
     workspace, places = context.workspace, Workspace(context.workspace)
     try:
         found = workspace.stat()
@@ -185,7 +185,7 @@ def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """The daemon is up and ready, or down for a known reason."""
+    """Check that the daemon is ready; if not, report what is known about the reason."""
     if not context.running:
         yield DoctorFinding("daemon", OK, "not running (`signet start` starts it)")
         return
@@ -222,7 +222,7 @@ def daemon_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """The port is free for the daemon, or the daemon's own."""
+    """Check that the port is free for the daemon, unless it runs."""
     if context.config is None or context.running:
         return
     host, port = context.config.gateway.host, context.config.gateway.port
@@ -247,7 +247,7 @@ def port_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def socket_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """The sockets' paths fit the kernel's limit, or the daemon uses its short directory."""
+    """Check the length of the socket paths against the kernel's limit; longer ones use a short directory."""
     path = os.path.join(Workspace(Path(os.path.realpath(context.workspace))).run_dir, LONGEST_SOCKET)
     length = len(os.fsencode(path))
     if length <= SOCKET_PATH_BYTES:
@@ -258,7 +258,7 @@ def socket_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def disk_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """The disk has room for the database and for cleaning it up."""
+    """Check that the disk has room for the database and its clean-up."""
     directory = context.workspace
     while not directory.exists():
         directory = directory.parent
@@ -273,7 +273,7 @@ def disk_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def descriptor_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:
-    """A process may open enough files and connections."""
+    """Check that a process may open enough files and connections."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < MIN_DESCRIPTORS:
         yield DoctorFinding("open files", WARN, f"at most {soft} a process", "ulimit -n 4096 before `signet start`")
@@ -284,7 +284,7 @@ def descriptor_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """The database is whole, by the writer's own check."""
+    """Check the integrity of the database with the writer's own check."""
     database = Workspace(context.workspace).database
     if not database.exists():
         yield DoctorFinding("database", OK, f"{database} is not there yet; the first start makes it")
@@ -333,7 +333,7 @@ def _check_by_backup(client: DaemonClient) -> Iterator[DoctorFinding]:
 
 
 def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """There is a verified backup that is not old."""
+    """Check that there is a recent verified backup."""
     places = Workspace(context.workspace)
     if not places.database.exists():
         return
@@ -370,7 +370,7 @@ def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
 
 
 def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[DoctorFinding]:
-    """The findings of the writer's check: one JSON object, or the last words of a check that broke."""
+    """Yield the findings from the output of the writer's check: a JSON object, or the error of a check that failed."""
     try:
         result: dict[str, Any] = json.loads(output)
         found: list[str] = result["findings"]
@@ -401,7 +401,7 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
 
 
 def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Texts can be turned into vectors by the provider that is configured."""
+    """Check that the configured embedding provider works."""
     if context.config is None:
         return
     configured = context.config.embedding.provider
@@ -427,7 +427,10 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
 
 
 def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
-    """Which model turns memories into facts. That there is none is no fault: everything else works without."""
+    """Report the model that extracts facts.
+
+    Having no model is not a fault, because everything else works without one.
+    """
     if context.config is None:
         return
     pipeline = context.config.memory.pipeline_v2

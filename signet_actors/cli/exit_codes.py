@@ -1,4 +1,4 @@
-"""Exit codes of the command line, as documented in ``docs/cli.md``, and the advice that goes with a failure."""
+"""Exit codes of the command line, as documented in ``docs/cli.md``, and the advice printed after an error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXIT_CODES: dict[ErrorCode, int] = {
     ErrorCode.RATE_LIMITED: UNAVAILABLE,
     ErrorCode.OUTCOME_UNKNOWN: OUTCOME_UNKNOWN,
 }
-"""Exit code of an answer's ``code``; every other refusal is ``REFUSED``."""
+"""Exit code for each error code; ``REFUSED`` for all others."""
 
 REMEDIES: dict[ErrorCode, str] = {
     ErrorCode.BUSY: "Nothing was applied; try again in a moment.",
@@ -57,11 +57,11 @@ STATUS_REMEDIES: dict[str, str] = {
     "pinned": "Change it yourself with `signet edit ID`; `signet review reject ID` puts the proposal aside.",
     "duplicate_content_hash": "`signet list` or `signet recall` finds the other.",
 }
-"""Advice by the ``status`` of a refused change, before the advice by code."""
+"""Advice by the ``status`` of a refused change. It takes precedence over the advice by error code."""
 
 
 def exit_code(error: SignetError) -> int:
-    """The exit code of a failure."""
+    """Return the exit code for the error."""
     if isinstance(error, DaemonNotRunning):
         return NOT_RUNNING
     if isinstance(error, ConfigError):
@@ -72,7 +72,7 @@ def exit_code(error: SignetError) -> int:
 
 
 def remedy(error: SignetError) -> str:
-    """What the person can do about it, or nothing where the message says it all."""
+    """Return what the user can do about the error; empty if the message is enough."""
     if isinstance(error, DaemonNotRunning):
         return "Start it with `signet start`."
     if isinstance(error, RequestRefused):

@@ -1,7 +1,7 @@
-"""The command forget: one memory at once, a set of memories by way of a preview.
+"""The command forget: delete one memory directly, or a set of memories after a preview.
 
-A set is deleted exactly as it was shown: the second request names the ids of the preview and carries its
-confirm token, so that a set that changed meanwhile is refused by the daemon instead of deleted.
+Exactly the set that was shown is deleted: the second request has the ids of the preview and its confirm token, so that
+the daemon refuses it if the set has changed since.
 
 Source: memory-api.txt "DELETE /api/memory/:id", "POST /api/memory/forget"; docs/decisions.md 38 and 42.
 """

@@ -1,8 +1,8 @@
-"""The commands export and import: all memories to a file of JSON lines, and back, however often either is interrupted.
+"""The commands export and import: write all memories to a file of JSON lines, and read them back. Both can be repeated.
 
-An export is written beside its file and renamed when it is whole. An import keeps its position beside its file, and the
-Idempotency-Key of each batch follows from the import, the batch and its place, so that running it again is always
-harmless. Another import of the same file has other keys: what was forgotten since the first one is stored again.
+An export is written to a temporary file, which is renamed when it is complete. An import saves its progress next to its
+file. The Idempotency-Key of a batch is derived from the import, the batch and its place, so that an interrupted import
+can be repeated safely. A new import of the same file has new keys: it stores again what was forgotten since.
 
 Source: docs/transfer.md; docs/decisions.md 3.
 """
@@ -44,9 +44,9 @@ BATCH_BYTES = 512 * 1024
 MAX_LINE_BYTES = 3 * 1024 * 1024
 """A longer line cannot be a memory, and would not fit into a request."""
 MAX_SKIPPED_BYTES = 64 * 1024 * 1024
-"""A line that is longer still is no line."""
+"""Bytes to skip after a line that is too long. If it is longer still, the file is not JSON lines."""
 CONNECTIONS = 2
-"""While the daemon commits one batch it can take in another."""
+"""While the daemon commits one batch, it can receive another one."""
 CLIENT_WAIT_S = 120.0
 ATTEMPTS = 4
 SHOWN_REFUSALS = 50
@@ -57,7 +57,7 @@ _LONGEST_POSITION = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Batch:
-    """Lines that are sent at once: where they begin and end in the input, and those too long to be sent.
+    """Lines that are sent in one request, with their place in the input, and the lines that are too long to be sent.
 
     ``run`` names the import that they belong to.
     """
@@ -71,12 +71,15 @@ class Batch:
 
     @property
     def payload(self) -> bytes:
-        """The body of the request; a line too long stands in it as a blank one, so that the numbers agree."""
+        """The body of the request.
+
+        A blank line replaces a line that is too long, so that the line numbers stay correct.
+        """
         return b"\n".join(self.lines)
 
     @property
     def key(self) -> str:
-        """The same for the same lines at the same place in the same import, and for nothing else."""
+        """The Idempotency-Key, unique to these lines at this place in this import."""
         place = f"{self.run}\0{self.offset}\0{self.first_line}\0{len(self.lines)}\0"
         digest = hashlib.sha256(place.encode() + self.payload)
         return f"import-{digest.hexdigest()}"
@@ -84,9 +87,9 @@ class Batch:
 
 @dataclass
 class ImportProgress:
-    """What an import has done so far; ``offset`` and ``line``: everything before is stored or refused.
+    """The progress of an import: everything before ``offset`` and ``line`` is stored or refused.
 
-    ``run`` names the import, from its first batch to its last, however often it is interrupted.
+    ``run`` names the import. It stays the same when the import is interrupted and continued.
     """
 
     offset: int = 0
@@ -107,7 +110,7 @@ class ImportProgress:
         return refusals and isinstance(self.run, str) and (self.line > 1 if self.offset else self.line == 1)
 
     def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
-        """The batch is done."""
+        """Add the results of a batch."""
         self.offset, self.line = batch.end, batch.first_line + len(batch.lines)
         for name in ("imported", "deduped", "redacted"):
             setattr(self, name, getattr(self, name) + int(counts[name]))
@@ -116,9 +119,9 @@ class ImportProgress:
 
 
 class ImportState:
-    """Where an import of a file into the daemon at ``address`` (of that workspace) stands, in ``FILE.import-state``.
+    """The saved progress of an import, in ``FILE.import-state``.
 
-    Forgotten when the file, the agent or the daemon is another one.
+    It is ignored if the file, the agent or the daemon (``address``) differs.
     """
 
     def __init__(self, path: Path, agent: str | None, address: str) -> None:
@@ -132,9 +135,9 @@ class ImportState:
         }
 
     def read(self) -> ImportProgress:
-        """Return where an earlier run stopped, else the beginning.
+        """Return the progress of an interrupted run, else the beginning.
 
-        Raises click.UsageError where something other than a regular file is at the path of the position.
+        Raises click.UsageError if something other than a regular file is at the path.
         """
         try:
             kept = json.loads(read_regular(self._path, _LONGEST_POSITION))
@@ -146,7 +149,7 @@ class ImportState:
         return done if done.is_valid(self._of["size"]) else ImportProgress()
 
     def write(self, done: ImportProgress) -> None:
-        """Put the position on disk, whole or not at all. Raises SignetError where the disk does not take it."""
+        """Write the progress to disk atomically; raise SignetError if the write fails."""
         content = json.dumps({"of": self._of, "done": asdict(done)}).encode()
         try:
             _replace(self._path, content)
@@ -154,7 +157,7 @@ class ImportState:
             raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
 
     def forget(self) -> None:
-        """There is nothing to go on with."""
+        """Delete the saved progress."""
         self._path.unlink(missing_ok=True)
 
 
@@ -195,8 +198,8 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
 def import_(invocation: Invocation, file: str, agent: str | None) -> None:
     """Store the memories of a file of JSON lines.
 
-    They come from FILE or from standard input. What is there already is recognised. Interrupted, the same command
-    goes on where it stopped. Exit code 1 when a line was refused.
+    They come from FILE or from standard input. Memories that exist already are not stored twice. After an interruption,
+    the same command continues where it stopped. Exit code 1 if a line was refused.
     """
     if file == "-":
         if sys.stdin.isatty():
@@ -214,7 +217,7 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
         with source, _progress("imported", path.stat().st_size) as advance:
             begun = position.read()
-            position.write(begun)  # before the first batch: whoever goes on must send it under the same key
+            position.write(begun)  # before the first batch: a continued import must send it with the same key
             if begun.offset:
                 say(f"Going on at line {begun.line}.")
             done = _import(invocation, source, agent, begun, position.write, advance)
@@ -255,7 +258,7 @@ def _export(
     agent: str | None,
     advance: Callable[[int], None],
 ) -> int:
-    count = -1  # the header is a line too
+    count = -1  # do not count the header line
     cursor: str | None = "0"
     while cursor is not None:
         page = client.page("/api/memory/export", after=cursor, limit=PAGE_LINES, scope=scope, agentId=agent)
@@ -280,7 +283,7 @@ def _import(
     save: Callable[[ImportProgress], None],
     advance: Callable[[int], None],
 ) -> ImportProgress:
-    """Every line is stored or refused; ``keep`` is told after each batch how far that is true."""
+    """Send all lines in batches; call ``save`` with the progress after each batch."""
     if done.offset:
         source.seek(done.offset)
     clients: queue.SimpleQueue[DaemonClient] = queue.SimpleQueue()
@@ -325,7 +328,7 @@ def _import(
 
 
 def batches(source: BinaryIO, offset: int, line: int, run: str = "") -> Iterator[Batch]:
-    """The lines of ``source``, which stands at ``offset``, in batches; raises InvalidRequest for another format."""
+    """Yield the lines of ``source``, which is at ``offset``, in batches; raise InvalidRequest for an unknown format."""
     begun, first_line = offset, line
     lines: list[bytes] = []
     refused: list[dict[str, Any]] = []
@@ -356,11 +359,11 @@ def batches(source: BinaryIO, offset: int, line: int, run: str = "") -> Iterator
 
 
 def check_header(text: bytes) -> None:
-    """The first line is a memory, or the header of a format that this release writes; else InvalidRequest."""
+    """Raise InvalidRequest if the first line is the header of a format that this release does not read."""
     try:
         header = json.loads(text)
     except (ValueError, RecursionError):
-        return  # a line like any other: the daemon says what is wrong with it
+        return  # not a header: the daemon reports what is wrong with the line
     if not isinstance(header, dict) or "format" not in header or "content" in header:
         return
     if header["format"] != FORMAT or header.get("version") != FORMAT_VERSION:
@@ -369,7 +372,7 @@ def check_header(text: bytes) -> None:
 
 
 def _skip_line(source: BinaryIO, line: int) -> int:
-    """Read past the rest of a line. Raises InvalidRequest where that has no end, as in ``/dev/zero``."""
+    """Skip the rest of a line and return its length; raise InvalidRequest if it does not end, as in ``/dev/zero``."""
     skipped = 0
     while text := source.readline(1 << 20):
         skipped += len(text)
@@ -381,11 +384,11 @@ def _skip_line(source: BinaryIO, line: int) -> int:
 
 
 _LINE = re.compile(r"^line ([0-9]{1,6}):")
-"""The number of a line in the body of one request, at the begin of a warning about it."""
+"""The line number at the start of a warning, counted within one request."""
 
 
 def _send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What became of the batch: the daemon's counts, and the refused lines by their number in the input."""
+    """Send the batch; return the daemon's counts, and the refused lines with their line numbers in the input."""
     counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
     if not batch.payload.strip():
         return counts, list(batch.refused)
@@ -407,7 +410,7 @@ def _send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[
 def _send_in_halves(
     client: DaemonClient, batch: Batch, agent: str | None
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A batch that is too much for the daemon at once, in two."""
+    """Send a batch that is too large for the daemon as two halves."""
     middle = len(batch.lines) // 2
     totals: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
     refused = list(batch.refused)
@@ -420,7 +423,7 @@ def _send_in_halves(
 
 
 def _post_batch(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
-    """The daemon's answer; one whose outcome is unknown is asked for again under the same key."""
+    """Post the batch and return the reply; repeat with the same key while the outcome is unknown."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return client.send_lines("/api/memory/import", batch.payload, key=batch.key, agentId=agent)
@@ -455,11 +458,11 @@ def _replace(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def _progress(verb: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error where a person watches it; the caller tells how far it is."""
+    """Show a progress bar on standard error if it is a terminal; yield the function that updates it."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.progress import (  # noqa: PLC0415 - only a terminal pays for rich
+    from rich.progress import (  # noqa: PLC0415 - slow; needed only on a terminal
         BarColumn,
         Progress,
         TextColumn,

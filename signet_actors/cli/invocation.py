@@ -1,6 +1,6 @@
-"""What every command gets: the options that mean the same everywhere, and the way to the daemon.
+"""The options that all commands share, and access to the daemon.
 
-``--json``, ``--url`` and ``--workspace`` may stand before or after the command's name.
+``--json``, ``--url`` and ``--workspace`` may stand before or after the name of the command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 
 @dataclass
 class Invocation:
-    """One call of ``signet``. ``asked`` is the client of the daemon, once the command has one."""
+    """One call of ``signet``. ``last_client`` is the client that the command uses, once it has one."""
 
     as_json: bool = False
     url: str | None = None
@@ -32,7 +32,7 @@ class Invocation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment, with ``--workspace`` in it, as a child process must see it."""
+        """The environment for a child process, with the value of ``--workspace``."""
         environment = dict(self.environ)
         if self.workspace_option is not None:
             environment["SIGNET_WORKSPACE"] = str(Path(self.workspace_option).expanduser().absolute())
@@ -40,23 +40,26 @@ class Invocation:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment as the configuration reads it: port 0 (any free one) is known to the supervisor only."""
+        """The environment for the configuration.
+
+        Port 0 (any free port) is left out, because only the supervisor understands it.
+        """
         return {name: value for name, value in self.environment.items() if (name, value) != ("SIGNET_PORT", "0")}
 
     @property
     def any_port(self) -> bool:
-        """The daemon of this environment listens on a port that only its own note tells."""
+        """Whether the daemon listens on any free port, which only its address file names."""
         return self.environ.get("SIGNET_PORT") == "0"
 
     @property
     def workspace(self) -> Path:
-        """The workspace that this call is about."""
-        from signet_actors.config.load import workspace_from  # noqa: PLC0415 - not paid by --help and completion
+        """The workspace that the command uses."""
+        from signet_actors.config.load import workspace_from  # noqa: PLC0415 - slow; not needed for --help
 
         return workspace_from(self.environment)
 
     def client(self, *, timeout_s: float = 30.0) -> DaemonClient:
-        """A client of the daemon, closed when the command ends; raises DaemonNotRunning where none runs."""
+        """Return a client of the daemon, closed when the command ends; raise DaemonNotRunning if there is no daemon."""
         from signet_actors.cli.connection import DaemonClient, find_address  # noqa: PLC0415 - same reason
 
         client = DaemonClient(find_address(self), timeout_s=timeout_s)
@@ -81,7 +84,7 @@ def _set_workspace(ctx: click.Context, _parameter: click.Parameter, value: str |
 
 
 def shared_options(command: F) -> F:
-    """``--json``, ``--url`` and ``--workspace`` are options of this command."""
+    """Add ``--json``, ``--url`` and ``--workspace`` to the command."""
     for option in (
         click.option(
             "--workspace",
@@ -111,7 +114,7 @@ def shared_options(command: F) -> F:
 
 
 def agent_option(command: F) -> F:
-    """``--agent`` is an option of this command: the agent on whose behalf it reads or writes."""
+    """Add ``--agent`` to the command: the agent on whose behalf it reads or writes."""
     decorated: F = click.option("--agent", metavar="NAME", help="Act as this agent (default: the agent `default`).")(
         command
     )

@@ -1,7 +1,7 @@
-"""The commands that start and stop the daemon: up, start, stop, restart.
+"""The commands up, start, stop and restart, which start and stop the daemon.
 
-The supervisor is a fresh interpreter started with ``-P``, so that a file of the working directory that bears the
-name of one of our modules is never run instead.
+The supervisor runs in a fresh interpreter with ``-P``, so that a file in the working directory with the name of one of
+our modules is never run instead of it.
 
 Source: docs/reliability.md R10 and R19; docs/operations.md "Exit codes".
 """
@@ -45,8 +45,8 @@ STOP_MARGIN_S = 10.0
 def up(invocation: Invocation) -> None:
     """Run the daemon in the foreground.
 
-    Its log goes to the terminal too; Ctrl-C stops it in good order. For a service manager (systemd, launchd,
-    a container) this is the command to run.
+    Its log goes to the terminal too; Ctrl-C stops it cleanly. For a service manager (systemd, launchd, a container)
+    this is the command to run.
     """
     workspace = invocation.workspace
     _check_not_running(workspace)
@@ -63,8 +63,8 @@ def up(invocation: Invocation) -> None:
 def start(invocation: Invocation, timeout: float) -> None:
     """Start the daemon in the background and wait until it is ready.
 
-    A daemon that runs already is left alone. If it does not come up, the reason is printed, and the exit code
-    is the daemon's own.
+    Does nothing if a daemon runs already. If the daemon fails to start, the reason is printed, and the exit code is the
+    daemon's own.
     """
     _start(invocation, timeout)
 
@@ -92,7 +92,7 @@ def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
 @click.pass_obj
 def restart(invocation: Invocation, timeout: float) -> None:
     """Stop the daemon if it runs, then start it."""
-    load_config(invocation.workspace, invocation.settings)  # a broken file must not cost a running daemon
+    load_config(invocation.workspace, invocation.settings)  # an error in the file must not stop the daemon
     pid = _stop(invocation.workspace, _stop_timeout_s(invocation))
     if pid is not None and not invocation.as_json:
         click.echo(f"Stopped (pid {pid}).")
@@ -126,7 +126,7 @@ def _start(invocation: Invocation, timeout: float) -> None:
         raise
     finally:
         if child.returncode is None:
-            child.returncode = 0  # it outlives this command: not ours to wait for
+            child.returncode = 0  # it outlives this command; avoid Popen's warning about a running child
     if ended is not None:
         _print_start_failure(start_log, ended)
         click.get_current_context().exit(ended)
@@ -134,11 +134,11 @@ def _start(invocation: Invocation, timeout: float) -> None:
 
 
 def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
-    """A supervisor for the workspace has been started in a session of its own; with it, the file of what it prints."""
+    """Start a supervisor for the workspace in its own session; return its process and the file with its output."""
     places = Workspace(workspace)
     places.ensure()
     with contextlib.suppress(FileNotFoundError):
-        (places.daemon_dir / ADDRESS_FILE_NAME).unlink()  # of a daemon that died; ours writes a new one
+        (places.daemon_dir / ADDRESS_FILE_NAME).unlink()  # left by a daemon that crashed; ours writes a new one
     start_log = places.log_dir / "start.log"
     descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
@@ -157,9 +157,9 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
 
 
 def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, deadline: float) -> int | None:
-    """None: the daemon answers that it is ready. Else it ended before, with this exit code.
+    """Wait until the daemon is ready and return None; return its exit code if it exits before.
 
-    Raises Unavailable at the deadline.
+    Raises Unavailable at the deadline, and DaemonNotRunning if a daemon that is not our ``child`` exits.
     """
     last = "it does not answer yet"
     while time.monotonic() < deadline:
@@ -206,7 +206,7 @@ def _print_start_failure(start_log: Path, exit_code: int) -> None:
 
 
 def _stop_timeout_s(invocation: Invocation) -> float:
-    """The time that a drain may take by the configuration, and a margin; a broken configuration stops nothing."""
+    """Return the configured drain time and a margin; a configuration error does not prevent a stop."""
     try:
         drain_ms = load_config(invocation.workspace, invocation.settings).config.supervision.drain_ms
     except SignetError:
@@ -215,12 +215,12 @@ def _stop_timeout_s(invocation: Invocation) -> float:
 
 
 def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
-    """The daemon is gone and its lock is free; the pid that was stopped, None when none ran."""
+    """Stop the daemon and wait until its lock is free; return its pid, None if none ran."""
     deadline = time.monotonic() + timeout
     if not lock_held(workspace):
         return None
     pid = supervisor_pid(workspace)
-    while pid is None:  # it has the lock and is about to write its pid, or it is about to be gone
+    while pid is None:  # the daemon is just starting (its pid is not written yet) or just exiting
         if not lock_held(workspace):
             return None
         if time.monotonic() > deadline:
@@ -246,7 +246,7 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
 
 @contextlib.contextmanager
 def _spinner(text: str) -> Iterator[None]:
-    """A spinner turns while a person waits."""
+    """Show a spinner if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield
         return

@@ -1,7 +1,7 @@
-"""The command logs: the daemon's JSON lines for a person, read from the files themselves.
+"""The command logs: print the daemon's JSON log in readable form, directly from the files.
 
-It needs no running daemon. The last lines are found from the end of the newest file backwards, so that a large
-log costs nothing; following goes by inode, so that a renamed or a new file loses no line.
+It needs no running daemon. The last lines are read backwards from the end of the newest file, so that a large log
+costs nothing. Following identifies files by inode, so that no line is lost when a file is renamed or a new one starts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def logs(
     """
     directory = Workspace(invocation.workspace).log_dir
     log_filter = LogFilter(LEVELS[level] if level else 0, actor, trace)
-    followed = LogFollower(directory) if follow else None  # taken first, so that no line falls between
+    followed = LogFollower(directory) if follow else None  # first, so that no line is missed in between
     files = log_files(directory)
     if not files and not follow:
         say(f"There is no log in {directory} yet.")
@@ -71,19 +71,22 @@ def logs(
                     _print(line, as_json=invocation.as_json)
             time.sleep(POLL_S)
     except KeyboardInterrupt:
-        return  # the way that following is meant to end
+        return  # the user ends it with Ctrl-C
 
 
 @dataclass(frozen=True)
 class LogFilter:
-    """What the person wants to see."""
+    """Which lines the user wants to see."""
 
     level: int
     actor: str | None
     trace: str | None
 
     def matches(self, line: bytes) -> bool:
-        """The line is log_filter. What is not JSON (a crash below Python) is wanted unless something specific is."""
+        """Return whether the line passes.
+
+        A line that is not JSON (a native crash) passes unless an actor or a trace is given.
+        """
         if not line.strip():
             return False
         entry = decoded(line)
@@ -98,7 +101,7 @@ class LogFilter:
 
 
 def log_files(directory: Path) -> list[Path]:
-    """The daemon's log files, oldest first by their last change."""
+    """Return the daemon's log files, oldest change first."""
     dated: list[tuple[float, str, Path]] = []
     for file in directory.glob("daemon-*.log"):
         try:
@@ -111,7 +114,7 @@ def log_files(directory: Path) -> list[Path]:
 
 
 def read_backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Iterator[bytes]:
-    """The lines of the files, last first; of a file in ``limits`` (by device and inode) only up to that offset."""
+    """Yield the lines of the files, last first; a file in ``limits`` (by device and inode) only up to that offset."""
     for file in reversed(files):
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
@@ -133,7 +136,10 @@ def read_backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Ite
 
 
 class LogFollower:
-    """New lines of all log files, known by inode: a rename goes on, a new file begins at its start."""
+    """Reads new lines of all log files, known by inode.
+
+    A renamed file continues at its offset; a new file is read from its start.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -143,11 +149,11 @@ class LogFollower:
             self._read[status.st_dev, status.st_ino] = _whole_lines(file, status.st_size)
 
     def offsets(self) -> dict[tuple[int, int], int]:
-        """How far each file counts as read."""
+        """Return how far each file has been read."""
         return dict(self._read)
 
     def new_lines(self) -> Iterator[bytes]:
-        """The whole lines since the last call, file by file."""
+        """Yield the complete lines that were added since the last call, file by file."""
         for file in log_files(self._directory):
             try:
                 descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
@@ -158,7 +164,7 @@ class LogFollower:
                 key = (status.st_dev, status.st_ino)
                 position = self._read.get(key, 0)
                 if status.st_size < position:
-                    position = 0  # emptied in place
+                    position = 0  # the file was truncated
                 fresh = b""
                 while position + len(fresh) < status.st_size:
                     block = os.pread(descriptor, BLOCK_BYTES, position + len(fresh))
@@ -173,7 +179,7 @@ class LogFollower:
 
 
 def _whole_lines(file: Path, size: int) -> int:
-    """The offset after the last newline at or before ``size``."""
+    """Return the offset after the last newline at or before ``size``."""
     with file.open("rb") as stream:
         position = size
         while position > 0:
@@ -187,7 +193,7 @@ def _whole_lines(file: Path, size: int) -> int:
 
 
 def decoded(line: bytes) -> dict[str, Any] | None:
-    """The line as an object, or None where it is none."""
+    """Return the line as a JSON object; None if it is not one."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -232,5 +238,5 @@ def _print(line: bytes, *, as_json: bool) -> None:
 
 
 def _list(value: object) -> list[object]:
-    """The traces of a group commit; anything else is none."""
+    """Return the trace ids of a group commit; empty for anything but a list."""
     return value if isinstance(value, list) else []

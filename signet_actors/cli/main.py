@@ -1,8 +1,8 @@
-"""The command ``signet``: a literal table of commands, each imported only when it is used.
+"""The command ``signet``: a table of commands, each imported only when it is used.
 
-Start-up time is what a person feels at every call, so the table carries the help lines and ``signet --help``
-imports no command at all. Every failure leaves through one door: one line on standard error that says what
-happened and what to do, and the exit code of ``exit_codes.py``. An answer of an odd shape is such a failure too.
+Start-up time is noticeable in every call. Therefore the table holds the help lines, and ``signet --help`` imports no
+command. Every error is printed as one line on standard error with advice, and ends in an exit code of
+``exit_codes.py``. A malformed reply of the daemon is such an error, too.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
 )
 
 MALFORMED_REPLY_ERRORS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
-"""What a command raises on an answer whose members are not what the API says."""
+"""What a command raises if the members of a reply are not what the API specifies."""
 
 
 class SignetGroup(click.Group):
     """The commands of ``COMMANDS``, in that order, imported on use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The names, in the order of the table."""
+        """Return the names in the order of the table."""
         return [name for name, *_ in COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The command, its module now imported; None when the table has no such name."""
+        """Import the command's module and return the command; None for an unknown name."""
         for name, module, attribute, _ in COMMANDS:
             if name == cmd_name:
                 command: click.Command = getattr(importlib.import_module(f"signet_actors.cli.{module}"), attribute)
@@ -81,37 +81,37 @@ class SignetGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that was meant; an unknown name is a usage error that offers close ones."""
+        """Resolve the command; for an unknown name raise a usage error that suggests similar ones."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib  # noqa: PLC0415 - only a mistyped command pays for it
+            import difflib  # noqa: PLC0415 - needed only for a mistyped command
 
             close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=2)
             hint = f" Did you mean {' or '.join(close)}?" if close else " `signet --help` lists the commands."
             raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a failure becomes one line on standard error and its documented exit code."""
+        """Run the command; turn an error into one line on standard error and its documented exit code."""
         invocation = ctx.ensure_object(Invocation)
         failure: SignetError
         try:
             return super().invoke(ctx)
         except SignetError as error:
             failure = error
-        except UnicodeEncodeError:  # what standard output cannot take says nothing about the answer
+        except UnicodeEncodeError:  # a limit of standard output, not a malformed reply
             raise
         except MALFORMED_REPLY_ERRORS as error:
             last = invocation.last_client.last if invocation.last_client else None
             if last is None:
-                raise  # nothing was answered: a fault of this program, which its traceback explains best
+                raise  # no reply yet: this is a bug of the command line, so show its traceback
             failure = last.malformed(f"{type(error).__name__} in showing it")
         report(failure, as_json=invocation.as_json)
         raise click.exceptions.Exit(exit_code(failure))
 
 
 def report(error: SignetError, *, as_json: bool) -> None:
-    """The failure is on standard error; with ``--json`` the daemon's own answer is on standard output too."""
+    """Print the error to standard error; with ``--json`` also the daemon's own reply to standard output."""
     if as_json and isinstance(error, RequestRefused) and error.answer:
         print_bytes(error.answer.rstrip(b"\n") + b"\n")
     advice = remedy(error)
@@ -135,9 +135,9 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The command has run and the process has ended with its exit code.
+    """Run the command and exit with its exit code.
 
-    What the terminal's or the pipe's encoding lacks (``LC_ALL=C``) is written as an escape instead of ending it.
+    Characters that the output encoding lacks (``LC_ALL=C``) are written as escapes.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -145,6 +145,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         cli.main(args=arguments, prog_name="signet")
     except BrokenPipeError:
-        # The reader of our output went away (`signet list | head`): not an error of ours.
+        # The reader of our output has exited (`signet list | head`). That is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

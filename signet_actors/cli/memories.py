@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 RUNS_SHOWN = 20
 MAX_INPUT_BYTES = 64 * 1024 * 1024
-"""The most that a daemon can be configured to take in one request."""
+"""The largest request that a daemon can be configured to accept."""
 FIELDS = (
     ("id", "id"),
     ("type", "type"),
@@ -67,7 +67,7 @@ FIELDS = (
 
 
 def read_text(words: tuple[str, ...]) -> str:
-    """The words as one text, or standard input where the only word is ``-``."""
+    """Return the words as one text, or standard input if the only word is ``-``."""
     if words != ("-",):
         return " ".join(words)
     try:
@@ -80,7 +80,7 @@ def read_text(words: tuple[str, ...]) -> str:
 
 
 def split_tags(tags: tuple[str, ...]) -> list[str] | None:
-    """The tags of repeated and comma-separated options; None where no option was given."""
+    """Return the tags of repeated and comma-separated options; None if no option was given."""
     if not tags:
         return None
     return [tag.strip() for option in tags for tag in option.split(",") if tag.strip()]
@@ -317,8 +317,8 @@ def edit(
 ) -> None:
     """Change a memory.
 
-    With no option that changes something, $EDITOR opens on the text; the change is stored only if nobody else
-    changed the memory meanwhile.
+    Without an option that changes something, $EDITOR opens with the text. The edited text is stored only if the memory
+    has not changed in the meantime.
     """
     client = invocation.client()
     patch: dict[str, Any] = {}
@@ -373,7 +373,7 @@ def recover(invocation: Invocation, memory_id: str, reason: str, if_version: int
 
 
 def _stored_ids(answer: DaemonReply) -> list[str]:
-    """The ids under which the text is stored: one, or one a part; raises RequestRefused where none is named."""
+    """Return the ids of the stored memory or of its parts; raise RequestRefused if the reply has none."""
     if not answer.body.get("chunked"):
         return [answer.text("id")]
     ids = answer.body.get("ids")
@@ -391,7 +391,7 @@ def _field_text(name: str, value: Any) -> Any:
 
 
 def _edit_in_editor(content: str) -> str | None:
-    """The text as the person left it in the editor; None when it was left as it was."""
+    """Open the text in the user's editor and return the new text; None if it is unchanged."""
     if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         raise click.UsageError("nothing to change: give --content, --type, --tags, --importance or --pin/--unpin")
     edited = click.edit(content, extension=".md")
@@ -428,14 +428,14 @@ def _change(event: dict[str, Any]) -> str:
 
 
 def _proposed_fact(metadata: Any) -> str:
-    """What the pipeline proposed and did not carry out; empty for an event that is none of its."""
+    """Return the change that the pipeline proposed but did not apply; empty for other events."""
     if not isinstance(metadata, dict) or not metadata.get("factContent"):
         return ""
     return f"proposed {metadata.get('proposedAction')}: {metadata['factContent']}"
 
 
 def _print_runs(client: DaemonClient, memory_id: str, *, agent: str | None) -> None:
-    """What the pipeline took out of the memory, newest run first; nothing where it has not been at it."""
+    """Print what the pipeline extracted from the memory, newest run first; nothing if it has no runs."""
     runs = client.get("/api/pipeline/runs", memory_id=memory_id, limit=RUNS_SHOWN, agentId=agent).records("runs")
     for run in runs:
         answer = client.get(f"/api/pipeline/runs/{quote(str(run.get('id')), safe='')}", agentId=agent)

@@ -1,4 +1,4 @@
-"""The command pipeline: how facts come to be, what came of each run, and the way back.
+"""The command pipeline: show its status and runs, undo a run, requeue dead jobs.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14, 16, 18.
 """
@@ -168,7 +168,7 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
 def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> None:
     """Take back what a run changed.
 
-    What somebody changed since is kept and named; the exit code is 1 then.
+    Memories that were changed since the run are kept and listed; then the exit code is 1.
     """
     client = invocation.client()
     if not yes:
@@ -217,8 +217,8 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
 def requeue(invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...], limit: int) -> None:
     """Give dead jobs all their attempts again.
 
-    Without JOB: all, or those of a kind, but none that was requeued before; such a job must be named. On a pipe: the
-    ids that wait again. Exit code 1 when a named job was not requeued.
+    Without JOB: all dead jobs, or those of a kind, except jobs that were requeued before; these must be named. On a
+    pipe: the ids of the requeued jobs. Exit code 1 if a named job was not requeued.
     """
     if ids and kinds:
         raise click.UsageError("give jobs or kinds, not both")

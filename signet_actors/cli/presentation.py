@@ -1,7 +1,7 @@
-"""What a person or a pipe reads: rich tables on a terminal, tab-separated lines elsewhere, JSON where asked.
+"""Output for people and for pipes: rich tables on a terminal, tab-separated lines on a pipe, JSON on request.
 
-Stored text is data: control characters, escape sequences and direction overrides in a memory are shown as
-escapes and never reach the terminal as commands.
+Stored text is not trusted: control characters, escape sequences and direction overrides in a memory are printed as
+escapes and never act on the terminal.
 """
 
 from __future__ import annotations
@@ -27,53 +27,53 @@ _SPACE = re.compile(r"\s+")
 
 
 def on_terminal() -> bool:
-    """A person reads standard output."""
+    """Return whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def in_colour() -> bool:
-    """Standard output takes colours: a terminal that is not dumb, and NO_COLOR is not set."""
+    """Return whether to print colours: on a terminal that is not dumb, unless NO_COLOR is set."""
     return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def printable(text: str) -> str:
-    """The text with everything that could command a terminal written as an escape."""
+    """Return the text with all characters that could control a terminal escaped."""
     return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_bytes(data: bytes) -> None:
-    """Print the bytes as they came; on a terminal, with everything that could command it written as an escape.
+    """Print the bytes unchanged; on a terminal, escape all characters that could control it.
 
-    In JSON these escapes are JSON's own.
+    In JSON these escapes are valid JSON escapes.
     """
     click.echo(printable(data.decode(errors="backslashreplace")) if on_terminal() else data, nl=False)
 
 
 def one_line(value: Any, limit: int | None = None) -> str:
-    """The value as one printable line, cut at ``limit`` characters."""
+    """Return the value as one printable line of at most ``limit`` characters."""
     text = printable(_SPACE.sub(" ", "" if value is None else str(value)).strip())
     return text if limit is None or len(text) <= limit else text[: limit - 1] + "…"
 
 
 def tags_text(value: Any) -> str:
-    """Tags as they are shown: comma-separated, whether the answer has a list, a text or nothing."""
+    """Return tags as comma-separated text; ``value`` is a list, a text or None."""
     if isinstance(value, list):
         return ",".join(str(tag) for tag in value)
     return "" if value is None else str(value)
 
 
 def format_minute(value: Any) -> str:
-    """An ISO timestamp to the minute."""
+    """Return an ISO timestamp cut to the minute."""
     return str(value or "")[:16].replace("T", " ")
 
 
 def say(text: str) -> None:
-    """A remark for the person, beside the output."""
+    """Print a message for the user to standard error."""
     click.echo(printable(text), err=True)
 
 
 def ask_confirmation(question: str) -> bool:
-    """The person said yes; without anybody to ask, the answer is no."""
+    """Ask the question and return whether the answer is yes; no if there is no input."""
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort:
@@ -82,7 +82,7 @@ def ask_confirmation(question: str) -> bool:
 
 
 def print_answer(answer: DaemonReply) -> None:
-    """The daemon's answer as JSON: indented for a person, as it came for a pipe."""
+    """Print the daemon's reply as JSON: indented on a terminal, unchanged on a pipe."""
     if on_terminal() and answer.body is not None:
         print_json(answer.body)
     else:
@@ -90,29 +90,29 @@ def print_answer(answer: DaemonReply) -> None:
 
 
 def print_json(value: Any) -> None:
-    """The value as indented JSON without anything that could command a terminal."""
+    """Print the value as indented JSON, with all characters that could control a terminal escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     click.echo(_UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A rich console; rich follows NO_COLOR and TERM by itself."""
-    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for rich
+    """Return a rich console; rich itself respects NO_COLOR and TERM."""
+    from rich.console import Console  # noqa: PLC0415 - slow; needed only on a terminal
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, fold: str = "") -> None:
-    """The rows under their columns; ``fold`` names the column that takes the rest of the width.
+    """Print the rows in columns; the column named ``fold`` takes the remaining width.
 
-    On a pipe: one line a row, separated by tabs, without a heading.
+    On a pipe: one line for each row, tab-separated, without a heading.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
     if not on_terminal():
         for row in cells:
             click.echo("\t".join(row))
         return
-    from rich import box  # noqa: PLC0415 - only a terminal pays for rich
+    from rich import box  # noqa: PLC0415 - slow; needed only on a terminal
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -128,9 +128,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, fold: 
 
 
 def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -> None:
-    """One memory a row, with its id on a line of its own where a person can copy it.
+    """Print each memory in a row, with its id on a separate line so that it is easy to copy.
 
-    On a pipe: ``[score] id type created tags content``, separated by tabs.
+    On a pipe: ``[score] id type created tags content``, tab-separated.
     """
     if not on_terminal():
         for row in rows:
@@ -143,7 +143,7 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -
             ]
             click.echo("\t".join(one_line(cell) for cell in ([row.get("score")] if scored else []) + cells))
         return
-    from rich import box  # noqa: PLC0415 - only a terminal pays for rich
+    from rich import box  # noqa: PLC0415 - slow; needed only on a terminal
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
@@ -171,7 +171,7 @@ def print_memories(rows: Sequence[Mapping[str, Any]], *, scored: bool = False) -
 
 
 def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
-    """One ``name: value`` a line; fields without a value are left out."""
+    """Print ``name: value`` lines; fields without a value are omitted."""
     for name, value in fields:
         if value is None or value == "":
             continue
@@ -180,6 +180,6 @@ def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
 
 
 def print_relations(run: DaemonReply) -> None:
-    """What the pipeline's run found between things, one a line; nothing where that is not kept any more."""
+    """Print the relations between entities that the pipeline's run found, one per line, if they are still stored."""
     for one in run.body.get("entities") or []:
         click.echo(one_line(f"relation: {one.get('source')} {one.get('relationship')} {one.get('target')}"))

@@ -1,4 +1,4 @@
-"""The command providers: which model was chosen and why, how it does, and what today took.
+"""The command providers: show each stage's model, why it was chosen, its state, and today's usage.
 
 Source: memory-pipeline.txt "Provider Abstraction"; docs/decisions.md 14 and 18.
 """
@@ -29,7 +29,7 @@ STAGES = ("extraction", "decision")
 def providers(invocation: Invocation) -> None:
     """Show which model was chosen and why, how it does, and what today took.
 
-    Exit code 0 also when no model answers: memories are stored and found without.
+    The exit code is 0 even if no model answers, because memories are stored and found without one.
     """
     answer = pipeline_status(invocation)
     if invocation.as_json:
@@ -67,19 +67,19 @@ def providers(invocation: Invocation) -> None:
 
 
 def is_serving(model: dict[str, Any]) -> bool:
-    """There is a model, it answered its own check or a call, and its circuit is closed."""
+    """Return whether there is a model, its circuit is closed, and it has answered its check or a call."""
     calls: dict[str, Any] = model.get("calls") or {}
     met = model.get("available", True) or (calls.get("recent") or {}).get("successes")
     return bool(calls.get("circuit") == "closed" and met)
 
 
 def accepts_calls(model: dict[str, Any]) -> bool:
-    """Calls are made to the model, too: the day's budget is not used up."""
+    """Return whether the model serves and does not wait, for example because the daily budget is used up."""
     return is_serving(model) and not (model.get("calls") or {}).get("waitsMs")
 
 
 def model_remedy(model: dict[str, Any]) -> str:
-    """How there is a model again, in the daemon's own words where it has any."""
+    """Return what to do to get a working model, in the daemon's words if it gave any."""
     if model.get("name") != "none" and model.get("available"):
         return "it answered when it was chosen; see that its server runs, and work goes on by itself"
     remedy = str(model.get("detail") or HOW_TO_GET_A_MODEL)
@@ -89,19 +89,19 @@ def model_remedy(model: dict[str, Any]) -> str:
 
 
 def pipeline_status(invocation: Invocation) -> DaemonReply:
-    """The pipeline's status, with a mode at least; raises RequestRefused."""
+    """Return the status of the pipeline; raise RequestRefused if it has no mode."""
     answer = invocation.client(timeout_s=10).get(STATUS_PATH)
     answer.text("mode")
     return answer
 
 
 def provider_and_model(named: dict[str, Any]) -> str:
-    """Both names, as far as they are there."""
+    """Return the names of the provider and the model, as far as they are known."""
     return " ".join(str(named[name]) for name in ("provider", "model") if named.get(name))
 
 
 def model_text(model: dict[str, Any] | None) -> str | None:
-    """Which model it is, and why it does not answer where it does not; None where nobody could be asked."""
+    """Return which model it is, and why it does not answer if it does not; None if its process did not reply."""
     if model is None:
         return None
     if model.get("name") == "none":
@@ -112,7 +112,7 @@ def model_text(model: dict[str, Any] | None) -> str | None:
 
 
 def budget_text(budget: dict[str, Any]) -> str:
-    """What is used and what there is."""
+    """Return the used and the available calls and tokens."""
     return ", ".join(
         f"{'?' if budget.get(f'{what}Today') is None else budget[f'{what}Today']} {what}"
         f" ({f'at most {cap}' if (cap := budget.get(f'{what}ADay')) else 'no limit'})"

@@ -1,4 +1,4 @@
-"""The command recall: memories that answer a question, best first.
+"""The command recall: find memories that answer a question, best first.
 
 Source: memory-api.txt "POST /api/memory/recall"; docs/compatibility.md "Real clients: command line".
 """

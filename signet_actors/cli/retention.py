@@ -1,4 +1,4 @@
-"""The command retention: the periodic clean-up, now.
+"""The command retention: run the periodic clean-up now.
 
 Source: architecture.txt "Retention", "POST /api/repair/retention-sweep".
 """
@@ -29,7 +29,7 @@ def retention() -> None:
 def sweep(invocation: Invocation, confirm_clock: bool) -> None:
     """Purge what is past its retention: tombstones, history, finished jobs.
 
-    After a leap of the clock nothing is purged until the leap is confirmed.
+    After the clock has jumped, nothing is purged until the jump is confirmed with --confirm-clock.
     """
     body = {"confirmClock": True} if confirm_clock else {}
     answer = invocation.client(timeout_s=120).send("POST", "/api/repair/retention-sweep", body)

@@ -1,4 +1,4 @@
-"""The command review: what the pipeline left to a person.
+"""The command review: list, approve and reject the pipeline's proposals that wait for a person.
 
 Source: docs/compatibility.md "Review queue"; docs/decisions.md 16.
 """
@@ -90,7 +90,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
 @shared_options
 @click.pass_obj
 def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
-    """Carry a proposal out, if its memory is still what the model saw."""
+    """Carry a proposal out, if its memory has not changed since the model saw it."""
     answer = _decide(invocation, proposal_id, "approve", reason, agent)
     answer.confirm("status", "approved")
     if invocation.as_json:
@@ -110,7 +110,7 @@ def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent:
 @shared_options
 @click.pass_obj
 def reject(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
-    """Put a proposal aside for good."""
+    """Reject a proposal permanently."""
     answer = _decide(invocation, proposal_id, "reject", reason, agent)
     answer.confirm("status", "rejected")
     if invocation.as_json:

@@ -1,4 +1,4 @@
-"""The commands status and version: what runs, what is stored, and why something waits.
+"""The commands status and version: show what runs, what is stored, and why jobs wait.
 
 Source: architecture.txt "GET /api/status"; docs/reliability.md R22; docs/decisions.md 14.
 """
@@ -85,7 +85,7 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _problems(body: dict[str, Any]) -> Iterator[str]:
-    """Why something waits or is refused, in words."""
+    """Yield the reasons why something waits or is refused."""
     if body.get("mutationsFrozen"):
         yield "frozen: changes are refused (memory.pipelineV2.mutationsFrozen)"
     if (body.get("writer") or {}).get("storageFull"):
@@ -119,7 +119,7 @@ def version(invocation: Invocation) -> None:
 
 
 def duration(seconds: Any) -> str:
-    """Seconds as a person says them."""
+    """Return the seconds in readable form, such as ``2 h 5 min``."""
     if not isinstance(seconds, int | float):
         return "?"
     whole = int(seconds)
