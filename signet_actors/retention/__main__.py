@@ -23,7 +23,7 @@ _MAX_BYTES = 64 * 1024
 
 
 def main() -> int:
-    """The exit code of the retention actor."""
+    """Run the retention actor; return the exit code."""
     boot = read_context()
     log = configure_logging(boot)
     clock = SystemClock()

@@ -1,4 +1,4 @@
-"""The retention actor: every periodic duty, with no handle to the database; it asks the writer in bounded batches.
+"""The retention actor: runs every periodic duty. It has no database handle; it sends the writer bounded requests.
 
 Source: docs/architecture.md "Directories"; docs/reliability.md "Supervision policy", R16.
 """
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 _REPLY_MARGIN_NS = 250_000_000
-"""A caller whose deadline comes first hears what has been done so far, while the sweep goes on."""
+"""A caller whose deadline comes first gets what has been done so far, while the sweep goes on."""
 
 
 class Retention:
-    """Runs the duties when they are due, and a sweep when it is asked for one."""
+    """Run the duties when they are due, and a sweep when one is requested."""
 
     def __init__(
         self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger, config: Config, backup: Backup
@@ -47,16 +47,16 @@ class Retention:
         self._purge = Purge(writer, clock, log, config)
         self._backup = backup
         self._sweep_requests: list[Incoming[RetentionRequest]] = []
-        """Who waits for a sweep that has not begun."""
+        """Requests for a sweep that has not started yet."""
         self._sweep_waiters: list[Incoming[RetentionRequest]] = []
-        """Who waits for the sweep in progress."""
+        """Requests that wait for the sweep in progress."""
         self._reaped = (0, 0)
 
     def start(self) -> None:
-        """There is nothing to check: a writer that is away is waited for."""
+        """Do nothing: if the writer is not reachable, the duties retry."""
 
     def handle(self, batch: list[Incoming[RetentionRequest]]) -> None:
-        """Questions are answered, and demands for a sweep noted; ``tick``, which comes next, begins it."""
+        """Reply to queries and queue requests for a sweep; ``tick``, which is called next, starts the sweep."""
         for incoming in batch:
             match incoming.body:
                 case SweepNow():
@@ -71,7 +71,7 @@ class Retention:
                     assert_never(incoming.body)
 
     def tick(self) -> float | None:
-        """One piece of each duty that is due has been done; seconds until the next piece."""
+        """Do one step of each duty that is due; return the seconds until the next step."""
         now_ns = self._clock.monotonic_ns()
         if self._sweep_requests and not self._purge.running:
             self._begin_requested_sweep()
@@ -92,7 +92,7 @@ class Retention:
         return max(0.0, next_due_ns / 1e9)
 
     def counters(self) -> dict[str, float]:
-        """Figures for the heartbeat."""
+        """Return metrics for the heartbeat."""
         return {
             "sweeps": self._purge.sweeps,
             "purged_rows": self._purge.rows,
@@ -105,7 +105,7 @@ class Retention:
         }
 
     def drain(self) -> None:
-        """A sweep ends between two batches, and whoever waits hears how far it came; a backup is given up."""
+        """Stop a sweep between two batches, reply to its callers with what was done, and abandon a backup."""
         self._backup.stop()
         self._purge.stop()
         self._reply_swept(self._sweep_waiters)
@@ -114,13 +114,13 @@ class Retention:
         self._sweep_waiters, self._sweep_requests = [], []
 
     def reload(self, config: Config) -> None:
-        """The new windows and interval hold."""
+        """Apply the new windows and intervals."""
         self._purge.reload(config)
         self._backup.reload(config)
         self._reconciliation.reload(config)
 
     def _begin_requested_sweep(self) -> None:
-        """Leases are reaped and a sweep is begun, on behalf of all who asked."""
+        """Reap leases and start one sweep for all pending requests."""
         now_ns = self._clock.monotonic_ns()
         self._sweep_waiters = [incoming for incoming in self._sweep_requests if not incoming.expired(now_ns)]
         self._sweep_requests = []

@@ -1,4 +1,4 @@
-"""The process that checks a copy of the database: started here, because this room has no handle to any database.
+"""The process that checks a copy of the database. It is separate because retention has no handle to any database.
 
 Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
 """
@@ -16,7 +16,7 @@ _KILL_WAIT_S = 5.0
 
 
 class VerificationResult(NamedTuple):
-    """Whether the copy is a backup now; if not, ``findings`` (kind, text), or ``detail`` when the check broke."""
+    """Whether the copy is a backup now; if not, ``findings`` (kind, text), or ``detail`` if the check itself failed."""
 
     ok: bool
     findings: list[tuple[str, str]]
@@ -28,11 +28,11 @@ class VerificationHandle(Protocol):
     """A check in progress."""
 
     def poll(self) -> VerificationResult | None:
-        """The verdict, None while there is none."""
+        """Return the result, or None while the check runs."""
         ...
 
     def stop(self) -> None:
-        """The check is over, whatever it had found."""
+        """End the check and discard its result."""
         ...
 
 
@@ -43,7 +43,7 @@ class _VerifierOutput(msgspec.Struct):
 
 
 class Verification:
-    """``python -m signet_actors.writer --verify``, at low priority; it dies with this process."""
+    """``python -m signet_actors.writer --verify`` at low priority; it exits together with this process."""
 
     def __init__(self, name: str, last_seq: int) -> None:
         self._process = subprocess.Popen(
@@ -56,7 +56,7 @@ class Verification:
         )
 
     def poll(self) -> VerificationResult | None:
-        """The verdict, None while the process runs. It prints less than a pipe holds, so that it never waits for us."""
+        """Return the result, or None while the process runs. The output fits into the pipe, so writing never blocks."""
         code = self._process.poll()
         if code is None:
             return None
@@ -68,7 +68,7 @@ class Verification:
         return VerificationResult(verdict.ok and code == 0, verdict.findings, verdict.memories)
 
     def stop(self) -> None:
-        """The process is gone."""
+        """Kill the process if it still runs."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait(_KILL_WAIT_S)

@@ -1,6 +1,6 @@
-"""What the duties need of the writer: to ask it and wait.
+"""The interface to the writer that the duties need: send a request and wait for the reply.
 
-The production implementation is ``runtime.blocking_ref.BlockingRef``; tests script the answers.
+The production implementation is ``runtime.messaging.blocking_ref.BlockingRef``; tests script the replies.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from signet_actors.protocol.message import Failure, Request
 R = TypeVar("R")
 
 ASK_TIMEOUT_MS = 2000
-"""A bounded step takes the writer some 50 ms; one that takes longer than this is tried again later."""
+"""A bounded step takes the writer some 50 ms; a step that takes longer than this is retried later."""
 
 
 class WriterRef(Protocol):
-    """The writer's mailbox, as seen from here."""
+    """The writer's mailbox, as the duties see it."""
 
     def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
-        """The writer's answer, or why there is none."""
+        """Return the writer's reply, or a failure if there is none."""
         ...

@@ -1,6 +1,6 @@
-"""``python -m signet_actors.writer``: the writer process; with an option, one of its tools.
+"""``python -m signet_actors.writer``: the writer process, or with an option one of its tools.
 
-``--check [--deep] [--repair]`` and ``--restore FILE`` are for when the daemon is down; ``--verify NAME`` turns a copy
+``--check [--deep] [--repair]`` and ``--restore FILE`` need the daemon to be stopped. ``--verify NAME`` turns a copy
 that a running writer made into a backup.
 """
 
@@ -26,7 +26,7 @@ from signet_actors.writer.restore import restore_command
 
 
 def main() -> int:
-    """The exit code of the writer."""
+    """Run the writer, or one of its tools; return the exit code."""
     block_network_sockets()
     if len(sys.argv) > 1:
         return _tool(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The writer: the only process that writes and checkpoints, and that opens no network socket.
+"""The writer: the only process that writes and checkpoints the database. It opens no network socket.
 
 Source: docs/architecture.md "The path of a remember"; docs/reliability.md "Supervision policy" and "The writer's loop";
 docs/decisions.md 2, 45.
@@ -81,16 +81,18 @@ from signet_actors.writer.restore import finish_restore
 _NS = 1_000_000_000
 _HOUSEKEEPING_NS = 60 * _NS
 _BACKGROUND_COMMANDS = (PurgeStep, ReapLeases, ReconcileJobs, AdvanceHighWaterMark)
-"""Asked with a deadline of their own, which does not tell when, and repeated at leisure: they press nobody."""
+"""Periodic commands that are repeated later anyway. Their deadlines do not follow from ``requestTimeoutMs``, so they do
+not limit how long a batch waits for a lock."""
 _PROGRESS_STEPS = 20_000
-"""Steps of SQLite's machine between two looks at the heartbeat: some milliseconds."""
+"""Steps of SQLite's virtual machine between two heartbeat checks: some milliseconds."""
 _LONGEST_BATCH_NS = 10 * _NS
-"""A batch that takes longer than this is not at work, it hangs: its heartbeat ends, and so does this process."""
+"""A batch that takes longer counts as hung: its heartbeats end, and the supervisor kills this process."""
 _MAX_FINDINGS_NAMED = 5
 _DISPLACED_EXIT_NS = 5 * _NS
-"""The supervisor stops the daemon before; else the file was back when it looked, and a new process may open it."""
+"""The supervisor stops the daemon within this time. If it did not, the file was back when the supervisor looked, and a
+new process may open it."""
 _QUICK_CHECK_BYTES = 64 << 20
-"""A larger file is not read whole at start; `signet doctor` checks it on demand."""
+"""Larger files are not read in full at start; `signet doctor` checks them on demand."""
 
 
 class Damaged(SignetError):
@@ -98,7 +100,7 @@ class Damaged(SignetError):
 
 
 class Writer:
-    """Turns batches of commands into group commits; between batches it keeps house."""
+    """Run commands in group commits, and do housekeeping between batches."""
 
     def __init__(self, boot: ChildContext, loop: ActorLoop, clock: Clock, rng: random.Random, log: Any) -> None:
         self.boot = boot
@@ -115,13 +117,13 @@ class Writer:
         self.backup: BackupWork | None = None
         self.job_waiters = JobWaiters(clock)
         self.damage: str | None = None
-        """Why every write is refused: what was found wrong with the structure of the database."""
+        """Why every write is refused: what is wrong with the structure of the database. None while it is sound."""
         self.displacement: str | None = None
-        """Why every command is refused: which file of the database is no longer at its path."""
+        """Why every command is refused: which database file is no longer at its path. None while all are."""
         self._displaced_since_ns = 0
         self._wal_holds_erased_text = True
-        """Whether the log may hold the text of what was erased; an earlier life may have been killed before it was
-        emptied."""
+        """Whether the write-ahead log may hold erased text. True at start, because an earlier incarnation may have been
+        killed before it truncated the log."""
         self._lock_fd: int | None = None
         self._wal_frames = 0
         self._tried_frames = 0
@@ -135,10 +137,10 @@ class Writer:
         self._batch_began_ns: int | None = None
 
     def start(self) -> None:
-        """The database is open, sound, of the current schema, and one commit has reached the disk.
+        """Open the database, check it, migrate it to the current schema, and make one commit reach the disk.
 
-        A damaged database is not opened for writing: this process stands, refuses every write, and says why; that ends
-        no process, so that there is nothing to restart again and again. Reads are served as far as they can be.
+        A damaged database is not opened for writing. The process keeps running, refuses every write and gives the
+        reason, so that the supervisor does not restart it again and again. Reads are served as far as possible.
         """
         self._take_lock()
         path = self.workspace.database
@@ -199,7 +201,7 @@ class Writer:
         except DiskFull:
             if self.group is None:
                 raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to make {path}") from None
-            self.group.enter_storage_full()  # reads must go on: stand, refuse writes, probe
+            self.group.enter_storage_full()  # reads go on; writes are refused until a probe succeeds
             self._roster_pending = True
         except LockTimeout as error:
             raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
@@ -214,7 +216,7 @@ class Writer:
         self.log.info("store_open", schema=schema_version(connection), migrations=applied)
 
     def handle(self, batch: list[Incoming[WriterCommand]]) -> None:
-        """Every command is answered; the process leaves with 74 when the disk failed under a commit."""
+        """Reply to every command. Raise ``ActorExit`` with code 74 when the disk failed during a commit."""
         for incoming in batch:
             if isinstance(incoming.body, ReportDamage):
                 self._record_damage(incoming.body.detail)
@@ -239,7 +241,7 @@ class Writer:
                 incoming.reply(self._advance_backup(body))
             elif not isinstance(body, ReportDamage):
                 effects.append(incoming)
-                # What was erased is still in the write-ahead log, until that is emptied.
+                # Erased text stays in the write-ahead log until the log is truncated.
                 self._wal_holds_erased_text = (
                     self._wal_holds_erased_text
                     or isinstance(body, PurgeStep)
@@ -274,12 +276,11 @@ class Writer:
         self._checkpoint()
 
     def tick(self) -> float | None:
-        """Touches are flushed, old replies pruned, the log folded back, a full disk probed, a backup goes on, and who
-        watches the job queue hears what is due."""
+        """Do the housekeeping that is due, reply to job waiters, and return the seconds until the next call."""
         if self.damage is not None:
             return None
         if self.displacement is not None:
-            if self.clock.monotonic_ns() - self._displaced_since_ns > _DISPLACED_EXIT_NS:  # it was put back, unseen
+            if self.clock.monotonic_ns() - self._displaced_since_ns > _DISPLACED_EXIT_NS:  # it was put back unnoticed
                 raise ActorExit(ExitCode.IO_ERROR, f"{self.displacement} while the daemon ran")
             return 1.0
         next_s = self._housekeeping()
@@ -305,7 +306,7 @@ class Writer:
             due = now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
             if due:
                 before_ms = self.clock.wall_ms() - self.config.writer.reply_retention_ms
-                with self.busy_handler.at_most(0):  # nobody waits for this, and commands must not wait for it
+                with self.busy_handler.at_most(0):  # commands must not wait behind it
                     done = group.housekeep(replies_before_ms=before_ms)
                 if not done.more:
                     self._last_housekeeping_ns = now_ns
@@ -329,7 +330,7 @@ class Writer:
         return flush_ns / 1e9 if group.touches else _HOUSEKEEPING_NS / _NS
 
     def counters(self) -> dict[str, float]:
-        """Figures for the heartbeat."""
+        """Return metrics for the heartbeat."""
         if self.damage is not None:
             return {"damaged": 1.0}
         if self.group is None:
@@ -350,7 +351,7 @@ class Writer:
         }
 
     def drain(self) -> None:
-        """Pending touches are written, the log is folded back and emptied, the database is closed."""
+        """Write the pending access counts, checkpoint and truncate the write-ahead log, and close the database."""
         self.job_waiters.reply_to_all()
         if self.connection is None:
             return
@@ -371,7 +372,7 @@ class Writer:
             self.connection = None
 
     def reload(self, config: Config) -> None:
-        """New limits and the agents' roster hold from the next commit on."""
+        """Apply new limits and the agents' roster from the next commit on."""
         self.config = config
         if self.group is None:
             return
@@ -386,7 +387,7 @@ class Writer:
         return self.group
 
     def _take_lock(self) -> None:
-        """Only one writer per workspace, whatever became of an earlier supervisor; waits for an old one to leave."""
+        """Take the lock that allows one writer per workspace; wait for the writer of a killed supervisor to exit."""
         path = self.workspace.daemon_dir / "writer.lock"
         try:
             self._lock_fd = open_regular(path, os.O_RDWR | os.O_CREAT)
@@ -405,17 +406,17 @@ class Writer:
                 return
 
     def _may_be_replaced(self) -> bool:
-        """Return False where the database is gone with the socket: no writer would follow that answers."""
+        """Return False where the database vanished together with the socket: a new writer could not serve it either."""
         if self.displacement is None and (displacement := self.files.displaced()) is not None:
             self._enter_displaced(displacement)
         return self.displacement is None
 
     def _enter_displaced(self, displacement: str) -> None:
-        """Refuse everything from now on, until the supervisor stops the daemon, which looks every second.
+        """Refuse every command from now on. The supervisor, which looks every second, stops the daemon.
 
-        The log is folded into the open file, which may only have been moved away: left behind, it would be applied to
-        whatever database is put at its path. Not where another program has put its own log there, because that one may
-        be writing the same file.
+        The log is checkpointed into the open file, which may only have been moved: a log that is left behind would be
+        applied to whatever database is put at its path. This is skipped where another program has put its own log
+        there, because that program may be writing the same file.
         """
         if self.displacement is not None:
             return
@@ -436,7 +437,7 @@ class Writer:
         self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.displacement))
 
     def _check_schema(self, connection: Connection) -> None:
-        """Raises Damaged where an object is not of the schema: a trigger would be run by the next write."""
+        """Raise ``Damaged`` if an object is not part of the schema: the next write would run a foreign trigger."""
         found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
         if found:
             more = f" and {len(found) - _MAX_FINDINGS_NAMED} more" if len(found) > _MAX_FINDINGS_NAMED else ""
@@ -460,9 +461,9 @@ class Writer:
         return False
 
     def _enter_read_only(self, found: str) -> None:
-        """Nothing writes the database any more; what it holds stays as it is until a restore sets it aside.
+        """Close the database and refuse all writes; the file stays as it is until a restore sets it aside.
 
-        Raises ``ActorExit`` where not even reading is possible: then there is nothing to stand for.
+        Raises ``ActorExit`` if the database cannot even be read: then there is nothing to serve.
         """
         path = self.workspace.database
         self._close_without_checkpoint()
@@ -486,14 +487,14 @@ class Writer:
             self.workspace.integrity_check_file.touch(mode=0o600)
 
     def _notify_job_waiters(self) -> float | None:
-        """Whoever waits for a job that may be leased now has been told; seconds until there may be more to tell."""
+        """Reply to the waiters whose jobs may be leased now; return the seconds until the next check, or None."""
         group = self._group
         if not self.job_waiters:
             group.queue_changes = QueueChanges()
             return None
         changes, group.queue_changes = group.queue_changes, QueueChanges()
         try:
-            # While nothing can be written nothing can be leased: nobody is called for it.
+            # While the disk is full no job can be leased, so no waiter is notified.
             return self.job_waiters.notify(group.connection, changes, may_write=not group.storage_full)
         except LockTimeout:
             group.queue_changes.add(changes)
@@ -503,7 +504,7 @@ class Writer:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
     def _close_without_checkpoint(self) -> None:
-        """The database is closed without folding the log back: a damaged file is evidence, and is not written."""
+        """Close the database without a checkpoint: a damaged file is evidence and is not written."""
         self.job_waiters.reply_to_all()
         if self.backup is not None:
             self.backup.abandon()
@@ -528,7 +529,7 @@ class Writer:
             return Failure(error.code, error.detail, field=error.field)
 
     def _truncate_wal(self) -> float | None:
-        """The log holds nothing of what was erased; while a reader is in the way, the next tick tries again."""
+        """Truncate the write-ahead log, which may hold erased text; if a reader blocks that, the next tick retries."""
         assert self.connection is not None
         try:
             with self.busy_handler.at_most(0):
@@ -543,7 +544,7 @@ class Writer:
         return 0.05
 
     def _mark_suspect(self, cause: BaseException | None) -> None:
-        """When pages were found damaged, the next start checks the whole file before it writes another one."""
+        """After damaged pages, make the next start check the whole file before it writes to it again."""
         if isinstance(cause, DAMAGED):
             with contextlib.suppress(OSError):
                 self.workspace.integrity_check_file.touch(mode=0o600)
@@ -568,7 +569,7 @@ class Writer:
         self._epoch_begun = True
 
     def _sync_roster(self) -> None:
-        """A reloaded roster is in the store; while it cannot be written, the next tick tries again."""
+        """Write a reloaded roster to the store; if that is not possible now, the next tick retries."""
         if not self._roster_pending or self._group.storage_full:
             return
         try:
@@ -581,22 +582,22 @@ class Writer:
             raise ActorExit(ExitCode.IO_ERROR, f"the disk failed: {error}") from error
 
     def _on_progress(self) -> bool:
-        """A long command shows that it is at work. False: go on."""
+        """Send heartbeats during a long command. Returns False, which tells SQLite to continue."""
         began = self._batch_began_ns
         if began is not None and self.clock.monotonic_ns() - began < _LONGEST_BATCH_NS:
-            # To leave from here would tear the statement out of its transaction; the loop leaves after the batch.
+            # Exiting here would interrupt a statement inside its transaction; the loop exits after the batch.
             with contextlib.suppress(ActorExit):
                 self.loop.heartbeat()
         return False
 
     def _on_wal(self, _connection: Connection, _database: str, frames: int) -> int:
         if frames < self._wal_frames:
-            self._tried_frames = 0  # the log began anew
+            self._tried_frames = 0  # the log restarted from its beginning
         self._wal_frames = frames
         return 0
 
     def _checkpoint(self) -> None:
-        """The log is folded back as far as its size asks for; see ``store.checkpoint``."""
+        """Run the checkpoint that the size of the log calls for, if any; see ``store.checkpoint``."""
         now_ns = self.clock.monotonic_ns()
         resting = self._restart_pressure if now_ns < self._restart_not_before_ns else None
         plan = checkpoint.wanted(self._wal_frames, tried=self._tried_frames, resting=resting)
@@ -617,11 +618,11 @@ class Writer:
         elif plan.mode == "passive":
             self._tried_frames = frames
         else:
-            # Nobody reads from the log any more, and the next commit begins it anew: readers are not to be told again.
+            # No reader uses the log any more and the next commit restarts it: no further pressure on readers.
             self._wal_frames = self._tried_frames = 0
 
     def _run_checkpoint(self, connection: Connection, plan: checkpoint.Plan) -> tuple[int, int]:
-        """As the plan says, readers told first where it says so; see ``store.checkpoint``."""
+        """Run the checkpoint of ``plan``, and ask readers to end their snapshots first where the plan says so."""
         if plan.pressure is Pressure.NONE:
             with self.busy_handler.at_most(plan.busy_ms):
                 return checkpoint.checkpoint(connection, plan.mode)
@@ -640,7 +641,7 @@ class Writer:
         )
 
     def _warn_wal_not_truncated(self) -> None:
-        """Once a minute: no reader of ours can be in the way, and the log goes on growing."""
+        """Warn at most once a minute that the log keeps growing although none of our readers can be in the way."""
         now_ns = self.clock.monotonic_ns()
         if now_ns >= self._warn_not_before_ns:
             self._warn_not_before_ns = now_ns + 60 * _NS

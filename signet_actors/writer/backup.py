@@ -1,7 +1,7 @@
-"""A backup as the writer makes it: some pages between two batches, until the copy is complete.
+"""The writer's share of a backup: copy some pages between two batches, until the copy is complete.
 
-The writer only copies; verifying, naming and keeping copies are other processes' work, because they take long. The
-verification is a process of its own: ``python -m signet_actors.writer --verify NAME``.
+Verification, naming and pruning take long and run in other processes. The verification is ``python -m
+signet_actors.writer --verify NAME``.
 
 Source: docs/reliability.md R17, R18; docs/architecture.md "Dependency rules" 5.
 """
@@ -29,13 +29,13 @@ from signet_actors.store.migrate import schema_version
 from signet_actors.store.online_backup import PARTIAL, OnlineBackup, install, verify_copy
 
 SLICE_NS: Final = 3_000_000
-"""So long a commit may have to wait for pages being copied."""
+"""The longest time that a commit may have to wait for pages being copied."""
 ABANDONED_AFTER_NS: Final = 60_000_000_000
 _NICENESS: Final = 10
 
 
 class BackupWork:
-    """At most one copy in progress, and how the last one ended."""
+    """At most one copy in progress, and the result of the last one."""
 
     def __init__(self, connection: Connection, database: Path, backup_dir: Path, clock: Clock) -> None:
         self._connection = connection
@@ -48,13 +48,13 @@ class BackupWork:
 
     @property
     def running(self) -> bool:
-        """Whether pages are still to be copied."""
+        """Return whether a copy is in progress."""
         return self._copy is not None
 
     def advance(self, name: str) -> BackupProgress:
-        """How far the copy ``name`` is, begun now unless it was; another one in progress is given up.
+        """Return the progress of the copy ``name``; start it if necessary, and abandon any other copy.
 
-        Raises ``InvalidRequest`` for a name that is no backup's.
+        Raises ``InvalidRequest`` if ``name`` is not the name of a backup.
         """
         if parse_backup_name(name) is None:
             raise InvalidRequest(f"{name!r} is not the name of a backup", field="name")
@@ -65,7 +65,7 @@ class BackupWork:
         return self._progress
 
     def step(self) -> None:
-        """Some milliseconds' worth of pages have been copied, or the copy has ended one way or the other."""
+        """Copy some milliseconds' worth of pages, or end the copy if it is complete, has failed or was abandoned."""
         if self._copy is None or self._progress is None:
             return
         if self._clock.monotonic_ns() - self._last_polled_ns > ABANDONED_AFTER_NS:
@@ -79,7 +79,7 @@ class BackupWork:
                 return
             last_seq = self._connection.execute("SELECT coalesce(max(seq), 0) FROM memories").get
         except (OSError, StoreError) as error:
-            # The disk of the copy, or a page that cannot be read: the commits will say what it means for them.
+            # The copy's disk failed, or a page cannot be read; if the database is affected, its commits will fail too.
             self.abandon()
             self._progress = BackupProgress(name, "failed", copy.pages, copy.remaining, f"{error}")
             return
@@ -88,7 +88,7 @@ class BackupWork:
         self._progress = BackupProgress(name, "copied", copy.pages, 0, None, last_seq)
 
     def abandon(self) -> None:
-        """No copy is in progress and nothing is left of one that was not complete."""
+        """End the copy in progress, if any, and delete its incomplete file."""
         copy, self._copy, self._progress = self._copy, None, None
         if copy is not None:
             copy.close()
@@ -112,7 +112,7 @@ class BackupWork:
 
 
 class BackupVerification(msgspec.Struct, frozen=True):
-    """What ``--verify`` prints: whether the copy is now a backup, and if not what was wrong; ``memories`` live ones."""
+    """The output of ``--verify`` as JSON: whether the copy became a backup, or why not, and its live memories."""
 
     ok: bool
     findings: list[tuple[str, str]]
@@ -120,14 +120,15 @@ class BackupVerification(msgspec.Struct, frozen=True):
 
 
 def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
-    """The partial copy ``name`` has become a backup, or is gone; prints the verdict as JSON.
+    """Turn the partial copy ``name`` into a backup, or delete it if it is damaged; print the result as JSON.
 
-    Dies with the process that started it. Exit code 0, 74 when the copy is damaged, 78 for a name that is no backup's.
+    The process exits together with its parent. Exit code 0, 74 if the copy is damaged, 78 if ``name`` is not the name
+    of a backup.
     """
     if not tie_to_supervisor(boot_pid):
         return ExitCode.GIVE_UP
     os.nice(_NICENESS)
-    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser
+    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
 
     workspace = Workspace(workspace_from(os.environ))
     parsed = parse_backup_name(name)
@@ -146,7 +147,7 @@ def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
 
 
 def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None = None) -> tuple[list[Finding], int]:
-    """``(findings, live memories)``: the file is ours, whole, of the schema that its name says, and complete."""
+    """Return ``(findings, live memories)``: is the file ours, whole, complete, and of the schema in its name?"""
     try:
         if not check_ownership(path):
             return [Finding(STRUCTURE, f"{path} is missing or empty")], 0

@@ -15,24 +15,25 @@ from signet_actors.runtime.processes.actor_loop import ActorLoop
 
 _NS = 1_000_000_000
 REPLY_MARGIN_NS = _NS // 2
-"""A refusal leaves so long before the caller's deadline, so that it arrives in time to be believed."""
+"""A refusal is sent this long before the caller's deadline, so that it arrives in time."""
 
 
 def lock_wait_until_ns(deadline_ns: int, limits: WriterConfig) -> int:
-    """When whoever must be answered by ``deadline_ns`` has waited for a foreign lock as long as anybody may.
+    """Return when a command with this deadline must stop waiting for a foreign lock.
 
-    A command that waited behind a batch which waited for the lock has used up its patience there, and is refused as
-    soon as the lock is found taken again: else the second in the queue would wait twice as long as the first.
+    The wait is counted from when the command was sent. A command that queued behind a batch which waited for the lock
+    has used up its wait, and is refused as soon as the lock is found taken again; otherwise the second in the queue
+    would wait twice as long as the first.
     """
     asked_ns = deadline_ns - limits.request_timeout_ms * 1_000_000
     return min(asked_ns + limits.busy_timeout_ms * 1_000_000, deadline_ns - REPLY_MARGIN_NS)
 
 
 class BusyHandler:
-    """Busy handler: how long to wait for a foreign lock, showing meanwhile that this process lives.
+    """SQLite's busy handler: wait for a foreign lock up to a limit, and send heartbeats meanwhile.
 
-    It gives up at ``until_ns`` at the latest, where that is set: whoever waited behind another batch has used up some
-    of its patience, and is refused while its caller still listens.
+    It gives up at ``until_ns`` at the latest, where that is set, so that a refusal reaches the caller before its
+    deadline.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class BusyHandler:
 
     @contextmanager
     def at_most(self, limit_ms: int, *, until_ns: int | None = None) -> Iterator[None]:
-        """Another patience, for what runs inside."""
+        """Use another limit inside the ``with`` block."""
         before = self.limit_ms, self.until_ns
         self.limit_ms, self.until_ns = limit_ms, until_ns
         try:

@@ -1,11 +1,9 @@
-"""``python -m signet_actors.writer --check``: is the database whole? For when the daemon is down.
+"""``python -m signet_actors.writer --check``: check the database while the daemon is stopped.
 
-Takes the workspace lock, so that it cannot run beside a daemon. Prints one JSON object: ``ok``, ``findings`` (a text
-each), ``kinds`` (of each finding, see ``store.checks``), ``memories``, ``repaired`` (what was mended). Exit code 0
-when whole, 74 when damaged, 73 when a daemon runs, 78 when the file is not ours. Without ``--repair`` nothing is
-written: not even the write-ahead log is folded back.
-
-``--deep`` adds what takes longer: vectors against their search index, rows against each other.
+Takes the workspace lock. Prints one JSON object: ``ok``, ``findings`` (texts), ``kinds`` (of each finding, see
+``store.checks``), ``memories`` and ``repaired`` (what was rebuilt). Exit code 0 when whole, 74 when damaged, 73 when a
+daemon runs, 78 when the file is not ours. Writes nothing without ``--repair``; ``--deep`` adds slower checks: vectors
+against their search index, rows against each other.
 
 Source: docs/architecture.md "Dependency rules" 5; docs/reliability.md R18.
 """
@@ -35,7 +33,7 @@ _LOCK_TRIES = 500
 
 
 class CheckResult(NamedTuple):
-    """``memories``: live ones; ``repaired``: what was built anew."""
+    """``memories``: the live ones; ``repaired``: what was rebuilt."""
 
     findings: list[Finding]
     memories: int
@@ -43,8 +41,8 @@ class CheckResult(NamedTuple):
 
 
 def check_command(*, deep: bool, repair: bool) -> int:
-    """Checks (and with ``repair`` mends) the database of ``SIGNET_WORKSPACE`` and prints the verdict."""
-    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser
+    """Check (and with ``repair`` mend) the database of ``SIGNET_WORKSPACE``, and print the result."""
+    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
 
     workspace = Workspace(workspace_from(os.environ))
     if not workspace.memory_dir.is_dir():
@@ -70,9 +68,9 @@ def check_command(*, deep: bool, repair: bool) -> int:
 
 
 def check_database(path: Path, *, deep: bool = False, index_dir: Path | None = None) -> CheckResult:
-    """What is wrong with the database, which nobody else has open; ``deep`` includes the files in ``index_dir``.
+    """Return what is wrong with the database, which no process has open; ``deep`` includes the files in ``index_dir``.
 
-    Raises ``ForeignDatabase``, apsw errors.
+    Raises ``ForeignDatabase`` and apsw errors.
     """
     if not path.exists():
         return CheckResult([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
@@ -99,7 +97,7 @@ def _count_memories(connection: Connection) -> int:
 
 
 def _repair(workspace: Workspace, checked: CheckResult) -> CheckResult:
-    """Every index is built anew from its rows; a copy of the database as it was is kept beside it."""
+    """Rebuild every index from its rows, after copying the database as it was to a directory beside it."""
     if is_structural(checked.findings):
         return checked
     aside = workspace.memory_dir / f"aside-{int(time.time() * 1000)}"

@@ -1,4 +1,4 @@
-"""What a command handler has at hand: the open transaction, one moment in time, ids, and the request's vectors."""
+"""What a command handler needs: the open transaction, one point in time, new ids, and the request's vectors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from signet_actors.writer.insert_buffer import Insert, InsertBuffer
 
 @dataclass(slots=True)
 class RowCache:
-    """Rows that this writer has seen committed, so that hot paths need not look them up again.
+    """Rows that this writer has seen committed, so that hot paths need no look-up.
 
-    Forgotten whenever a transaction fails: a rolled-back row must not be believed.
+    Cleared whenever a transaction fails, because a cached row may have been rolled back.
     """
 
     agents: set[str] = field(default_factory=set)
@@ -32,7 +32,7 @@ class RowCache:
 
 @dataclass(slots=True)
 class QueueChanges:
-    """Kinds of jobs that a commit made ready (``ready``) or told to wait for their time (``delayed``)."""
+    """Kinds of jobs that a commit made ready (``ready``) or delayed until a later time (``delayed``)."""
 
     ready: set[str] = field(default_factory=set)
     delayed: set[str] = field(default_factory=set)
@@ -41,7 +41,7 @@ class QueueChanges:
         return bool(self.ready or self.delayed)
 
     def add(self, other: QueueChanges) -> None:
-        """What is new there is new here."""
+        """Merge ``other`` into this one."""
         self.ready |= other.ready
         self.delayed |= other.delayed
 
@@ -61,7 +61,7 @@ class CommandContext:
     insert_buffer: InsertBuffer
     frames: Sequence[bytes] = ()
     caller: tuple[str, int] = ("", 0)
-    """Who asks: the name of a process, and which of its lives."""
+    """The process that sent the command: its name and its incarnation."""
     queue_changes: QueueChanges = field(default_factory=QueueChanges)
 
     @classmethod
@@ -73,30 +73,30 @@ class CommandContext:
 
     @property
     def tx(self) -> WriteTransaction:
-        """The open transaction, with every new row in it."""
+        """Return the open transaction after inserting every buffered row."""
         self.insert_buffer.flush()
         return self._tx
 
     def tx_for(self, lookup_key: Hashable) -> WriteTransaction:
-        """The open transaction for a look-up that finds a new row only by ``lookup_key``."""
+        """Return the open transaction for a look-up; insert the buffered rows first only if one has ``lookup_key``."""
         if self.insert_buffer.contains(lookup_key):
             self.insert_buffer.flush()
         return self._tx
 
     def change_counts(self) -> tuple[int, int]:
-        """Differs from an earlier answer if anything was written, or waits to be, since."""
+        """Return counts that differ from an earlier call if anything was written or buffered since."""
         return self._tx.connection.total_changes(), self.insert_buffer.added
 
     def new_id(self) -> str:
         return new_id(self.clock, self.rng)
 
     def vector_bytes(self, vector: Vector) -> bytes | None:
-        """The raw frame of ``vector``; None when it is missing, of another length, all zero or not finite."""
+        """Return the raw frame of ``vector``; None if it is missing, has another length, is all zero or not finite."""
         if not 0 <= vector.frame < len(self.frames):
             return None
         raw = self.frames[vector.frame]
         if len(raw) != 4 * vector.dimensions:
             return None
         numbers = array("f", raw)
-        # A sum of float32 cannot overflow a double, so it is finite exactly when all of them are.
+        # A sum of float32 cannot overflow a double, so it is finite exactly when every number is.
         return raw if any(numbers) and math.isfinite(sum(numbers)) else None

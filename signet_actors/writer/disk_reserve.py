@@ -10,18 +10,18 @@ import shutil
 from pathlib import Path
 
 _MIN_FREE_FACTOR = 8
-"""The reserve is taken only where this many times its size is free: it must not fill a small disk itself."""
+"""The reserve is allocated only if this many times its size is free: it must not fill a small disk itself."""
 
 
 class DiskReserve:
-    """A file of ``size`` bytes that is deleted when the disk is full and made again when there is room."""
+    """A file of ``size`` bytes that is deleted when the disk is full, and created again when there is room."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path = path
         self.size = size
 
     def allocate(self) -> bool:
-        """The reserve is on disk, if there is ample room; never an error."""
+        """Create the reserve if there is ample room; return whether it exists. Never raises."""
         if not self.size:
             return False
         try:
@@ -43,7 +43,7 @@ class DiskReserve:
         return True
 
     def release(self) -> None:
-        """The reserve is free for others; never an error."""
+        """Delete the reserve. Never raises."""
         if not self.size:
             return
         try:
@@ -53,4 +53,4 @@ class DiskReserve:
 
 
 NO_RESERVE = DiskReserve(Path("no-ballast"), 0)
-"""Holds nothing and touches no file: its size is 0, and it is never on disk."""
+"""A reserve of size 0, which touches no file."""

@@ -88,24 +88,26 @@ TransactionCommand = (
 
 
 FREES_SPACE = (ForgetMemory, ForgetMany, PurgeStep, ReapLeases, AdvanceHighWaterMark)
-"""The commands that are tried also while the disk is full."""
+"""The commands that are tried even while the disk is full."""
 
 
 def idempotency_of(command: TransactionCommand) -> Idempotency | None:
-    """The client's key, for the commands that carry one."""
+    """Return the client's key, for the commands that carry one."""
     return getattr(command, "idempotency", None)
 
 
 def keeps_reply(command: TransactionCommand) -> bool:
-    """Whether the reply is kept for a retry. A ``ForgetMany`` without targets only asks for an earlier reply: to keep
-    its own would use up the client's key for nothing."""
+    """Return whether the reply is stored for retries.
+
+    A ``ForgetMany`` without targets only asks for an earlier reply; storing its own would use up the client's key.
+    """
     if isinstance(command, ReconcileJobs):
-        return False  # to look once more does no harm, and a look that finds nothing writes nothing
+        return False  # it is safe to repeat, and writes nothing when nothing is missing
     return not isinstance(command, ForgetMany) or bool(command.targets)
 
 
 def execute(context: CommandContext, command: TransactionCommand) -> WriterReply:
-    """The command's rows are changed inside the caller's savepoint; raises ``SignetError`` for a refusal."""
+    """Run the command's handler. Raises ``SignetError`` for a refusal; the caller owns transaction and savepoint."""
     match command:
         case Remember():
             group = chunks.by_source(context, command.memory)

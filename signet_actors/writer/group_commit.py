@@ -1,14 +1,8 @@
-"""Group commit: everything that waits goes into one transaction, and only after COMMIT is anybody answered.
+"""Group commit: run all pending commands in one transaction, and reply to them only after COMMIT.
 
-The part that must be boring. An answer with a result is a promise that the rows are on disk. What happens
-otherwise is equally certain:
-
-* the lock stayed taken, or a command was refused: nothing of it was applied (503, 4xx);
-* the disk is full: nothing was applied (507), reads go on, the next probe may succeed;
-* the disk failed inside COMMIT: unknown (504), and this process leaves with exit code 74, because a handle that saw an
-  I/O error may show pages that never reached the disk;
-* the disk failed before COMMIT: nothing was applied (503), and the process leaves all the same;
-* the file is no longer at its path: nothing was applied (503), and nothing will be until the daemon is started again.
+A reply with a result promises that its rows are on disk. Every failure says what is certain; DESIGN.md, "What an answer
+means", lists the cases. After an I/O error the process exits with code 74, because its page cache may hold pages that
+never reached the disk.
 
 Source: docs/reliability.md R1-R5, R26 and "The writer's loop".
 """
@@ -38,7 +32,7 @@ from signet_actors.writer.disk_reserve import NO_RESERVE, DiskReserve
 
 
 class PendingCommand(Protocol):
-    """A command that waits for its answer; ``runtime.mailbox.Incoming`` is one."""
+    """A command that has not been replied to yet; ``runtime.messaging.mailbox.Incoming`` is one."""
 
     @property
     def header(self) -> Header: ...
@@ -63,14 +57,14 @@ class CommitMetrics:
 
 
 class HousekeepingResult(NamedTuple):
-    """``rows`` changed, and whether there was ``more`` than one commit takes."""
+    """``rows`` changed, and whether there is ``more`` to do than fits into one commit."""
 
     rows: int
     more: bool
 
 
 class _RetryWithSavepoints(Exception):
-    """A command failed after it had written: the transaction was rolled back, and the batch runs anew."""
+    """A command failed after it had written: the transaction was rolled back; the batch runs again with savepoints."""
 
 
 NOTHING_DONE = HousekeepingResult(0, False)
@@ -78,9 +72,9 @@ PRUNE_LIMIT = 2000
 
 
 def failure_for_unstarted(pending: PendingCommand, detail: str, *, retry_after_ms: int | None = None) -> Failure:
-    """The refusal of a command that was not begun, where the kept answers are not to be read or believed.
+    """Return the failure of a command that was not started, when the stored replies cannot be read or trusted.
 
-    Of one that may have been sent before, only the present sending is known not to have been applied.
+    If the command may have been sent before, only the present attempt is known not to have been applied.
     """
     if pending.header.attempt > 1 or dispatch.idempotency_of(pending.body) is not None:
         return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; whether an earlier attempt was applied is unknown")
@@ -88,7 +82,7 @@ def failure_for_unstarted(pending: PendingCommand, detail: str, *, retry_after_m
 
 
 class GroupCommit:
-    """Owns the transaction; ``commit`` answers every command that it is given, whatever happens."""
+    """Own the write transaction. ``commit`` replies to every command of its batch, whatever happens."""
 
     def __init__(
         self,
@@ -109,24 +103,24 @@ class GroupCommit:
         self.log = log
         self.disk_reserve = disk_reserve
         self.displaced = displaced
-        """Asked before each COMMIT: which file of the database is no longer at its path, in words."""
+        """Called before each COMMIT: returns which database file is no longer at its path, in words, or None."""
         self.row_cache = RowCache()
         self.touches = AccessCounter()
         self.metrics = CommitMetrics()
         self.storage_full = False
         self.queue_changes = QueueChanges()
-        """What commits did to the job queue since somebody looked."""
+        """What commits changed in the job queue since the actor last read it."""
         self._committing = False
 
     def commit(self, batch: Sequence[PendingCommand]) -> None:
-        """Every command of the batch is applied or refused, on disk, and answered.
+        """Apply or refuse every command of the batch, commit to disk, and reply to each.
 
-        Raises ``StoreIOError`` after answering when the disk failed: the process must leave.
+        Raises ``StoreIOError`` after replying when the disk failed: the process must exit.
         """
         if not batch:
             return
         if self.storage_full:
-            # What frees space may use what the reserve gave; everything else waits for the disk.
+            # Commands that free space may use the released reserve; all others are refused.
             growing = [pending for pending in batch if not isinstance(pending.body, dispatch.FREES_SPACE)]
             self._refuse(growing, ErrorCode.STORAGE_FULL, "the disk is full; nothing was applied")
             batch = [pending for pending in batch if isinstance(pending.body, dispatch.FREES_SPACE)]
@@ -166,7 +160,7 @@ class GroupCommit:
                 sync_point("writer.after_first_reply")
 
     def housekeep(self, *, replies_before_ms: int) -> HousekeepingResult:
-        """Pending touches and expired replies are written in a commit of their own."""
+        """Write pending access counts and delete expired replies, in a commit of their own."""
         if self.storage_full:
             return NOTHING_DONE
         try:
@@ -186,7 +180,7 @@ class GroupCommit:
         return HousekeepingResult(touched + pruned, bool(self.touches) or pruned == PRUNE_LIMIT)
 
     def probe_storage(self) -> bool:
-        """A small write says whether the disk has room again; True when writes are served."""
+        """Test with a small write whether the disk has room again; return True when writes are accepted."""
         if not self.storage_full:
             return True
         try:
@@ -208,11 +202,11 @@ class GroupCommit:
     def _transact(
         self, batch: Sequence[PendingCommand], *, with_savepoints: bool
     ) -> list[tuple[PendingCommand, WriterReply]]:
-        """The answers of a transaction that is on disk.
+        """Run the batch in one transaction and return the replies once it is on disk.
 
-        First without savepoints, because each one costs a tenth of a remember, and commands that fail halfway are rare:
-        one that does raises ``_RetryWithSavepoints``. Then, ``with_savepoints``,
-        each command has a savepoint, and only those fail that must.
+        Savepoints are skipped at first: each one costs a tenth of a remember, and commands rarely fail halfway. A
+        command that does raises ``_RetryWithSavepoints``. The second run, ``with_savepoints``, gives each command a
+        savepoint, so that only the failing commands are undone.
         """
         replayed = self.metrics.replayed
         answers: list[tuple[PendingCommand, WriterReply]] = []
@@ -234,7 +228,7 @@ class GroupCommit:
         return answers
 
     def _check_files(self) -> None:
-        """Return while the open files are those at their paths; else raises DatabaseDisplaced."""
+        """Raise ``DatabaseDisplaced`` unless the open files are still the ones at their paths."""
         displacement = self.displaced()
         if displacement is not None:
             raise DatabaseDisplaced(displacement)
@@ -246,7 +240,7 @@ class GroupCommit:
         key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(command))
         lookup_key = idempotency.reply_lookup_key(key)
         if context.insert_buffer.contains(lookup_key):
-            self._flush_inserts(context)  # what may not be inserted is another command's failure
+            self._flush_inserts(context)  # a row that is refused here belongs to another command
         earlier = idempotency.earlier_reply(context.tx_for(lookup_key).connection, key, digest)
         if earlier is not None:
             self.metrics.replayed += 1
@@ -261,7 +255,7 @@ class GroupCommit:
                     context.insert_buffer.flush()
                 return reply
         except SignetError as error:
-            self.row_cache.clear()  # what the savepoint undid must not be believed
+            self.row_cache.clear()  # cached rows may have been rolled back
             if with_savepoints:
                 context.insert_buffer.discard()
             elif context.change_counts() != before:
@@ -274,7 +268,7 @@ class GroupCommit:
         except Exception as error:
             if not with_savepoints:
                 raise _RetryWithSavepoints from error
-            # One command's bug is that command's failure: its savepoint is undone and the others go on.
+            # A bug in one command fails that command only: its savepoint is rolled back and the others go on.
             self.row_cache.clear()
             context.insert_buffer.discard()
             if not self.connection.in_transaction:
@@ -294,7 +288,7 @@ class GroupCommit:
             raise _RetryWithSavepoints from error
 
     def enter_storage_full(self) -> None:
-        """Writes are refused until a probe succeeds; the reserve is given up to what frees space."""
+        """Refuse writes until a probe succeeds, and release the disk reserve for the commands that free space."""
         self.row_cache.clear()
         if not self.storage_full:
             self.log.error("storage_full", remedy="free disk space; writes resume by themselves")
@@ -312,9 +306,9 @@ class GroupCommit:
             )
 
     def _earlier_reply_or(self, pending: PendingCommand, failure: Failure) -> WriterReply:
-        """What an earlier life of the writer answered to the same request, else ``failure``.
+        """Return the stored reply of an earlier attempt at the same command, else ``failure``.
 
-        "Nothing was applied" must not be said to the retry of a command that was applied.
+        A retry of a command that was applied must not be told that nothing was applied.
         """
         key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
         try:
@@ -327,7 +321,10 @@ class GroupCommit:
             return failure
 
     def refuse_displaced(self, batch: Sequence[PendingCommand], detail: str) -> None:
-        """Nothing of the batch was applied; an earlier answer, of the file that is gone, is not given again."""
+        """Refuse the batch: nothing of it was applied.
+
+        An earlier reply is not repeated, because its rows are in the file that is no longer at its path.
+        """
         for pending in batch:
             key, digest = idempotency.request_key(pending.header, dispatch.idempotency_of(pending.body))
             try:
@@ -341,7 +338,10 @@ class GroupCommit:
                 pending.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; it holds an earlier attempt"))
 
     def _disk_failed(self, batch: Sequence[PendingCommand], *, committing: bool, error: BaseException) -> None:
-        """Everybody is told what is certain. What this connection would read now is not: it is not asked."""
+        """Reply to every command with what is certain, and raise ``StoreIOError``.
+
+        The connection is not read any more: its pages cannot be trusted.
+        """
         for pending in batch:
             if committing:
                 pending.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, "the disk failed; the outcome is unknown"))

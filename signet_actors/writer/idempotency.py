@@ -1,12 +1,13 @@
-"""Exactly-once answers: the reply to a command is kept in the command's own transaction.
+"""Exactly-once replies: the reply to a command is stored in the command's own transaction.
 
-A retry, by the client with its ``Idempotency-Key`` or by the gateway after the writer was restarted, finds the first
-reply and acts no second time; the primary key decides between twins.
+A retry, by a client with its ``Idempotency-Key`` or by the gateway after a writer restart, gets the stored reply and is
+not executed again; the primary key decides between simultaneous duplicates.
 
 Source: docs/decisions.md 3; docs/messaging.md rule 8.
-Departs: content and tags in a repeated ``Remembered``, and the subjects in repeated ``JobsLeased``, are the row's as
-it is now (empty once the memory is erased; a job whose memory was forgotten is left out), because a kept copy would
-outlive the memory (docs/reliability.md R23). ``embedded`` is as it is now, too: a vector may follow its commit.
+Departs: three fields of a repeated reply are read from the row as it is now: content and tags of ``Remembered``, the
+subjects of ``JobsLeased``, and ``embedded``. A stored copy of the text would outlive the memory (docs/reliability.md
+R23), and a vector may follow its commit. Content is empty once the memory is erased, and a job of a forgotten memory is
+left out.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ _tags: msgspec.json.Decoder[list[str]] = msgspec.json.Decoder(list[str])
 
 
 def request_key(header: Header, idempotency: Idempotency | None) -> tuple[str, str | None]:
-    """``(key of the reply, digest of the body or None)``; a client's key beats the message id."""
+    """Return ``(key of the reply, digest of the body or None)``; a client's key has precedence over the message id."""
     if idempotency is None:
         return header.message_id, None
     return f"key:{idempotency.key}", idempotency.body_digest
 
 
 def earlier_reply(connection: Connection, key: str, digest: str | None) -> WriterReply | None:
-    """The reply that was given before, a conflict when the same key came with another body, or None.
+    """Return the stored reply, a conflict if the same key came with another body, or None.
 
-    A reply is kept without the memory's content and tags, so that forgetting a memory for good leaves none behind; they
-    are read from the row again.
+    Replies are stored without the memory's content and tags, which are read from the row again, so that erasing a
+    memory leaves no copy behind.
     """
     row = connection.execute("SELECT body_digest, reply FROM request_replies WHERE request_id = ?", (key,)).fetchone()
     if row is None:
@@ -84,7 +85,7 @@ def _with_subjects(connection: Connection, reply: JobsLeased) -> JobsLeased:
 
 
 def keep_reply(context: CommandContext, key: str, digest: str | None, reply: WriterReply) -> None:
-    """The reply is stored in the open transaction."""
+    """Store the reply in the open transaction."""
     if isinstance(reply, Remembered):
         reply = msgspec.structs.replace(reply, content="", tags=[])
     elif isinstance(reply, JobsLeased):
@@ -94,5 +95,5 @@ def keep_reply(context: CommandContext, key: str, digest: str | None, reply: Wri
 
 
 def reply_lookup_key(key: str) -> tuple[str, str]:
-    """By what a kept reply is found; see ``CommandContext.tx_for``."""
+    """Return the lookup key of a stored reply; see ``CommandContext.tx_for``."""
     return ("reply", key)

@@ -1,9 +1,9 @@
-"""Who waits for a job: a few asks that are held outside of any batch and answered when there is one.
+"""Pending ``WatchJobs`` requests: the long poll of the job queue.
 
-An ask that is waiter here occupies nothing: the mailbox counted it when it came, and neither commits nor other askers
-wait for it. A worker is called when a commit made a job of its kinds ready, when a job that waited for its time becomes
-due, and in any case when its own wait is over; what the call promises is looked up in the committed store, so that no
-job that is ready before the ask is missed, and nobody is called in circles for one that cannot be had.
+A waiting request occupies nothing: the mailbox counted it on arrival, and neither commits nor other requests wait for
+it. The reply is sent when a commit makes a job of its kinds ready, when a delayed job becomes due, or when the wait is
+over. Readiness is checked in the committed store, so no job is missed that was ready before the request came, and no
+worker is woken for a job that it cannot lease.
 
 Source: docs/decisions.md 15.
 """
@@ -24,7 +24,7 @@ from signet_actors.writer.command_context import QueueChanges
 from signet_actors.writer.commands.leases import next_due, ready_kinds
 
 MAX_WAITERS: Final = 8
-"""One for each worker process, and for lives of theirs that ended; the oldest makes room."""
+"""One per worker process, and some of earlier incarnations; beyond it the oldest waiter is released."""
 LONGEST_WAIT_MS: Final = 60_000
 _REPLY_MARGIN_NS: Final = 250_000_000
 _MS: Final = 1_000_000
@@ -37,11 +37,11 @@ class _Waiter:
     candidates: PoisonCandidates
     until_ns: int
     due_ns: int = 0
-    """When the queue is to be looked at for it; 0 = at once."""
+    """When to check the queue for this waiter; 0 = at once."""
 
 
 class JobWaiters:
-    """The waiter asks, oldest first."""
+    """The pending requests, oldest first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -51,10 +51,10 @@ class JobWaiters:
         return len(self._waiters)
 
     def park(self, incoming: Incoming[WriterCommand]) -> None:
-        """The ask waits; ``look``, which comes next, answers it at once where a job is ready."""
+        """Add the request. ``notify``, which is called next, replies at once if a job is ready."""
         body = incoming.body
         assert isinstance(body, WatchJobs)
-        # The same ask once more, doubled on the way: one answer is enough for both.
+        # The same request may be delivered twice: one reply is enough for both.
         message_id = incoming.header.message_id
         self._waiters = [old for old in self._waiters if old.incoming.header.message_id != message_id]
         self._reply(self._waiters[: max(0, len(self._waiters) - MAX_WAITERS + 1)])
@@ -64,7 +64,7 @@ class JobWaiters:
         self._waiters.append(_Waiter(incoming, body.kinds, body.suspects, until_ns))
 
     def notify(self, connection: Connection, changes: QueueChanges, *, may_write: bool) -> float | None:
-        """Everybody for whom there is a job, or whose wait is over, has been answered; seconds until the next look."""
+        """Reply to each waiter that has a ready job or whose wait is over; return the seconds until the next call."""
         now_ns = self._clock.monotonic_ns()
         self._reply([waiter for waiter in self._waiters if waiter.until_ns <= now_ns])
         if may_write:
@@ -77,7 +77,7 @@ class JobWaiters:
         return max(0.0, (next_ns - now_ns) / 1e9)
 
     def reply_to_all(self) -> None:
-        """Nobody waits here any more."""
+        """Release every waiter without a job."""
         self._reply(list(self._waiters))
 
     def _check(self, connection: Connection, waiter: _Waiter, now_ns: int) -> None:
@@ -88,7 +88,7 @@ class JobWaiters:
             return
         due = next_due(connection, waiter.kinds, wall_ms, waiter.candidates)
         due_ms = None if due is None else epoch_ms(due)
-        # The wall clock may jump; nobody waits for longer than his own wait because it did.
+        # The wall clock may jump; ``until_ns`` bounds the wait all the same.
         wait_ms = LONGEST_WAIT_MS if due_ms is None else due_ms - wall_ms + 1
         waiter.due_ns = min(waiter.until_ns, now_ns + wait_ms * _MS)
 

@@ -1,7 +1,7 @@
-"""The database's files as the writer opened them, compared with what stands at their paths before each commit.
+"""Compare the database files as the writer opened them with what is at their paths, before each commit.
 
-The database and its directory, which the workspace lock is on, must stay for as long as the daemon runs; the log and
-its index for as long as this process does, because the next one may find them folded back and removed.
+The database and its directory, on which the workspace lock is, must stay the same for as long as the daemon runs. The
+log and its index must stay for as long as this process runs; the next one may find them checkpointed and removed.
 
 Source: docs/reliability.md R26.
 """
@@ -24,7 +24,7 @@ from signet_actors.store.errors import Connection
 
 
 class OpenFiles:
-    """``known`` are the files that earlier writers of this daemon have opened: no other may take their place.
+    """``known``: the files that earlier writers of this daemon opened; a different file at these paths is refused.
 
     ``linked`` is called once for each file that is found to have more than one name while the daemon runs.
     """
@@ -41,18 +41,19 @@ class OpenFiles:
 
     @property
     def may_create(self) -> bool:
-        """Return whether a missing database is a first start: never while anything tells that there has been one."""
+        """Return whether a missing database means a first start: False if any trace of an earlier one exists."""
         return str(self._workspace.database) not in self._known and next(self._traces(), None) is None
 
     def refuse_unsafe(self) -> None:
-        """Refuse files that are not safe to open, with ConfigError.
+        """Raise ConfigError if a file is not safe to open.
 
-        A second name that was given to them while the daemon ran, by a program that makes snapshots, ends no daemon.
+        A second name (hard link) is tolerated for a database that this daemon had open already, because a snapshot
+        program may have added it.
         """
         refuse_unsafe_files(self._workspace.database, links_allowed=str(self._workspace.database) in self._known)
 
     def missing_message(self, found: str) -> str:
-        """Return what to tell the user about a database that is missing or empty and may not be created."""
+        """Return what to tell the user about a database that is missing or empty and must not be created."""
         database = self._workspace.database
         present = [*([database] if database.exists() else []), *self._traces()]
         return (
@@ -61,7 +62,7 @@ class OpenFiles:
         )
 
     def _traces(self) -> Iterator[Path]:
-        """Yield what tells that this workspace has had a database: a note, a log with content, backups, copies."""
+        """Yield what shows that this workspace has had a database: a note, a log with content, backups, copies."""
         if self._workspace.database_marker_file.exists():
             yield self._workspace.database_marker_file
         yield from filled_logs(self._workspace.database)
@@ -71,9 +72,9 @@ class OpenFiles:
         yield from sorted(self._workspace.memory_dir.glob("aside-*"))
 
     def record_opened(self, connection: Connection | None) -> FilesOpened:
-        """Remember the open files, and return them for the supervisor; later starts expect a database.
+        """Remember the open files, and return them for the supervisor; later starts then expect a database.
 
-        Raises ActorExit when the database was replaced while it was being opened.
+        Raises ActorExit if the database was replaced while it was being opened.
         """
         database = self._workspace.database
         for path in (self._workspace.memory_dir, database):
@@ -90,16 +91,16 @@ class OpenFiles:
         return self._opened()
 
     def record_closed(self) -> FilesOpened:
-        """The log is not open any more; return what still is."""
+        """Forget the log, which is closed now; return the files that are still open."""
         self._temporary = []
         return self._opened()
 
     def displaced(self) -> str | None:
-        """Return in words which file is no longer at its path; None while all are."""
+        """Return, in words, which file is no longer at its path; None while all are."""
         return displaced(self._compared, linked=self._note_link)
 
     def log_is_ours(self) -> bool:
-        """Return False where another log stands at the path of ours: another program may be writing the same file."""
+        """Return False if another log is at the path of ours: another program may be writing the same file."""
         return all(identify(Path(file.path)) in (None, file) for file in self._temporary)
 
     def _note_link(self, path: str) -> None:

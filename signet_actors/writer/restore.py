@@ -1,9 +1,9 @@
-"""``python -m signet_actors.writer --restore FILE``: a backup takes the database's place; either old or new, always.
+"""``python -m signet_actors.writer --restore FILE``: replace the database by a backup, atomically.
 
-The backup is copied beside the database and verified there. Then one small file is written, ``.daemon/restore``, and
-from that moment the restore will be finished by whoever comes next: this command, or the next start of the daemon.
-Finishing sets the present database aside by rename, with its log, and gives its name to the verified copy. Every step
-can be done twice. Nothing is ever deleted that is not a copy.
+The backup is copied beside the database and verified. Then the decision file ``.daemon/restore`` is written; from then
+on this command or the next start of the daemon completes the restore. Completing it renames the present database with
+its log into a directory ``aside-<time>``, and the verified copy to the database's name. Every step can be repeated, and
+only copies are ever deleted.
 
 Source: docs/reliability.md R18; docs/architecture.md "Dependency rules" 5.
 """
@@ -37,7 +37,7 @@ from signet_actors.writer.backup import verify_backup
 
 LATEST: Final = "latest"
 _SUFFIXES: Final = ("-wal", "-shm", "-journal", "")
-"""The log leaves before its database: a log without one is nothing, a database without its log has lost commits."""
+"""The log moves before its database: a log alone is harmless, but a database without its log has lost commits."""
 
 
 _DECISION: Final = re.compile(r"aside-[0-9]+\n?")
@@ -45,7 +45,7 @@ _LONGEST_DECISION: Final = 100
 
 
 class RestoreReport(msgspec.Struct, omit_defaults=True):
-    """What the command prints: ``age_ms`` is the time that is lost, None when the file's name does not tell it."""
+    """What the command prints. ``age_ms`` is how much time is lost; None if the file name does not tell."""
 
     ok: bool
     findings: list[str] = []
@@ -59,12 +59,12 @@ class RestoreReport(msgspec.Struct, omit_defaults=True):
 
 
 def restore_command(source: str) -> int:
-    """The backup ``source`` (a path, or ``latest``) is the database; prints one JSON object.
+    """Replace the database by the backup ``source`` (a path, or ``latest``); print one JSON object.
 
     Exit code 0; 73 when a daemon runs; 74 when the backup is damaged or the disk failed; 78 when there is no such
-    backup, or it is of a newer schema. After anything but 0 the database is the one it was.
+    backup, or it has a newer schema. After any code but 0 the database is unchanged.
     """
-    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the actor is born without a YAML parser
+    from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
 
     workspace = Workspace(workspace_from(os.environ))
     try:
@@ -89,7 +89,7 @@ def restore_command(source: str) -> int:
 
 
 def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreReport, int]:
-    """What was done, and the exit code. The caller holds the workspace. Raises ConfigError, OSError."""
+    """Return the report and the exit code. The caller holds the workspace lock. Raises ConfigError, OSError."""
     finish_restore(workspace)
     refuse_unsafe_files(workspace.database)
     try:
@@ -144,10 +144,10 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreR
 
 
 def finish_restore(workspace: Workspace) -> None:
-    """No restore is half done: one that was decided is carried out; one that was not has never been.
+    """Complete a restore that was decided on, or remove the remains of one that was not.
 
-    The caller holds the database alone. Raises OSError, and ConfigError where the decision is not one that was written
-    here.
+    The caller has exclusive access to the database. Raises OSError, and ConfigError if the decision file has a content
+    that this module did not write.
     """
     decision = workspace.restore_file
     try:
@@ -181,7 +181,7 @@ def finish_restore(workspace: Workspace) -> None:
 
 
 def _copy_in(source: Path, incoming: Path) -> None:
-    """Copy ``source`` with the logs beside it, which SQLite then finds beside the copy. Raises OSError, ConfigError."""
+    """Copy ``source`` and the logs beside it, which SQLite then finds beside the copy. Raises OSError, ConfigError."""
     real = source.resolve()
     files = [real, *filled_logs(real)]
     needed = sum(file.stat().st_size for file in files)
@@ -196,7 +196,7 @@ def _copy_in(source: Path, incoming: Path) -> None:
 
 
 def _remove_incoming(workspace: Workspace) -> None:
-    """Remove what is left of a copy that was not decided on."""
+    """Remove the remains of a copy that was not decided on."""
     incoming = _incoming(workspace)
     for suffix in _SUFFIXES:
         with contextlib.suppress(OSError):
@@ -204,7 +204,7 @@ def _remove_incoming(workspace: Workspace) -> None:
 
 
 def _write_decision(workspace: Workspace, aside: Path) -> None:
-    """From here on the restore will be finished, whatever happens."""
+    """Write the decision file; from here on the restore will be completed, even after a crash."""
     draft = beside(workspace.restore_file, ".draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -219,7 +219,7 @@ def _write_decision(workspace: Workspace, aside: Path) -> None:
 
 
 def _select_backup(workspace: Workspace, source: str) -> tuple[Path | None, str | None]:
-    """The file that is meant, and the next older backup in case it is damaged."""
+    """Return the chosen file, and the name of the newest other backup in case the file is damaged."""
     try:
         names = newest_first(os.listdir(workspace.backup_dir))
     except FileNotFoundError:
@@ -246,7 +246,7 @@ def _schema(path: Path) -> int:
 
 
 def _count_memories(path: Path) -> int | None:
-    """How many live memories the present database has, None where it cannot tell."""
+    """Return how many live memories the present database has, or None if it cannot be read."""
     try:
         reader = open_reader(path)
         try:

@@ -1,5 +1,5 @@
-"""What is done again and again: one duty per file.
+"""The periodic duties, one per file.
 
-A duty says when it is wanted next (``due_ns``, monotonic) and does one short, bounded piece of it per ``step``, so
-that the actor's loop reads its mailbox, beats and drains between any two pieces.
+A duty states when it is due next (``due_ns``, monotonic) and does one short, bounded piece of work per ``step``, so
+that the actor's loop can read its mailbox, send heartbeats and drain between any two steps.
 """

@@ -1,12 +1,12 @@
-"""A verified backup a day, of which the newest few are kept; and with each, a full check of the database.
+"""A verified backup every day, of which the newest few are kept, and with each a full check of the database.
 
-The writer copies pages between commits, a process of its own checks the copy, and only a copy that passes gets a
-backup's name. The copy holds the database's pages as they are, so its check is the idle scrub of the database: it pins
-no snapshot and takes no time from writer or searchers. When a second copy shows damage of the structure as well, the
-writer is told to refuse writes; damaged rows or indexes are reported and nothing else.
+The writer copies pages between commits, another process checks the copy, and only a copy that passes gets the name of a
+backup. The copy has the database's pages as they are, so its check also scrubs the database, without pinning a snapshot
+or taking time from writer and searchers. If a second copy shows structural damage too, the writer is told to refuse
+writes; damaged rows or indexes are only reported.
 
 Source: docs/reliability.md R17, R18, R23.
-Departs: there is no scrub that reads the database in place; with ``backup.intervalMs`` 0 nothing is scrubbed by itself.
+Departs: no scrub reads the database in place; with ``backup.intervalMs`` 0 nothing is scrubbed automatically.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ FIRST_AFTER_MS: Final = 5 * 60_000
 """The first backup waits until the daemon has settled."""
 POLL_MS: Final = 100
 RETRY_MS: Final = 60 * 60_000
-"""After a backup that failed."""
+"""The wait after a failed backup."""
 LONGEST_MS: Final = 60 * 60_000
-"""A copy or a check that takes longer is given up."""
+"""A copy or check that takes longer is abandoned."""
 NEVER_NS: Final = 1 << 62
 STRUCTURE: Final = "structure"
 _TRANSIENT: Final = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.BUSY})
@@ -45,8 +45,11 @@ PARTIAL: Final = ".partial"
 
 
 class Backup:
-    """The duty and its schedule. ``findings`` are what the last completed check found, ``problem`` why the last backup
-    failed; both are empty while all is well."""
+    """The duty and its schedule.
+
+    ``findings`` are the results of the last completed check, ``problem`` why the last backup failed; both are empty
+    while all is well.
+    """
 
     def __init__(
         self,
@@ -76,17 +79,17 @@ class Backup:
 
     @property
     def running(self) -> bool:
-        """Whether a backup is in progress."""
+        """Return whether a backup is in progress."""
         return self._name is not None
 
     def reload(self, config: Config) -> None:
-        """The new interval and number hold."""
+        """Apply the new interval and the number of backups to keep."""
         self._config = config
         if not self.running:
             self.due_ns = self._next_ns(at_least_ms=0)
 
     def begin(self) -> Failure | None:
-        """A backup is in progress: a new one unless there was one; or the disk has no room for it, says the Failure."""
+        """Start a backup unless one is in progress; return a ``Failure`` if the disk has no room for it."""
         if self.running:
             return None
         self._is_recheck = False
@@ -99,7 +102,7 @@ class Backup:
             needed = database.stat().st_size + SPARE_BYTES
             free = shutil.disk_usage(database.parent).free
         except OSError:
-            return None  # the writer, which makes the copy, says what is wrong
+            return None  # the writer, which makes the copy, reports the error
         if free >= needed:
             return None
         why = f"a backup needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB"
@@ -107,7 +110,7 @@ class Backup:
         return Failure(ErrorCode.STORAGE_FULL, why)
 
     def step(self) -> None:
-        """One question has been asked: of the writer how far the copy is, or of the check whether it is done."""
+        """Ask the writer how far the copy is, or the check whether it has finished."""
         if self._name is None:
             self.begin()
             return
@@ -121,13 +124,13 @@ class Backup:
             self._check(self._name, self._checking)
 
     def stop(self) -> None:
-        """No check runs; a copy in progress is given up by the writer when nobody asks about it."""
+        """Stop a running check. A copy in progress is abandoned by the writer when the requests for it cease."""
         if self._checking is not None:
             self._checking.stop()
             self._checking = None
 
     def state(self) -> BackupState:
-        """Which backups there are, and how far the one in progress is."""
+        """Return which backups there are, and how far the one in progress is."""
         return BackupState(
             running=self._name,
             phase=None if self._name is None else "copying" if self._checking is None else "verifying",
@@ -139,7 +142,7 @@ class Backup:
         )
 
     def newest_at(self) -> str | None:
-        """When the newest backup was made, ISO."""
+        """Return when the newest backup was made (ISO), or None."""
         names = newest_first(self._names())
         return iso(names[0].made_ms) if names else None
 
@@ -151,7 +154,7 @@ class Backup:
             why = status.detail if isinstance(status, Failure) else status.damage
             self._failed(backup_name(self._clock.wall_ms(), 0), why or "the writer did not answer")
             return
-        self._sweep_partials()  # one that was cut off may take the room that this one needs
+        self._sweep_partials()  # an unfinished copy may take the room that this one needs
         self._name = backup_name(self._clock.wall_ms(), status.schema_version)
         self._progress = None
 
@@ -160,7 +163,7 @@ class Backup:
         if isinstance(answer, Failure):
             if answer.code not in _TRANSIENT and not self._is_transient(answer):
                 self._failed(name, answer.detail)
-            return  # a writer that is away begins the copy anew when it is back, one that is busy goes on with it
+            return  # a restarted writer begins the copy again, a busy one continues it
         self._progress = answer
         if answer.state == "failed":
             self._failed(name, answer.detail or "the copy failed")
@@ -171,7 +174,7 @@ class Backup:
                 self._failed(name, f"the check of the copy could not be started: {error}")
 
     def _is_transient(self, answer: Failure) -> bool:
-        """Whether the writer was only held up beyond the deadline: by a foreign lock, say, and not by damage."""
+        """Return whether the writer missed the deadline for another reason than damage, such as a foreign lock."""
         if answer.code is not ErrorCode.NOT_APPLIED:
             return False
         status = self._writer.ask(GetWriterStatus(), timeout_ms=ASK_TIMEOUT_MS)
@@ -191,7 +194,7 @@ class Backup:
         self._log.error("scrub_found_damage", findings=[text for _, text in verdict.findings])
         if any(kind == STRUCTURE for kind, _ in verdict.findings):
             if not self._is_recheck:
-                self._is_recheck = True  # the disk may have failed the copy, not the database
+                self._is_recheck = True  # the copy may be damaged although the database is not
                 self._start()
                 return
             self._writer.ask(ReportDamage(verdict.findings[0][1]), timeout_ms=ASK_TIMEOUT_MS)
@@ -219,7 +222,10 @@ class Backup:
         self._name = self._progress = None
 
     def _next_ns(self, *, at_least_ms: int) -> int:
-        """When the next backup is due by the newest one's age; a clock that leapt delays it by one interval at most."""
+        """Return when the next backup is due, by the age of the newest one.
+
+        The wait never exceeds one interval, so that a clock that jumped cannot delay backups further.
+        """
         interval_ms = self._config.backup.interval_ms
         if interval_ms == 0:
             return NEVER_NS
@@ -235,7 +241,7 @@ class Backup:
             return []
 
     def _sweep_partials(self) -> None:
-        """Copies that nobody finished are gone, with their journals or logs."""
+        """Delete unfinished copies with their journals or logs."""
         for name in self._names():
             target, partial, _ = name.partition(PARTIAL)
             if partial and parse_backup_name(target) is not None:

@@ -1,4 +1,4 @@
-"""Expired job leases go back to the queue, or their jobs to the dead, within a minute.
+"""Return jobs with expired leases to the queue, or declare them dead, within a minute.
 
 Source: memory-system.txt "Lease Mechanism"; docs/decisions.md 11.
 """
@@ -21,7 +21,7 @@ FIRST_AFTER_MS = 5_000
 
 
 class LeaseReaper:
-    """Asks the writer once a minute. A writer that is busy or away is asked again a minute later."""
+    """Ask the writer once a minute to reap leases; after a failure, retry a minute later."""
 
     def __init__(self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger) -> None:
         self._writer = writer
@@ -32,7 +32,7 @@ class LeaseReaper:
         self.due_ns = clock.monotonic_ns() + FIRST_AFTER_MS * 1_000_000
 
     def step(self) -> LeasesReaped | Failure:
-        """One bounded batch of expired leases has been returned; a full batch is followed by another at once."""
+        """Reap one bounded batch of expired leases; a full batch is followed by another at once."""
         request = ReapLeases()
         answer = self._writer.ask(request, timeout_ms=ASK_TIMEOUT_MS)
         now_ns = self._clock.monotonic_ns()

@@ -1,11 +1,11 @@
-"""What has outlived its window is purged, in the mandatory order, without ever holding the writer for long.
+"""Purge what has outlived its retention window, in the mandatory order and in short batches.
 
-A sweep is a generator that gives way after each message to the writer: the loop beats, answers and drains between
-any two batches, and a sweep that is cut off anywhere has done nothing that the next one would not do again.
+A sweep is a generator that yields after each request to the writer, so that the loop can send heartbeats, reply and
+drain between any two batches. A sweep may be cut off anywhere: the next one does the rest.
 
 Source: memory-system.txt "Retention Worker"; docs/reliability.md R16, "Supervision policy".
-Departs: the documents do one batch per step and sweep; we repeat a full batch up to ``MAX_BATCHES`` times, and what
-is left is taken up a minute later, so that a mass deletion does not outrun the sweeps.
+Departs: the documents do one batch per step and sweep. We repeat a full batch up to ``MAX_BATCHES`` times and start the
+next sweep a minute later if rows are left, so that the sweeps keep up with a mass deletion.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ MAX_BATCHES = 200
 FIRST_AFTER_MS = 60_000
 """The first sweep waits until the daemon has settled."""
 FOLLOW_UP_MS = 60_000
-"""The next sweep comes this soon when rows were left."""
+"""The wait before the next sweep when rows were left."""
 PAUSE_MS = 10
-"""Between two batches, so that callers' writes are not queued behind an unbroken purge."""
+"""The wait between two batches, so that callers' writes are not queued behind an unbroken purge."""
 RETRY_MIN_MS, RETRY_MAX_MS = 5_000, 300_000
 
 REQUEST_REPLIES = "request_replies"
@@ -41,7 +41,7 @@ REQUEST_REPLIES = "request_replies"
 class Purge:
     """The sweep and its schedule.
 
-    ``steps`` holds what the sweep in progress (or the last one) has done, one entry per step begun, in order;
+    ``steps`` holds the results of the present or last sweep, one entry per step that was started, in order;
     ``skipped_reason`` why it did not do all of it. ``suspended_reason`` is set while nothing is purged at all.
     """
 
@@ -65,16 +65,16 @@ class Purge:
 
     @property
     def running(self) -> bool:
-        """Whether a sweep is in progress."""
+        """Return whether a sweep is in progress."""
         return self._sweep is not None
 
     def reload(self, config: Config) -> None:
-        """The new windows hold from the next sweep on; a shorter interval at once."""
+        """Apply the new windows from the next sweep on, and a shorter interval at once."""
         self._config = config
         self.due_ns = min(self.due_ns, self._clock.monotonic_ns() + config.retention.interval_ms * 1_000_000)
 
     def begin(self, *, operator_confirmed: bool = False) -> None:
-        """A sweep is in progress: a new one unless there was one. The flag confirms the clock."""
+        """Start a sweep unless one is in progress; ``operator_confirmed``: an operator confirms the clock."""
         if self._sweep is None:
             self.steps = []
             self.skipped_reason = None
@@ -83,7 +83,7 @@ class Purge:
             self.due_ns = self._clock.monotonic_ns()
 
     def step(self) -> bool:
-        """One message to the writer has been answered or given up on; True when this ended the sweep."""
+        """Send one request to the writer; return True if this ended the sweep."""
         self.begin()
         assert self._sweep is not None
         try:
@@ -96,7 +96,7 @@ class Purge:
         return False
 
     def stop(self) -> None:
-        """A sweep in progress ends between two batches; the next one begins anew."""
+        """End a sweep between two batches; the next sweep starts from the beginning."""
         if self._sweep is not None:
             self.skipped_reason = "the daemon is stopping; the next sweep goes on"
         self._sweep = None
@@ -126,7 +126,7 @@ class Purge:
         self._finish(now_ms)
 
     def _batches(self, step: Step, cutoff: str) -> Iterator[Purged | None]:
-        """The batches of one step while they are full; None when the writer did not answer."""
+        """Yield the batches of one step while they are full, and None if the writer did not reply."""
         at = len(self.steps)
         self.steps.append(Purged(step=step.name, count=0, more=True))
         for _ in range(MAX_BATCHES):
@@ -143,10 +143,11 @@ class Purge:
                 return
 
     def _check_clock(self, now_ms: int, *, operator_confirmed: bool) -> ClockDecision | None:
-        """Whether this sweep may believe its clock; the verdict is stored. None when the writer did not answer.
+        """Decide whether this sweep may trust its clock, and store the decision. None if the writer did not reply.
 
-        The first message reads the mark. It clears a suspicion that is stored beside it: should this process die
-        before the second message puts it back, the suspicion begins anew, and purging is only delayed.
+        The first request reads the high-water mark and clears a suspicion that is stored with it. If this process
+        crashes before the second request stores the suspicion again, the suspicion starts over, which only delays
+        purging.
         """
         now = iso(now_ms)
         known = self._writer.ask(AdvanceHighWaterMark(now, accept=False), timeout_ms=ASK_TIMEOUT_MS)
@@ -180,7 +181,7 @@ class Purge:
         return window
 
     def _postpone(self, failure: Failure) -> None:
-        """The rest waits: 5 s, then twice as long each time, up to 5 minutes."""
+        """Wait before the next sweep: 5 s, then twice as long after each failure, up to 5 minutes."""
         delay = min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** min(self._failures, 10))
         self._failures += 1
         self._next_in_ms = min(self._next_in_ms, max(delay, failure.retry_after_ms or 0))

@@ -1,8 +1,8 @@
-"""Each memory that should have a job and has none gets one: all memories are looked at, a few at a time, now and then.
+"""Walk through all memories, a few at a time, and enqueue the jobs that are missing.
 
-A job is made in the transaction that makes it due, so there is nothing to find unless something went wrong: a table was
-repaired by hand, a store was put together from parts. Whatever it was, it shall not cost a memory its extraction. Or
-the embedding model was changed: then all vectors are of the former one, and a round begins at once.
+A job is inserted in the transaction that makes it necessary, so a job is missing only after a manual repair or in a
+store that was assembled from parts. After a change of the embedding model every vector is of the previous model; then a
+round starts at once.
 
 Source: docs/decisions.md 5, 11-15; memory-pipeline.txt "Embedding Tracker" (stale detection).
 """
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 INTERVAL_MS = 3_600_000
-"""Between the ends of two rounds."""
+"""The wait between two rounds."""
 FIRST_AFTER_MS = 90_000
 """The first round waits until the daemon has settled."""
 PAUSE_MS = 100
-"""Between two steps of a round, so that callers' writes are not queued behind it."""
+"""The wait between two steps of a round, so that callers' writes are not queued behind it."""
 POSTPONED_MS = 60_000
 
 
 class Reconciliation:
-    """Walks through the memories by steps. A writer that is busy or away is asked for the same step a minute later."""
+    """Walk through the memories step by step. A step that fails is repeated a minute later."""
 
     def __init__(self, writer: WriterRef, clock: Clock, log: FilteringBoundLogger, config: Config) -> None:
         self._config = config
@@ -44,8 +44,10 @@ class Reconciliation:
         self.due_ns = clock.monotonic_ns() + FIRST_AFTER_MS * 1_000_000
 
     def reload(self, config: Config) -> None:
-        """With another embedding model, or a tracker that was off, a round begins when the writer, too, has had time
-        to hear of it."""
+        """Start a round if the embedding model changed or the tracker was switched on.
+
+        The round waits for one poll interval, so that the writer has read the new configuration too.
+        """
         changed = space_name(config.embedding) != space_name(self._config.embedding)
         begun = _tracks(config) and not _tracks(self._config)
         self._config = config
@@ -53,14 +55,14 @@ class Reconciliation:
             self._begin_again()
 
     def step(self) -> None:
-        """Some memories have been looked at, or the writer did not answer."""
+        """Have the writer check the next memories."""
         answer = self._writer.ask(ReconcileJobs(after=self._after), timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(answer, Failure):
             self._log.warning("reconciliation_postponed", code=answer.code.value, detail=answer.detail)
             self._due_in(POSTPONED_MS)
             return
         if answer.space != space_name(self._config.embedding):
-            self._begin_again()  # one of us has not read the configuration yet that the other goes by
+            self._begin_again()  # writer and retention have read different configurations; retry when both are current
             return
         self._found += answer.enqueued
         self.enqueued += answer.enqueued
