@@ -125,7 +125,7 @@ class Question(msgspec.Struct, frozen=True):
 
 def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) -> list[Question]:
     """The questions with their vectors, less the scope's common words."""
-    with reader.view() as view:
+    with reader.open_snapshot() as view:
         common = recipe.common_words(reader, view, GetCommonWords(ReadScope()))
     questions = []
     for one in asked:
@@ -147,7 +147,7 @@ def prepare(reader: Reader, embedder: EmbeddedEmbedder, asked: Sequence[Asked]) 
 
 def answer(reader: Reader, question: Question) -> Recalled:
     """One recall."""
-    with reader.view() as view:
+    with reader.open_snapshot() as view:
         return recipe.recall(reader, view, question.command, question.frames)
 
 
@@ -182,12 +182,12 @@ def vector_overlap(reader: Reader, questions: Sequence[Question]) -> dict[str, f
     at_10: list[float] = []
     at_200: list[float] = []
     for question in questions:
-        with reader.view() as view:
-            reader.follow(view)
-            leg = reader.leg(view, MODEL, DIMENSIONS)
+        with reader.open_snapshot() as view:
+            reader.sync(view)
+            leg = reader.vector_leg(view, MODEL, DIMENSIONS)
             if leg is None:
                 return {}
-            allowed = reader.admitted(view, question.command.read, question.command.filters)
+            allowed = reader.allowed_rows(view, question.command.read, question.command.filters)
             query = np.frombuffer(question.frames[0], np.float32)
             found = leg.search(view, reader.columns, query, allowed, pool=200).seqs
             seqs = np.flatnonzero(allowed)

@@ -37,8 +37,8 @@ class Decider:
         writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
         extraction = actor.config.memory.pipeline_v2.extraction
         self._model = ProviderManager(extraction, actor.clock, actor.log, writer)
-        self._deciding = FactDecider(actor, self._model)
-        actor.spawn(self._model.keep())
+        self._fact_decider = FactDecider(actor, self._model)
+        actor.spawn(self._model.run())
         requests: msgspec.msgpack.Decoder[DeciderRequest] = msgspec.msgpack.Decoder(DeciderRequest)
         actor.open_mailbox("decider", requests, self._answer, max_unanswered=_MAX_UNANSWERED)
 
@@ -55,7 +55,7 @@ class Decider:
     async def _answer(self, incoming: Incoming[DeciderRequest]) -> Decided | DeciderStatus:
         match incoming.body:
             case Decide() as asked:
-                decided = await self._deciding.decide(asked, incoming.frames, incoming.header)
+                decided = await self._fact_decider.decide(asked, incoming.frames, incoming.header)
                 proposal = decided.proposal
                 action = "echo" if decided.echo is not None else "no_proposal"
                 self._decisions[action if proposal is None else proposal.action] += 1

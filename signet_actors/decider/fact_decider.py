@@ -36,7 +36,7 @@ from signet_actors.runtime.processes.async_actor import AsyncActor
 from signet_actors.runtime.sync_points import sync_point
 
 _SEARCH_MS = 10_000
-_TRIES = 2
+_MAX_CALLS = 2
 
 
 class FactDecider:
@@ -57,7 +57,7 @@ class FactDecider:
             return Decided(propose_add(asked.fact))
         prompt = decision_prompt(asked.fact, candidates, self._actor.rng)
         warnings: list[str] = []
-        for calls in range(1, _TRIES + 1):
+        for calls in range(1, _MAX_CALLS + 1):
             began_ns = self._actor.clock.monotonic_ns()
             try:
                 sync_point("decider.prompt_sent")
@@ -72,13 +72,13 @@ class FactDecider:
                 proposal = decision.proposal
                 warned = decision.warnings
                 if proposal is not None:
-                    proposal = await self._checked(proposal, candidates)
+                    proposal = await self._check_contradiction(proposal, candidates)
                 if self._actor.config.redaction.memories:
                     warned = masked_all(warned)
                     proposal = None if proposal is None else masked_proposal(proposal)
                 return Decided(proposal, warned, shown, calls)
             warnings += decision.warnings
-        return Decided(None, tuple(warnings), shown, _TRIES, failed=True)
+        return Decided(None, tuple(warnings), shown, _MAX_CALLS, failed=True)
 
     @property
     def _extraction(self) -> ExtractionConfig:
@@ -107,7 +107,7 @@ class FactDecider:
         )
         return found.candidates
 
-    async def _checked(self, proposal: Proposal, candidates: Sequence[Candidate]) -> Proposal:
+    async def _check_contradiction(self, proposal: Proposal, candidates: Sequence[Candidate]) -> Proposal:
         """The proposal with a model's word on contradiction, where that is wanted; advisory, so no failure counts."""
         pipeline = self._actor.config.memory.pipeline_v2
         if not proposal_needs_semantic_check(proposal, candidates, enabled=pipeline.semantic_contradiction_enabled):

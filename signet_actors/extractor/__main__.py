@@ -31,11 +31,11 @@ def main() -> int:
     log = configure_logging(boot)
     actor = AsyncActor(boot, SystemClock(), log, random.Random())
 
-    async def life() -> int:
+    async def run_actor() -> int:
         return await actor.run(Extractor(actor))
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(life())
+        return runner.run(run_actor())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The extractor: a lane for each kind of durable job, the model that they share, and a mailbox for whoever asks why,
+"""The extractor: a runner for each kind of durable job, the model that they share, and a mailbox for whoever asks why,
 wants a recall summed up, or waits for a vector.
 
 The quarantine is the same without the mailbox: a process that works on jobs which may have killed an extractor.
@@ -19,7 +19,7 @@ from signet_actors.domain.jobs import PoisonCandidates
 from signet_actors.extractor.job_runner import JobRunner
 from signet_actors.extractor.jobs import JOB_KINDS
 from signet_actors.extractor.jobs.embed import Embed
-from signet_actors.extractor.resources import Resources, prompted
+from signet_actors.extractor.resources import Resources, extraction_config
 from signet_actors.extractor.summaries import Summaries
 from signet_actors.protocol.decider import DeciderReply
 from signet_actors.protocol.extractor import (
@@ -51,7 +51,7 @@ class Extractor:
 
     def __init__(self, actor: AsyncActor) -> None:
         self._actor = actor
-        self._lanes: list[JobRunner] = []
+        self._runners: list[JobRunner] = []
 
     async def start(self) -> None:
         """The lanes are open. Whether a model answers is no condition: jobs wait."""
@@ -60,16 +60,16 @@ class Extractor:
         decisions: msgspec.msgpack.Decoder[DeciderReply] = msgspec.msgpack.Decoder(DeciderReply)
         writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
         decider = actor.connect("decider", decisions, max_items=_DECIDER_ASKS, resend=True)
-        model = ProviderManager(prompted(actor.config), actor.clock, actor.log, writer, changed=self._wake)
-        self._shop = Resources(actor, writer, decider, model)
-        self._summaries = Summaries(self._shop)
-        kinds = [kind(self._shop) for kind in JOB_KINDS]
+        model = ProviderManager(extraction_config(actor.config), actor.clock, actor.log, writer, changed=self._wake)
+        self._resources = Resources(actor, writer, decider, model)
+        self._summaries = Summaries(self._resources)
+        kinds = [kind(self._resources) for kind in JOB_KINDS]
         (self._embed,) = [kind for kind in kinds if isinstance(kind, Embed)]
-        self._lanes = [JobRunner(kind, actor, writer, self._suspects) for kind in kinds]
+        self._runners = [JobRunner(kind, actor, writer, self._suspects) for kind in kinds]
         actor.on_tree = lambda _tree: self._wake()
-        actor.spawn(model.keep())
-        for lane in self._lanes:
-            lane.start()
+        actor.spawn(model.run())
+        for runner in self._runners:
+            runner.start()
         if actor.boot.role == QUARANTINE:
             return
         requests: msgspec.msgpack.Decoder[ExtractorRequest] = msgspec.msgpack.Decoder(ExtractorRequest)
@@ -77,8 +77,8 @@ class Extractor:
 
     def counters(self) -> dict[str, float]:
         figures: dict[str, float] = {}
-        for lane in self._lanes:
-            state = lane.state()
+        for runner in self._runners:
+            state = runner.state()
             for name in ("running", "done", "failed", "returned", "fenced"):
                 figures[f"{state.kind}_{name}"] = getattr(state, name)
             if state.paused_because:
@@ -88,16 +88,16 @@ class Extractor:
         return figures
 
     async def reload(self, config: Config) -> None:
-        self._shop.reconfigure(config)
+        self._resources.reconfigure(config)
         self._embed.reconfigured()
         self._wake()
 
     async def drain(self, grace_s: float) -> None:
         """Jobs that can end within the grace have ended; the others' attempts are given back."""
-        self._embed.leave()
+        self._embed.stop_waits()
         within_s = min(grace_s, _DRAIN_S)
-        await asyncio.gather(*(lane.drain(within_s) for lane in self._lanes))
-        await self._shop.close()
+        await asyncio.gather(*(runner.drain(within_s) for runner in self._runners))
+        await self._resources.close()
 
     def _suspects(self) -> PoisonCandidates:
         """Return whether jobs whose worker went away are ours: they are the quarantine's while there is one."""
@@ -107,8 +107,8 @@ class Extractor:
         return PoisonCandidates.EXCLUDED if quarantined else PoisonCandidates.INCLUDED
 
     def _wake(self) -> None:
-        for lane in self._lanes:
-            lane.wake()
+        for runner in self._runners:
+            runner.wake()
 
     async def _answer(self, incoming: Incoming[ExtractorRequest]) -> ExtractorStatus | Summarized | VectorsAwaited:
         match incoming.body:
@@ -118,10 +118,10 @@ class Extractor:
                 return await self._summaries.of(asked, incoming.header)
             case GetExtractorStatus():
                 return ExtractorStatus(
-                    mode=self._shop.mode,
-                    model=self._shop.model.state(),
-                    lanes=[lane.state() for lane in self._lanes],
-                    turned_away=dict(self._shop.turned_away),
+                    mode=self._resources.mode,
+                    model=self._resources.model.state(),
+                    lanes=[runner.state() for runner in self._runners],
+                    turned_away=dict(self._resources.turned_away),
                     tracker=self._embed.tracker(),
                 )
             case _:

@@ -1,7 +1,7 @@
 """One kind of job: taken from the writer as slots come free, each worked on in a task of its own under its lease.
 
 Nothing is asked for while nothing could be done with it: a kind that needs a model takes no job while the model's
-circuit is open, so that an outage spends no attempt. An idle lane holds one parked question at the writer and costs
+circuit is open, so that an outage spends no attempt. An idle runner holds one parked question at the writer and costs
 nothing.
 
 How the end of an attempt is reported:
@@ -14,9 +14,9 @@ the job itself failed                  an attempt is spent (``failed``)
 the actor leaves                       the attempt is given back at once
 =====================================  ==================================================================
 
-With each ask for jobs goes what the lane holds. If an answer is lost on the way, the writer sees from the next ask
+With each ask for jobs goes what the runner holds. If an answer is lost on the way, the writer sees from the next ask
 that the jobs in it never came, and hands them out again under the same leases: no attempt is spent on a message. The
-lane asks for them also while its kind is paused, since what it holds it must give back.
+runner asks for them also while its kind is paused, since what it holds it must give back.
 
 A call that timed out or failed at the server is the job's own fault only if another call succeeded meanwhile: a server
 that hangs looks the same as a prompt that is too long, and only one of the two deserves to die.
@@ -47,11 +47,11 @@ R = TypeVar("R")
 
 WATCH_MS = 25_000
 """So long the writer may keep a question for jobs before it says that there are none."""
-_ANSWER_MS = 10_000
-_LAST_ANSWER_MS = 300
+_REPLY_TIMEOUT_MS = 10_000
+_DRAIN_REPLY_TIMEOUT_MS = 300
 _REPORT_PAUSE_S = 0.2
 _FULL_PAUSE_S = 2.0
-_RENEWALS_A_LEASE = 3
+_RENEWALS_PER_LEASE = 3
 
 
 class Pause:
@@ -90,7 +90,7 @@ class JobKind(Protocol):
         ...
 
 
-def all_jobs() -> PoisonCandidates:
+def include_suspects() -> PoisonCandidates:
     """Take jobs whose worker went away like all others."""
     return PoisonCandidates.INCLUDED
 
@@ -120,17 +120,19 @@ class JobRun:
         while True:
             sync_point("extractor.apply_sent")
             try:
-                return await self._writer.ask(request, trace_id=self.trace_id, timeout_ms=_ANSWER_MS, frames=frames)
+                return await self._writer.ask(
+                    request, trace_id=self.trace_id, timeout_ms=_REPLY_TIMEOUT_MS, frames=frames
+                )
             except SignetError as error:
                 if error.code is ErrorCode.LEASE_LOST:
                     raise LeaseLost from error
-                if error.code not in _PASSING:
+                if error.code not in _TRANSIENT:
                     raise
                 full = error.code is ErrorCode.STORAGE_FULL
                 await asyncio.sleep((error.retry_after_ms or 0) / 1000 + (_FULL_PAUSE_S if full else _REPORT_PAUSE_S))
 
 
-_PASSING = frozenset(
+_TRANSIENT = frozenset(
     {
         ErrorCode.BUSY,
         ErrorCode.UNAVAILABLE,
@@ -150,7 +152,7 @@ class JobRunner:
         kind: JobKind,
         actor: AsyncActor,
         writer: AsyncRef,
-        suspects: Callable[[], PoisonCandidates] = all_jobs,
+        suspects: Callable[[], PoisonCandidates] = include_suspects,
     ) -> None:
         self._suspects = suspects
         self._kind = kind
@@ -159,13 +161,13 @@ class JobRunner:
         self._log = actor.log.bind(job_kind=kind.name)
         self._running: dict[asyncio.Task[None], str] = {}
         """Each attempt's lease."""
-        self._in_doubt = False
+        self._lease_reply_lost = False
         """Whether the writer may have handed out jobs in an answer that never came."""
         self._watching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._paused_because = ""
         self._draining = False
-        self._life: asyncio.Task[None] | None = None
+        self._loop_task: asyncio.Task[None] | None = None
         self.done = 0
         self.failed = 0
         self.returned = 0
@@ -176,7 +178,7 @@ class JobRunner:
         self._changed.set()
 
     def state(self) -> LaneState:
-        """The lane as it is now."""
+        """The runner as it is now."""
         pause = self._kind.pause(self._actor.config)  # asked anew: its words say for how long
         return LaneState(
             kind=self._kind.name,
@@ -191,8 +193,8 @@ class JobRunner:
         )
 
     def start(self) -> None:
-        """Jobs are taken and worked on from now until the lane is drained."""
-        self._life = self._actor.spawn(self._run())
+        """Jobs are taken and worked on from now until the runner is drained."""
+        self._loop_task = self._actor.spawn(self._run())
 
     async def _run(self) -> None:
         while not self._draining:
@@ -200,10 +202,10 @@ class JobRunner:
             pause = self._kind.pause(self._actor.config)
             self._note_pause(pause)
             free = 0 if pause is not None else self._free()
-            if free == 0 and not self._in_doubt:
-                await self._until_changed(None if pause is None else pause.for_ms)
-            elif not await self._take(free) and free:
-                await self._until_ready()
+            if free == 0 and not self._lease_reply_lost:
+                await self._wait_for_change(None if pause is None else pause.for_ms)
+            elif not await self._lease_jobs(free) and free:
+                await self._wait_for_jobs()
 
     def _free(self) -> int:
         return max(0, min(self._kind.slots(self._actor.config), self._kind.limit()) - len(self._running))
@@ -213,8 +215,8 @@ class JobRunner:
         self._draining = True
         self.wake()
         until = asyncio.get_running_loop().time() + within_s
-        if self._life is not None:
-            await asyncio.wait({self._life}, timeout=within_s)
+        if self._loop_task is not None:
+            await asyncio.wait({self._loop_task}, timeout=within_s)
         if self._watching is not None:
             self._watching.cancel()
         if self._running:
@@ -233,41 +235,41 @@ class JobRunner:
             else:
                 self._log.info("lane_open")
 
-    async def _until_changed(self, for_ms: int | None) -> None:
+    async def _wait_for_change(self, for_ms: int | None) -> None:
         try:
             async with asyncio.timeout(None if for_ms is None else max(for_ms, 1) / 1000):
                 await self._changed.wait()
         except TimeoutError:
             pass
 
-    async def _take(self, free: int) -> bool:
+    async def _lease_jobs(self, free: int) -> bool:
         """False when the writer has no job of this kind that may run now."""
         lease_ms = self._actor.config.memory.pipeline_v2.worker.lease_timeout_ms
         try:
             leased = await self._writer.ask(
                 LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values()), self._suspects()),
                 # Well within a lease: what an answer that was lost held is asked for again before it expires.
-                timeout_ms=min(_ANSWER_MS, lease_ms // _RENEWALS_A_LEASE),
+                timeout_ms=min(_REPLY_TIMEOUT_MS, lease_ms // _RENEWALS_PER_LEASE),
                 trace_id="",
             )
         except SignetError as error:
-            self._in_doubt |= error.code is ErrorCode.OUTCOME_UNKNOWN
+            self._lease_reply_lost |= error.code is ErrorCode.OUTCOME_UNKNOWN
             self._log.info("no_lease", reason=error.detail)
-            await self._until_changed(self._actor.config.memory.pipeline_v2.worker.poll_ms)
+            await self._wait_for_change(self._actor.config.memory.pipeline_v2.worker.poll_ms)
             return True
-        self._in_doubt = False
+        self._lease_reply_lost = False
         for job in leased.jobs:
             sync_point("extractor.leased")
-            task = self._actor.spawn(self._attempt(job, lease_ms))
+            task = self._actor.spawn(self._run_attempt(job, lease_ms))
             self._running[task] = job.lease_id
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_attempt_end)
         return bool(leased.jobs)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_attempt_end(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
         self.wake()
 
-    async def _until_ready(self) -> None:
+    async def _wait_for_jobs(self) -> None:
         """The writer has said that there is a job, or something has changed here, which the question outlives."""
         if self._watching is None or self._watching.done():
             self._watching = self._actor.spawn(self._watch())
@@ -277,21 +279,21 @@ class JobRunner:
         try:
             await self._writer.ask(
                 WatchJobs((self._kind.name,), WATCH_MS, self._suspects()),
-                timeout_ms=WATCH_MS + _ANSWER_MS,
+                timeout_ms=WATCH_MS + _REPLY_TIMEOUT_MS,
                 trace_id="",
             )
         except SignetError:
             await asyncio.sleep(self._actor.config.memory.pipeline_v2.worker.poll_ms / 1000)
         self.wake()
 
-    async def _attempt(self, job: LeasedJob, lease_ms: int) -> None:
+    async def _run_attempt(self, job: LeasedJob, lease_ms: int) -> None:
         """The attempt has ended and its end is reported."""
         run = JobRun(job, self._writer, self._actor.clock, trace_id=job.id)
         log = self._log.bind(job=job.id, memory=job.memory_id, attempt=job.attempt)
-        keeper = asyncio.create_task(self._keep(job, lease_ms))
+        renewal = asyncio.create_task(self._renew_lease(job, lease_ms))
         work = asyncio.create_task(self._kind.work(run))
         try:
-            await asyncio.wait({keeper, work}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({renewal, work}, return_when=asyncio.FIRST_COMPLETED)
             if not work.done():
                 raise LeaseLost
             work.result()
@@ -316,7 +318,7 @@ class JobRunner:
         else:
             self.done += 1
         finally:
-            await self._stop(keeper)
+            await self._stop(renewal)
             await self._stop(work)
 
     async def _stop(self, task: asyncio.Task[None]) -> None:
@@ -324,14 +326,14 @@ class JobRunner:
             task.cancel()
             await asyncio.wait({task})
 
-    async def _keep(self, job: LeasedJob, lease_ms: int) -> None:
+    async def _renew_lease(self, job: LeasedJob, lease_ms: int) -> None:
         """Ends when the lease is lost; a writer that is away for as long as the lease lasts has let it expire."""
         lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
         while True:
-            await asyncio.sleep(lease_ms / _RENEWALS_A_LEASE / 1000)
+            await asyncio.sleep(lease_ms / _RENEWALS_PER_LEASE / 1000)
             try:
                 await self._writer.ask(
-                    RenewLease(job.id, job.lease_id, lease_ms), timeout_ms=_ANSWER_MS, trace_id=job.id
+                    RenewLease(job.id, job.lease_id, lease_ms), timeout_ms=_REPLY_TIMEOUT_MS, trace_id=job.id
                 )
             except SignetError as error:
                 if error.code is ErrorCode.LEASE_LOST or self._actor.clock.monotonic_ns() >= lost_at_ns:
@@ -341,18 +343,18 @@ class JobRunner:
 
     async def _fail(self, job: LeasedJob, reason: str) -> None:
         self.failed += 1
-        await self._tell(FailJob(job.id, job.lease_id, reason), job)
+        await self._report_end(FailJob(job.id, job.lease_id, reason), job)
 
     async def _give_back(self, job: LeasedJob, reason: str) -> None:
         """The writer makes the job wait behind its fellows, longer each time."""
         self.returned += 1
         self._log.info("attempt_given_back", job=job.id, reason=reason)
-        await self._tell(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job)
+        await self._report_end(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job)
 
-    async def _tell(self, request: Request[object], job: LeasedJob) -> None:
+    async def _report_end(self, request: Request[object], job: LeasedJob) -> None:
         """Best effort: what is not reported, the reaper finds when the lease has expired."""
         try:
-            timeout_ms = _LAST_ANSWER_MS if self._draining else _ANSWER_MS
+            timeout_ms = _DRAIN_REPLY_TIMEOUT_MS if self._draining else _REPLY_TIMEOUT_MS
             await self._writer.ask(request, timeout_ms=timeout_ms, trace_id=job.id)
         except SignetError as error:
             if error.code is ErrorCode.LEASE_LOST:

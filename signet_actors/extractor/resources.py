@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Vectors
 
 
-_DECISIONS_A_CALL = 2
+_DECISIONS_PER_CALL = 2
 """While one fact asks the model, another has its candidates looked up."""
 
 
-def prompted(config: Config) -> ExtractionConfig:
+def extraction_config(config: Config) -> ExtractionConfig:
     """Who answers prompts: nobody is looked for where no part of the pipeline would ask."""
     pipeline = config.memory.pipeline_v2
     if pipeline.enabled or pipeline.reranker.use_extraction_model:
@@ -36,7 +36,7 @@ def prompted(config: Config) -> ExtractionConfig:
     return msgspec.structs.replace(pipeline.extraction, provider="none")
 
 
-def _made_by(embedding: EmbeddingConfig) -> EmbeddingConfig:
+def _embedder_config(embedding: EmbeddingConfig) -> EmbeddingConfig:
     """What an embedder is made of: how long somebody waits for it is none of that."""
     return msgspec.structs.replace(embedding, wait_ms=0)
 
@@ -50,7 +50,7 @@ class Resources:
         self.decider = decider
         self.model = model
         self.turned_away: Counter[str] = Counter()
-        self.deciding = asyncio.Semaphore(_DECISIONS_A_CALL * self.pipeline.extraction.concurrency)
+        self.decider_slots = asyncio.Semaphore(_DECISIONS_PER_CALL * self.pipeline.extraction.concurrency)
         """Facts that are with the decider at once, of all jobs: what is more waits here, and not in its queue."""
         self._embedder: AsyncEmbedder | None = None
         self._embedder_of: EmbeddingConfig | None = None
@@ -74,8 +74,8 @@ class Resources:
 
     def reconfigure(self, config: Config) -> None:
         """The next call is made as ``config`` says."""
-        self.model.reconfigure(prompted(config))
-        self.deciding = asyncio.Semaphore(_DECISIONS_A_CALL * config.memory.pipeline_v2.extraction.concurrency)
+        self.model.reconfigure(extraction_config(config))
+        self.decider_slots = asyncio.Semaphore(_DECISIONS_PER_CALL * config.memory.pipeline_v2.extraction.concurrency)
 
     async def embedder(self) -> AsyncEmbedder | None:
         """The embedder of the configuration in force, loaded at its first use; None where there is to be none.
@@ -83,7 +83,7 @@ class Resources:
         Raises ``ProviderError`` (UNAVAILABLE) where it cannot be had.
         """
         async with self._loading:
-            while self._embedder_of != (wanted := _made_by(self.actor.config.embedding)):
+            while self._embedder_of != (wanted := _embedder_config(self.actor.config.embedding)):
                 # Its import and tables cost a quarter of a second and tens of megabytes, which an idle process saves.
                 from signet_actors.providers.select import for_event_loop, make_embedder  # noqa: PLC0415
 

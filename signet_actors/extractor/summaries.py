@@ -16,15 +16,15 @@ from signet_actors.extractor.resources import Resources
 from signet_actors.protocol.extractor import Summarize, Summarized
 from signet_actors.protocol.header import Header
 
-MOST_AT_ONCE: Final = 8
+MAX_CONCURRENT: Final = 8
 _MAX_TOKENS: Final = 400
 
 
 class Summaries:
     """Counters are of this life: ``made``, ``empty`` (the model had nothing to say), ``late``."""
 
-    def __init__(self, shop: Resources) -> None:
-        self._shop = shop
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self._waiting = 0
         self.made = 0
         self.empty = 0
@@ -37,17 +37,17 @@ class Summaries:
         seconds and not the model's: a call that is given up with it says nothing about the provider, so that slow
         summaries never open the circuit that extraction depends on.
         """
-        if self._waiting >= MOST_AT_ONCE:
+        if self._waiting >= MAX_CONCURRENT:
             raise Busy("other recalls wait for a summary already")
-        shop = self._shop
-        prompt = summary_prompt(asked.query, asked.texts, shop.rng)
-        left_s = (header.deadline_ns - shop.actor.clock.monotonic_ns()) / 1e9
+        resources = self._resources
+        prompt = summary_prompt(asked.query, asked.texts, resources.rng)
+        left_s = (header.deadline_ns - resources.actor.clock.monotonic_ns()) / 1e9
         self._waiting += 1
         try:
             async with asyncio.timeout(max(0.0, left_s)):
-                answer = await shop.model.generate(
+                answer = await resources.model.generate(
                     prompt,
-                    timeout_ms=shop.pipeline.extraction.timeout_ms,
+                    timeout_ms=resources.pipeline.extraction.timeout_ms,
                     max_tokens=_MAX_TOKENS,
                     answer=SUMMARY,
                 )
@@ -59,4 +59,4 @@ class Summaries:
         summary = parse_summary(answer.text)
         self.made += summary is not None
         self.empty += summary is None
-        return Summarized(summary, shop.model.model)
+        return Summarized(summary, resources.model.model)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from signet_actors.protocol.extractor import VectorsAwaited
 
-ENDS_KEPT: Final = 1024
+MAX_ENDS: Final = 1024
 """Some seconds of the fastest server's work; whoever asks about a job asks some milliseconds after it was enqueued."""
 
 
@@ -30,7 +30,7 @@ class _Waiter(NamedTuple):
     stored: asyncio.Future[bool]
 
 
-class VectorWaits:
+class VectorWaiters:
     """See the module."""
 
     def __init__(self) -> None:
@@ -55,24 +55,24 @@ class VectorWaits:
         """An attempt at the memory's vector, read at ``version``, has ended; who waits for it has been told."""
         self._ends.pop(memory_id, None)
         self._ends[memory_id] = _End(version, stored)
-        while len(self._ends) > ENDS_KEPT:
+        while len(self._ends) > MAX_ENDS:
             del self._ends[next(iter(self._ends))]
         for waiter in self._waiting.get(memory_id, ()):
             if version >= waiter.version:
-                _tell(waiter, stored=stored)
+                _report_end(waiter, stored=stored)
 
-    def give_up(self) -> None:
+    def cancel_all(self) -> None:
         """Nobody waits any more: there will be no vector for a while."""
         for waiters in self._waiting.values():
             for waiter in waiters:
-                _tell(waiter, stored=False)
+                _report_end(waiter, stored=False)
 
     def _waiter(self, memory_id: str, version: int) -> _Waiter:
         waiter = _Waiter(version, asyncio.get_running_loop().create_future())
         self._waiting[memory_id].append(waiter)
         end = self._ends.get(memory_id)
         if end is not None and end.version >= version:
-            _tell(waiter, stored=end.stored)
+            _report_end(waiter, stored=end.stored)
         return waiter
 
     def _leave(self, memory_id: str, waiter: _Waiter) -> None:
@@ -82,6 +82,6 @@ class VectorWaits:
             del self._waiting[memory_id]
 
 
-def _tell(waiter: _Waiter, *, stored: bool) -> None:
+def _report_end(waiter: _Waiter, *, stored: bool) -> None:
     if not waiter.stored.done():
         waiter.stored.set_result(stored)

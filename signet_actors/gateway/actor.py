@@ -273,7 +273,7 @@ class Gateway:
     def _release_idle_memory(self, state: GatewayState) -> None:
         """What a pause in the work makes needless is let go of."""
         if isinstance(state.embedder, EmbeddedEmbedder):
-            state.embedder.rest()
+            state.embedder.release_memory()
 
     def _on_unhandled_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What failed is in the log by type and place; asyncio itself would write out the exception and the task."""

@@ -83,8 +83,8 @@ class EmbeddedEmbedder:
         # Without a pre-tokenizer the cache would keep whole texts: memory for nothing, and memories' contents at that.
         self._model._resize_cache(0)
         self._special = tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
-        self._known = _KnownWords(max_words)
-        self._learning = threading.Lock()
+        self._known = _WordTable(max_words)
+        self._write_lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
@@ -110,7 +110,7 @@ class EmbeddedEmbedder:
         total /= np.float32(norm)
         return total
 
-    def rest(self) -> None:
+    def release_memory(self) -> None:
         """The weights count as nobody's memory until they are needed: words used most are remembered apart from them.
 
         They stay in the machine's page cache, from which a few hundred pages at a time come back in microseconds.
@@ -133,7 +133,7 @@ class EmbeddedEmbedder:
                 return None
             # Not under the lock: the event loop must not wait until a thread has been through a long text.
             vectors = self._vectors_of_words(unknown)
-            with self._learning:
+            with self._write_lock:
                 self._known = self._known.with_more(unknown, vectors)
         return total
 
@@ -156,7 +156,7 @@ class EmbeddedEmbedder:
         return rows
 
 
-class _KnownWords:
+class _WordTable:
     """The vectors of words by their row. Rows are only added, so that a reader needs no lock: a table that is full is
     replaced by another one, with the half of its words that was used most.
     """
@@ -179,11 +179,11 @@ class _KnownWords:
         total: Vectors = np.add.reduce(self._vectors.take(rows, axis=0), axis=0)
         return total
 
-    def with_more(self, words: Sequence[str], vectors: Vectors) -> _KnownWords:
+    def with_more(self, words: Sequence[str], vectors: Vectors) -> _WordTable:
         """This table, or the one that replaces it, with ``words``, none of which it had when they were looked up; or
         without them, where another thread was faster with one. For one thread at a time.
         """
-        known = self if len(self.rows) + len(words) <= len(self._vectors) else self._used_most()
+        known = self if len(self.rows) + len(words) <= len(self._vectors) else self._most_used()
         if known.rows.keys().isdisjoint(words):
             begin = len(known.rows)
             end = begin + len(words)
@@ -191,11 +191,11 @@ class _KnownWords:
             known.rows.update(zip(words, range(begin, end), strict=True))
         return known
 
-    def _used_most(self) -> _KnownWords:
+    def _most_used(self) -> _WordTable:
         words = list(self.rows)  # in the order of their rows
         half = len(words) // 2
         kept = np.argpartition(self._uses[: len(words)], half)[half:]
-        fresh = _KnownWords(len(self._vectors))
+        fresh = _WordTable(len(self._vectors))
         fresh.rows = {words[row]: place for place, row in enumerate(kept.tolist())}
         fresh._vectors[: len(kept)] = self._vectors[kept]
         fresh._uses[: len(kept)] = self._uses[kept] // 2  # what was used long ago does not weigh for ever

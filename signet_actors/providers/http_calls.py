@@ -26,7 +26,7 @@ import msgspec
 
 from signet_actors.config.checks import is_loopback
 from signet_actors.errors import ProviderError, ProviderErrorKind
-from signet_actors.providers.log_sanitizing import on_one_line, quotable, unless_echoed
+from signet_actors.providers.log_sanitizing import drop_if_echoed, on_one_line, sanitize
 
 if TYPE_CHECKING:
     import httpx
@@ -35,10 +35,10 @@ MAX_RETRY_AFTER_MS: Final = 3_600_000
 CONNECT_TIMEOUT_S: Final = 5.0
 """A machine that is switched off answers nothing at all; that is not worth the deadline of a generation."""
 _ERROR_BODY_BYTES: Final = 4096
-_AWAY: Final = frozenset({502, 503, 504})
+_UNAVAILABLE_STATUSES: Final = frozenset({502, 503, 504})
 """What a proxy or a loading server says in the provider's place."""
-_SOMEBODYS: Final = ("prompt", "messages", "content", "input")
-_REFUSALS: Final = frozenset({401, 403, 404})
+_PRIVATE_FIELDS: Final = ("prompt", "messages", "content", "input")
+_REFUSED_STATUSES: Final = frozenset({401, 403, 404})
 
 T = TypeVar("T")
 
@@ -112,18 +112,18 @@ class HttpCalls:
                 ) as response,
             ):
                 if response.status_code != HTTPStatus.OK:
-                    said = unless_echoed(await self._beginning(response), _texts(body))
+                    said = drop_if_echoed(await self._error_body(response), _texts(body))
                     raise self._status_error(response, said)
                 content = await self._content(response)
         except TimeoutError as error:
             raise self._error(ProviderErrorKind.TIMEOUT, f"gave no answer within {timeout_ms} ms") from error
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise self._error(
-                ProviderErrorKind.UNAVAILABLE, f"cannot be reached at {self.endpoint} ({_words(error)})"
+                ProviderErrorKind.UNAVAILABLE, f"cannot be reached at {self.endpoint} ({_describe(error)})"
             ) from error
         except httpx.HTTPError as error:
             # The request was taken up, and may itself be what broke the server.
-            raise self._error(ProviderErrorKind.HTTP, f"broke the connection off ({_words(error)})") from error
+            raise self._error(ProviderErrorKind.HTTP, f"broke the connection off ({_describe(error)})") from error
         except RuntimeError as error:  # what the library says of a client that has been closed
             raise self._error(ProviderErrorKind.UNAVAILABLE, "is not called any more") from error
         except (httpx.InvalidURL, UnicodeError, ValueError) as error:
@@ -149,14 +149,14 @@ class HttpCalls:
             parts.append(part)
         return b"".join(parts)
 
-    async def _beginning(self, response: httpx.Response) -> str:
+    async def _error_body(self, response: httpx.Response) -> str:
         """The beginning of an error's body, as text."""
         begun = b""
         async for part in response.aiter_raw():
             begun += part[:_ERROR_BODY_BYTES]
             if len(begun) >= _ERROR_BODY_BYTES:
                 break
-        return quotable(begun, self._key)
+        return sanitize(begun, self._key)
 
     def _status_error(self, response: httpx.Response, said: str) -> ProviderError:
         status = response.status_code
@@ -164,9 +164,9 @@ class HttpCalls:
         retry_after_ms = _retry_after_ms(response.headers.get("retry-after"))
         if status == HTTPStatus.TOO_MANY_REQUESTS:
             kind = ProviderErrorKind.RATE_LIMITED
-        elif status in _AWAY:
+        elif status in _UNAVAILABLE_STATUSES:
             kind = ProviderErrorKind.UNAVAILABLE
-        elif status in _REFUSALS:
+        elif status in _REFUSED_STATUSES:
             kind = ProviderErrorKind.REFUSED
         else:
             kind = ProviderErrorKind.HTTP
@@ -184,11 +184,11 @@ def _texts(body: Any) -> Iterator[str]:
         for value in body:
             yield from _texts(value)
     elif isinstance(body, dict):
-        for name in _SOMEBODYS:
+        for name in _PRIVATE_FIELDS:
             yield from _texts(body.get(name))
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """What an HTTP library's error says; these speak of sockets and protocols, never of contents."""
     said = on_one_line(str(error))[:80]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__

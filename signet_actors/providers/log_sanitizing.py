@@ -12,7 +12,7 @@ ECHO_CHARS: Final = 12
 """So many letters and digits in a row that were sent, and come back, are an echo."""
 _SHORTEST_ECHO: Final = 4
 _KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|key)-[\w*.-]{4,}")
-_NO_LETTERS: Final = re.compile(r"\\u[0-9A-Fa-f]{4}|\\[bfnrt]|[\W_]+")
+_SEPARATORS: Final = re.compile(r"\\u[0-9A-Fa-f]{4}|\\[bfnrt]|[\W_]+")
 """What stands between letters, also as JSON writes it."""
 _BLANKS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\s\x00-\x1f\x7f]+")
 
@@ -22,7 +22,7 @@ def on_one_line(text: str) -> str:
     return _BLANKS.sub(" ", text).strip()
 
 
-def quotable(raw: bytes, secret: str | None) -> str:
+def sanitize(raw: bytes, secret: str | None) -> str:
     """The beginning of ``raw``, on one line and without ``secret`` or anything else that looks like a key."""
     text = raw.decode("utf-8", "replace")
     if secret:
@@ -30,20 +30,20 @@ def quotable(raw: bytes, secret: str | None) -> str:
     return on_one_line(_KEY_LIKE.sub("[key]", text))[:QUOTED_CHARS]
 
 
-def unless_echoed(said: str, sent: Iterable[str]) -> str:
+def drop_if_echoed(said: str, sent: Iterable[str]) -> str:
     """``said``, or nothing where it repeats a piece of one of the texts that were ``sent``.
 
     What a stranger says of a failure is logged and kept with a job; a prompt holds memories, which may be forgotten
     for good later, and is to be found in neither (docs/reliability.md R23). Blanks, signs and capitals make no
     difference.
     """
-    heard = _letters(said)
-    texts = [_letters(text) for text in sent]
+    heard = _letters_and_digits(said)
+    texts = [_letters_and_digits(text) for text in sent]
     short = any(text in heard for text in texts if _SHORTEST_ECHO <= len(text) < ECHO_CHARS)
     told = "\0".join(texts)
     pieces = (heard[at : at + ECHO_CHARS] for at in range(len(heard) - ECHO_CHARS + 1))
     return "" if short or any(piece in told for piece in pieces) else said
 
 
-def _letters(text: str) -> str:
-    return _NO_LETTERS.sub("", text).casefold()
+def _letters_and_digits(text: str) -> str:
+    return _SEPARATORS.sub("", text).casefold()

@@ -56,14 +56,14 @@ class RemoteEmbedder:
         provider: str,
         model: str,
         dimensions: int,
-        new_wire: Callable[[], EmbeddingClient],
+        new_client: Callable[[], EmbeddingClient],
         now_ms: Callable[[], int] = lambda: time.monotonic_ns() // 1_000_000,
     ) -> None:
         self.provider = provider
         self.model = model
         self.dimensions = dimensions
-        self._new_wire = new_wire
-        self._wire = new_wire()
+        self._new_client = new_client
+        self._client = new_client()
         self._now_ms = now_ms
         self._breaker = CircuitBreaker(_POLICY)
         self._last_error = ""
@@ -72,7 +72,7 @@ class RemoteEmbedder:
 
     @property
     def endpoint(self) -> str:
-        return self._wire.endpoint
+        return self._client.endpoint
 
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
         return await self._guarded(texts, self._document_prefix, timeout_ms)
@@ -92,13 +92,13 @@ class RemoteEmbedder:
 
     async def available(self) -> Availability:
         """Whether the server answers and has the model; never raises, takes at most three seconds."""
-        return await self._wire.available()
+        return await self._client.available()
 
     async def close(self) -> None:
-        await self._wire.close()
+        await self._client.close()
 
     async def _once(self, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
-        wire = self._new_wire()
+        wire = self._new_client()
         try:
             return await self._rows(wire, texts, prefix, timeout_ms)
         finally:
@@ -114,7 +114,7 @@ class RemoteEmbedder:
                 retry_after_ms=max(1, self._breaker.waits_ms(now)),
             )
         try:
-            rows = await self._rows(self._wire, texts, prefix, timeout_ms)
+            rows = await self._rows(self._client, texts, prefix, timeout_ms)
         except ProviderError as error:
             self._last_error = error.detail
             self._breaker.failed(permit, self._now_ms(), retry_after_ms=error.retry_after_ms)

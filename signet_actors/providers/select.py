@@ -57,10 +57,10 @@ def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
     model = config.model or default_model(config.provider)
     _check_width(config, model)
 
-    def new_wire() -> EmbeddingClient:
+    def new_client() -> EmbeddingClient:
         return OllamaEmbeddingClient(config.endpoint, model)
 
-    return RemoteEmbedder(config.provider, model, config.dimensions, new_wire)
+    return RemoteEmbedder(config.provider, model, config.dimensions, new_client)
 
 
 def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEmbedder:
@@ -77,12 +77,12 @@ def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEm
     known = known_model(config.model)
     shortened = known is not None and known.dimensions != config.dimensions
 
-    def new_wire() -> EmbeddingClient:
+    def new_client() -> EmbeddingClient:
         return OpenAiEmbeddingClient(
             config.endpoint, config.model, key, shortened_to=config.dimensions if shortened else None
         )
 
-    return RemoteEmbedder(config.provider, config.model, config.dimensions, new_wire)
+    return RemoteEmbedder(config.provider, config.model, config.dimensions, new_client)
 
 
 def _check_width(config: EmbeddingConfig, model: str) -> None:

@@ -16,11 +16,11 @@ import numpy as np
 from signet_actors.searcher.columns import Mask, MemoryColumns, Seqs
 from signet_actors.store.read_policy import Policy
 
-_KEPT = 16
+_MAX_MASKS = 16
 
 
 @dataclass(slots=True)
-class _Kept:
+class _CachedMask:
     mask: Mask
     generation: int
     seen: int  # changes of known rows that the mask shows
@@ -31,25 +31,25 @@ class AccessMasks:
 
     def __init__(self, columns: MemoryColumns) -> None:
         self._columns = columns
-        self._kept: OrderedDict[tuple[Policy, str | None, str | None], _Kept] = OrderedDict()
+        self._cache: OrderedDict[tuple[Policy, str | None, str | None], _CachedMask] = OrderedDict()
 
-    def of(self, policy: Policy, scope: str | None, project: str | None) -> Mask:
+    def mask(self, policy: Policy, scope: str | None, project: str | None) -> Mask:
         """The live rows that the policy admits in the scope, of one project if named. Read-only; shape (size,)."""
         columns = self._columns
         key = (policy, scope, project)
-        kept = self._kept.get(key)
+        kept = self._cache.get(key)
         if kept is None or kept.generation != columns.generation:
-            kept = _Kept(self._fresh(key, slice(0, columns.size)), columns.generation, len(columns.changed))
-            self._kept[key] = kept
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+            kept = _CachedMask(self._compute(key, slice(0, columns.size)), columns.generation, len(columns.changed))
+            self._cache[key] = kept
+            while len(self._cache) > _MAX_MASKS:
+                self._cache.popitem(last=False)
         else:
-            self._renew(key, kept)
-        self._kept.move_to_end(key)
+            self._update(key, kept)
+        self._cache.move_to_end(key)
         kept.mask.setflags(write=False)
         return kept.mask
 
-    def _renew(self, key: tuple[Policy, str | None, str | None], kept: _Kept) -> None:
+    def _update(self, key: tuple[Policy, str | None, str | None], kept: _CachedMask) -> None:
         columns, known = self._columns, len(kept.mask)
         changed = np.array(columns.changed[kept.seen :], np.int64)
         changed = changed[changed < known]
@@ -58,11 +58,11 @@ class AccessMasks:
             return
         mask = np.empty(columns.size, np.bool_)
         mask[:known] = kept.mask
-        mask[known:] = self._fresh(key, slice(known, columns.size))
-        mask[changed] = self._fresh(key, changed)
+        mask[known:] = self._compute(key, slice(known, columns.size))
+        mask[changed] = self._compute(key, changed)
         kept.mask, kept.seen = mask, len(columns.changed)
 
-    def _fresh(self, key: tuple[Policy, str | None, str | None], rows: slice | Seqs) -> Mask:
+    def _compute(self, key: tuple[Policy, str | None, str | None], rows: slice | Seqs) -> Mask:
         policy, scope, project = key
         mask = self._columns.readable(policy, scope, rows)
         if project is not None:

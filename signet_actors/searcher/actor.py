@@ -66,7 +66,7 @@ _INDEX_DAMAGED = Failure(
     ErrorCode.UNAVAILABLE, "an index of the database is damaged; `signet doctor --repair` builds it anew", None, 60_000
 )
 
-Answer = tuple[SearcherReply, list[bytes]]
+ReplyWithFrames = tuple[SearcherReply, list[bytes]]
 
 
 class Searcher:
@@ -81,14 +81,14 @@ class Searcher:
         self.reader: Reader | None = None
         self._writer: BlockingRef | None = None
         self._caught_up = False
-        self._trouble: str | None = None
+        self._index_error: str | None = None
         self._damage: str | None = None
         self._reported = False
         self._index_damaged = False
         self._served = 0
         self._failed = 0
-        self._ended = 0
-        self._made_way = 0
+        self._revoked = 0
+        self._preempted = 0
 
     def start(self) -> None:
         """The store is readable, the indexes answer, and the caches are loaded as far as the start budget allows.
@@ -101,7 +101,7 @@ class Searcher:
                 self._open()
             except DAMAGED:
                 if self.reader is not None:
-                    self.reader.rest()  # the file is read again, not the pages that a failing disk may have left
+                    self.reader.drop_cached_pages()  # read the file again, not pages that a failing disk may have left
                 self._open()
         except DAMAGED as error:
             self._serve_damaged(error)
@@ -116,10 +116,10 @@ class Searcher:
                 self.workspace.index_dir,
                 self.clock,
                 read_timeout_ms=self.config.supervision.start_timeout_ms,
-                beat=self.loop.heartbeat,
-                must_end=self.loop.snapshot_revoked,
+                heartbeat=self.loop.heartbeat,
+                is_revoked=self.loop.snapshot_revoked,
             )
-        self.loop.idle_trimmer.before_trim = reader.rest
+        self.loop.idle_trimmer.before_trim = reader.drop_cached_pages
         until_ns = self.clock.monotonic_ns() + _START_BUDGET_NS
         while not self._caught_up and self.clock.monotonic_ns() < until_ns:
             try:
@@ -127,11 +127,11 @@ class Searcher:
             except SnapshotEnded:
                 self.loop.snapshot_ended()
             self.loop.heartbeat()
-            if any(leg.trouble for leg in reader.legs()):
+            if any(leg.error for leg in reader.vector_legs()):
                 break
-        with reader.view() as view:
-            reader.follow(view)
-            probe(reader, view)
+        with reader.open_snapshot() as snapshot:
+            reader.sync(snapshot)
+            probe(reader, snapshot)
         reader.read_timeout_ms = self.config.searcher.read_timeout_ms
 
     def _serve_damaged(self, error: Exception) -> None:
@@ -169,7 +169,7 @@ class Searcher:
         try:
             for incoming in batch:
                 self.loop.snapshot_ended()  # the one before it may have been asked to end, and has
-                reply, frames = self._in_turn(incoming)
+                reply, frames = self._run_preemptible(incoming)
                 sync_point("searcher.before_reply")
                 incoming.reply(reply, frames)
         except Exception:
@@ -183,7 +183,7 @@ class Searcher:
         if self._damage is not None:
             self._report_damage(self._damage)
             return None if self._reported else _REPORT_AGAIN_S
-        legs = list(self._reader.legs())
+        legs = list(self._reader.vector_legs())
         if self._caught_up and all(leg.complete for leg in legs):
             return None
         try:
@@ -198,21 +198,21 @@ class Searcher:
             return None
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
-        trouble = next((leg.trouble for leg in self._reader.legs() if leg.trouble), None)
-        if trouble != self._trouble and trouble is not None:
-            self.log.warning("vector_file_unusable", error=trouble, answered_from="the stored vectors")
-        self._trouble = trouble
+        index_error = next((leg.error for leg in self._reader.vector_legs() if leg.error), None)
+        if index_error != self._index_error and index_error is not None:
+            self.log.warning("vector_file_unusable", error=index_error, answered_from="the stored vectors")
+        self._index_error = index_error
         if self._caught_up:
             return None
-        return 0.0 if trouble is None else 5.0
+        return 0.0 if index_error is None else 5.0
 
     def counters(self) -> dict[str, float]:
         """Figures for the heartbeat."""
         return {
             "served": self._served,
             "failed": self._failed,
-            "snapshots_ended": self._ended,
-            "made_way": self._made_way,
+            "snapshots_ended": self._revoked,
+            "made_way": self._preempted,
             **({"damaged": 1.0} if self._damage is not None else {}),
             **({"scrub_findings": 1.0} if self._index_damaged else {}),
         }
@@ -232,31 +232,33 @@ class Searcher:
         assert self.reader is not None, "the searcher was not started"
         return self.reader
 
-    def _in_turn(self, incoming: Incoming[SearcherQuery]) -> Answer:
-        """The answer. A question of the pipeline makes way for queries that come while it is worked on, but once only:
+    def _run_preemptible(self, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
+        """The answer. A pipeline query makes way for queries that come while it is worked on, but once only:
         it must end some time, and what it has done so far is done again.
         """
         if isinstance(incoming.body, FindCandidates):
             try:
-                return self._answered(incoming, self.loop.has_pending_query)
+                return self._run_query(incoming, self.loop.has_pending_query)
             except Preempted:
-                self._made_way += 1
+                self._preempted += 1
             self.loop.serve_pending(self)
             if incoming.expired(self.clock.monotonic_ns()):
                 return Failure(ErrorCode.UNAVAILABLE, "the deadline passed while others were answered", None, 1000), []
-        return self._answered(incoming)
+        return self._run_query(incoming)
 
-    def _answered(self, incoming: Incoming[SearcherQuery], others_wait: Callable[[], bool] | None = None) -> Answer:
-        """The result or the failure. Raises ActorExit where the process must end, and Preempted if ``others_wait``."""
+    def _run_query(
+        self, incoming: Incoming[SearcherQuery], should_yield: Callable[[], bool] | None = None
+    ) -> ReplyWithFrames:
+        """The result or the failure. Raises ActorExit where the process must end, and Preempted if ``should_yield``."""
         try:
             try:
-                answer = self._in_snapshot(incoming, others_wait)
+                answer = self._in_snapshot(incoming, should_yield)
             except SnapshotEnded:  # the log is folded back now; what is left of the time may be enough
-                self._ended += 1
+                self._revoked += 1
                 self.loop.snapshot_ended()
                 answer = self._in_snapshot(incoming)
             except DAMAGED:
-                self._reader.rest()
+                self._reader.drop_cached_pages()
                 answer = self._in_snapshot(incoming)
         except (ActorExit, Preempted):
             raise
@@ -283,51 +285,53 @@ class Searcher:
         self._failed += 1
         return failure, []
 
-    def _in_snapshot(self, incoming: Incoming[SearcherQuery], others_wait: Callable[[], bool] | None = None) -> Answer:
-        with self._reader.view(deadline_ns=incoming.header.deadline_ns, others_wait=others_wait) as view:
-            return self._answer(view, incoming)
+    def _in_snapshot(
+        self, incoming: Incoming[SearcherQuery], should_yield: Callable[[], bool] | None = None
+    ) -> ReplyWithFrames:
+        with self._reader.open_snapshot(deadline_ns=incoming.header.deadline_ns, should_yield=should_yield) as snapshot:
+            return self._dispatch(snapshot, incoming)
 
-    def _answer(self, view: Snapshot, incoming: Incoming[SearcherQuery]) -> Answer:
+    def _dispatch(self, snapshot: Snapshot, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
         reader = self._reader
         query = incoming.body
         match query:
             case Recall():
-                return recall(reader, view, query, incoming.frames), []
+                return recall(reader, snapshot, query, incoming.frames), []
             case FindCandidates():
-                return candidates.find(reader, view, query, incoming.frames), []
+                return candidates.find(reader, snapshot, query, incoming.frames), []
             case GetCommonWords():
-                return common_words(reader, view, query), []
+                return common_words(reader, snapshot, query), []
             case ListMemories():
-                return memories.list_memories(reader, view, query), []
+                return memories.list_memories(reader, snapshot, query), []
             case GetMemory():
-                return memories.get_memory(view, query), []
+                return memories.get_memory(snapshot, query), []
             case GetHistory():
-                return memories.get_history(view, query), []
+                return memories.get_history(snapshot, query), []
             case GetJob():
-                return memories.get_job(view, query), []
+                return memories.get_job(snapshot, query), []
             case LegacySearch():
-                return memories.legacy_search(view, query), []
+                return memories.legacy_search(snapshot, query), []
             case ListAuthors():
-                return memories.list_authors(view, query), []
+                return memories.list_authors(snapshot, query), []
             case FindSimilar():
-                return embeddings.find_similar(reader, view, query), []
+                return embeddings.find_similar(reader, snapshot, query), []
             case ExportEmbeddings():
-                return embeddings.export(view, query)
+                return embeddings.export(snapshot, query)
             case ExportMemories():
-                return transfer.export(view, query)
+                return transfer.export(snapshot, query)
             case GetEmbeddingHealth():
-                return embeddings.health(view, query), []
+                return embeddings.health(snapshot, query), []
             case GetStoreStats():
-                return stats.store_stats(reader, view), []
+                return stats.store_stats(reader, snapshot), []
             case FindForgetCandidates():
-                return forget.candidates(view, query), []
+                return forget.candidates(snapshot, query), []
             case GetPipelineStatus():
-                return pipeline.status(view, query), []
+                return pipeline.status(snapshot, query), []
             case ListReviews():
-                return pipeline.list_reviews(view, query), []
+                return pipeline.list_reviews(snapshot, query), []
             case GetRun():
-                return pipeline.get_run(view, query), []
+                return pipeline.get_run(snapshot, query), []
             case ListRuns():
-                return pipeline.list_runs(view, query), []
+                return pipeline.list_runs(snapshot, query), []
             case _:
                 assert_never(query)

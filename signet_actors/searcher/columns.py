@@ -32,26 +32,26 @@ _SELECT = (
     " m.content_sha256, m.tags, d.sz FROM memories m LEFT JOIN memories_fts_docsize d ON d.id = m.seq"
 )
 _BATCH = 20_000
-_REMEMBERED_CHANGES = 50_000
+_MAX_CHANGES = 50_000
 
 
 class MemoryColumns:
-    """Call ``follow`` inside a snapshot before using the arrays; they then show exactly that snapshot.
+    """Call ``sync`` inside a snapshot before using the arrays; they then show exactly that snapshot.
 
     ``version`` changes whenever they do; ``generation`` when all was read anew, so that nothing that was derived from
-    earlier arrays holds; ``texts`` when a known row may be found by other words or tags than before. ``changed``: the
+    earlier arrays holds; ``text_version`` when a known row has other words or tags. ``changed``: the
     known rows that changed since the generation began, in that order, some of them repeatedly.
     """
 
     def __init__(self) -> None:
         self.generation = 0
-        self.texts = 0
+        self.text_version = 0
         self._clear()
 
     def _clear(self) -> None:
         self.size = 0  # highest known seq + 1
         self.generation += 1
-        self.texts += 1
+        self.text_version += 1
         self.changed: list[int] = []
         self._last_change = 0
         self.live: Mask = np.zeros(0, np.bool_)
@@ -68,24 +68,24 @@ class MemoryColumns:
         self._dictionary: dict[str, dict[str, int]] = {name: {"": 0} for name in _CODED}
         self.version: int | None = None
 
-    def follow(self, view: Snapshot) -> bool:
-        """The arrays show ``view``; True when anything had changed since the last call."""
-        version = view.value("PRAGMA data_version")
+    def sync(self, snapshot: Snapshot) -> bool:
+        """The arrays show ``snapshot``; True when anything had changed since the last call."""
+        version = snapshot.value("PRAGMA data_version")
         if version == self.version:
             return False
-        row = view.one(
+        row = snapshot.one(
             "SELECT (SELECT min(change) FROM memory_changes),"
             " (SELECT seq FROM sqlite_sequence WHERE name = 'memory_changes')"
         )
         oldest, newest = row if row is not None else (None, None)
         newest = newest or 0
         cut = newest > self._last_change and (oldest is None or oldest > self._last_change + 1)
-        if cut or len(self.changed) > _REMEMBERED_CHANGES + self.size // 10:
+        if cut or len(self.changed) > _MAX_CHANGES + self.size // 10:
             self._clear()
         if newest > self._last_change and self.size:
-            self._apply_changes(view)
+            self._apply_changes(snapshot)
         self._last_change = newest
-        self._append(view)
+        self._append(snapshot)
         self.version = version
         return True
 
@@ -137,19 +137,19 @@ class MemoryColumns:
         """The code of ``text``; -1, which no row has, when no row ever had it."""
         return self._dictionary[column].get(text, -1)
 
-    def _append(self, view: Snapshot) -> None:
+    def _append(self, snapshot: Snapshot) -> None:
         while True:
-            rows = view.rows(f"{_SELECT} WHERE m.seq >= ? ORDER BY m.seq LIMIT {_BATCH}", (max(self.size, 1),))
+            rows = snapshot.rows(f"{_SELECT} WHERE m.seq >= ? ORDER BY m.seq LIMIT {_BATCH}", (max(self.size, 1),))
             if not rows:
                 return
             self._reserve(rows[-1][0] + 1)
-            self._put(rows)
+            self._store_rows(rows)
             self.size = rows[-1][0] + 1
 
-    def _apply_changes(self, view: Snapshot) -> None:
+    def _apply_changes(self, snapshot: Snapshot) -> None:
         seqs = [
             seq
-            for (seq,) in view.rows(
+            for (seq,) in snapshot.rows(
                 "SELECT DISTINCT memory_seq FROM memory_changes WHERE change > ? ORDER BY memory_seq",
                 (self._last_change,),
             )
@@ -158,7 +158,7 @@ class MemoryColumns:
         self.changed += seqs
         for start in range(0, len(seqs), _BATCH):
             batch = seqs[start : start + _BATCH]
-            rows = view.rows(
+            rows = snapshot.rows(
                 f"{_SELECT} WHERE m.seq IN (SELECT value FROM json_each(?))", (msgspec.json.encode(batch).decode(),)
             )
             gone = np.array(sorted(set(batch).difference(row[0] for row in rows)), np.int64)
@@ -166,9 +166,9 @@ class MemoryColumns:
             self.live[gone] = False
             self.embedding_seq[gone] = self.tokens[gone] = 0
             if rows:
-                self._put(rows)
+                self._store_rows(rows)
 
-    def _put(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _store_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
         seq, deleted, *texts, pinned, importance, created, embedding, sha, tags, sizes = zip(*rows, strict=True)
         at = np.array(seq, np.int64)
         live = np.array(deleted) == 0
@@ -176,7 +176,7 @@ class MemoryColumns:
         known = at < self.size
         # A deleted row that comes back was missing from the index, as was the new text of a row.
         if (known & live & (~self.live[at] | (self._digest[at] != digest))).any():
-            self.texts += 1
+            self.text_version += 1
         self._count(at, -1)
         self.live[at], self._digest[at] = live, digest
         self.tokens[at] = [token_count(size) for size in sizes]

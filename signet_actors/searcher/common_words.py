@@ -30,22 +30,22 @@ _DRIFT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _CachedWords:
     policy: Policy
     rows: int
     words: CommonWords
 
 
-class CommonWordsOfScopes:
+class CommonWordsCache:
     """Answers per scope key; bounded, the least recently used goes first."""
 
     def __init__(self) -> None:
-        self._scopes: OrderedDict[str, _Counted] = OrderedDict()
+        self._scopes: OrderedDict[str, _CachedWords] = OrderedDict()
 
-    def of(self, view: Snapshot, scope_key: str, read: ReadScope, admitted: Mask) -> CommonWords:
-        """The common words of the rows that ``admitted`` marks and that ``read`` admits."""
-        rows = int(np.count_nonzero(admitted))
-        policy = resolve_policy(view.connection, read.agent_id)
+    def get(self, snapshot: Snapshot, scope_key: str, read: ReadScope, allowed: Mask) -> CommonWords:
+        """The common words of the rows that ``allowed`` marks and that ``read`` admits."""
+        rows = int(np.count_nonzero(allowed))
+        policy = resolve_policy(snapshot.connection, read.agent_id)
         counted = self._scopes.get(scope_key)
         # Another policy may admit as many rows, but others: words of rows that it hides must not be told.
         if (
@@ -53,23 +53,23 @@ class CommonWordsOfScopes:
             or counted.policy != policy
             or abs(rows - counted.rows) > _DRIFT * max(counted.rows, SCOPE_AT_LEAST)
         ):
-            words = self._count(view, read, admitted) if rows >= SCOPE_AT_LEAST else []
+            words = self._count(snapshot, read, allowed) if rows >= SCOPE_AT_LEAST else []
             # Every searcher that counts the same words names the same version.
             version = zlib.crc32(" ".join(words).encode()) & 0x7FFFFFFF
-            counted = _Counted(policy, rows, CommonWords(scope_key=scope_key, version=version, words=words))
+            counted = _CachedWords(policy, rows, CommonWords(scope_key=scope_key, version=version, words=words))
             self._scopes[scope_key] = counted
             while len(self._scopes) > _SCOPES:
                 self._scopes.popitem(last=False)
         self._scopes.move_to_end(scope_key)
         return counted.words
 
-    def _count(self, view: Snapshot, read: ReadScope, admitted: Mask) -> list[str]:
-        seqs = np.flatnonzero(admitted)
+    def _count(self, snapshot: Snapshot, read: ReadScope, allowed: Mask) -> list[str]:
+        seqs = np.flatnonzero(allowed)
         if len(seqs) > _SAMPLE:
             seqs = seqs[np.linspace(0, len(seqs) - 1, _SAMPLE).astype(np.int64)]
-        predicate, bindings = readable(view.connection, read)
+        predicate, bindings = readable(snapshot.connection, read)
         holding: Counter[str] = Counter()
-        for (content,) in view.rows(
+        for (content,) in snapshot.rows(
             "SELECT m.content FROM memories m WHERE m.seq IN (SELECT value FROM json_each(:seqs))"
             f" AND m.is_deleted = 0 AND {predicate}",
             {**bindings, "seqs": msgspec.json.encode(seqs.tolist()).decode()},

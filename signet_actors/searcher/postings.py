@@ -1,4 +1,4 @@
-"""Which rows hold a phrase or a tag: asked of the index, kept, and extended by what was committed since.
+"""Which rows hold a phrase or a tag: argument of the index, kept, and extended by what was committed since.
 
 Reading a row number out of FTS5 costs a tenth of a microsecond and ranking it there one; words follow Zipf's law, so
 the lists that are long are also those that the next query needs again. A list holds every row that ever matched: rows
@@ -20,9 +20,9 @@ from signet_actors.store.snapshot import Snapshot
 
 Rows = npt.NDArray[np.int32]
 
-KEPT_ROWS = 2_000_000
+MAX_CACHED_ROWS = 2_000_000
 """Row numbers kept in all lists together, four bytes each."""
-KEPT_LISTS = 4_096
+MAX_CACHED_LISTS = 4_096
 """Lists kept, so that words that no row holds do not pile up; a rare word's list is soon read again."""
 
 MATCH = "SELECT group_concat(rowid) FROM memories_fts WHERE memories_fts MATCH ? AND rowid >= ?"
@@ -34,30 +34,30 @@ class Postings:
 
     def __init__(self, columns: MemoryColumns) -> None:
         self._columns = columns
-        self._texts = columns.texts
-        self._kept: OrderedDict[tuple[str, str], tuple[Rows, int]] = OrderedDict()
+        self._text_version = columns.text_version
+        self._cache: OrderedDict[tuple[str, str], tuple[Rows, int]] = OrderedDict()
         self._rows = 0
 
-    def of(self, view: Snapshot, statement: str, asked: str) -> Rows:
-        """The rows that ``statement`` (``MATCH`` or ``TAG``) finds for ``asked``, each once.
+    def lookup(self, snapshot: Snapshot, statement: str, argument: str) -> Rows:
+        """The rows that ``statement`` (``MATCH`` or ``TAG``) finds for ``argument``, each once.
 
-        The columns must show ``view``. Rows that are no longer live may be among them.
+        The columns must show ``snapshot``. Rows that are no longer live may be among them.
         """
         columns = self._columns
-        if self._texts != columns.texts:
-            self._texts = columns.texts
-            self._kept.clear()
+        if self._text_version != columns.text_version:
+            self._text_version = columns.text_version
+            self._cache.clear()
             self._rows = 0
-        key = (statement, asked)
-        rows, until = self._kept.get(key, (_NOTHING, 0))
-        if until < columns.size or key not in self._kept:
-            fresh = _read(view, statement, asked, until)
+        key = (statement, argument)
+        rows, size = self._cache.get(key, (_NOTHING, 0))
+        if size < columns.size or key not in self._cache:
+            fresh = _read(snapshot, statement, argument, size)
             self._rows += len(fresh)
             rows = np.concatenate((rows, fresh)) if len(rows) else fresh
-            self._kept[key] = rows, columns.size
-        self._kept.move_to_end(key)
-        while (self._rows > KEPT_ROWS or len(self._kept) > KEPT_LISTS) and len(self._kept) > 1:
-            _, (dropped, _) = self._kept.popitem(last=False)
+            self._cache[key] = rows, columns.size
+        self._cache.move_to_end(key)
+        while (self._rows > MAX_CACHED_ROWS or len(self._cache) > MAX_CACHED_LISTS) and len(self._cache) > 1:
+            _, (dropped, _) = self._cache.popitem(last=False)
             self._rows -= len(dropped)
         return rows
 
@@ -65,7 +65,7 @@ class Postings:
 _NOTHING: Rows = np.zeros(0, np.int32)
 
 
-def _read(view: Snapshot, statement: str, asked: str, least: int) -> Rows:
+def _read(snapshot: Snapshot, statement: str, argument: str, least: int) -> Rows:
     # One string and not a tuple per row: the rows of a frequent word are many.
-    listed: str | None = view.value(statement, (asked, least))
+    listed: str | None = snapshot.value(statement, (argument, least))
     return _NOTHING if listed is None else np.fromstring(listed, np.int64, sep=",").astype(np.int32)

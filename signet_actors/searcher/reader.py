@@ -14,21 +14,21 @@ from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.runtime.clock import Clock
 from signet_actors.searcher.access_masks import AccessMasks
 from signet_actors.searcher.columns import Mask, MemoryColumns
-from signet_actors.searcher.common_words import CommonWordsOfScopes
+from signet_actors.searcher.common_words import CommonWordsCache
 from signet_actors.searcher.legs.hints import HintsLeg
 from signet_actors.searcher.legs.keyword import KeywordLeg
 from signet_actors.searcher.legs.vector import VectorLeg
 from signet_actors.searcher.postings import TAG, Postings
 from signet_actors.store.connect import drop_cached_pages, open_reader
 from signet_actors.store.read_policy import resolve_policy
-from signet_actors.store.snapshot import Snapshot, snapshot
+from signet_actors.store.snapshot import Snapshot, open_snapshot
 from signet_actors.store.vectors import vec_table
 
-_TAGS_ONE_BY_ONE = 16
+_MAX_TAG_LOOKUPS = 16
 
 
 class Reader:
-    """One searcher's read-only view of the store and the caches that follow it."""
+    """One searcher's read-only snapshot of the store and the caches that follow it."""
 
     def __init__(
         self,
@@ -37,91 +37,93 @@ class Reader:
         clock: Clock,
         *,
         read_timeout_ms: int,
-        beat: Callable[[], None] = lambda: None,
-        must_end: Callable[[], bool] = lambda: False,
+        heartbeat: Callable[[], None] = lambda: None,
+        is_revoked: Callable[[], bool] = lambda: False,
     ) -> None:
         self.database = database
         self.clock = clock
         self.read_timeout_ms = read_timeout_ms
-        self._beat = beat
-        self._must_end = must_end
+        self._heartbeat = heartbeat
+        self._is_revoked = is_revoked
         self.connection = open_reader(database)
         self.columns = MemoryColumns()
         self.postings = Postings(self.columns)
         self.keyword = KeywordLeg(self.columns, self.postings)
         self.hints = HintsLeg(self.columns)
-        self.common_words = CommonWordsOfScopes()
-        self._admitted = AccessMasks(self.columns)
+        self.common_words = CommonWordsCache()
+        self._access_masks = AccessMasks(self.columns)
         self._index_dir = index_dir
         self._legs: dict[tuple[str, int], VectorLeg] = {}
 
     @contextmanager
-    def view(self, *, deadline_ns: int = 0, others_wait: Callable[[], bool] | None = None) -> Iterator[Snapshot]:
+    def open_snapshot(
+        self, *, deadline_ns: int = 0, should_yield: Callable[[], bool] | None = None
+    ) -> Iterator[Snapshot]:
         """A snapshot that ends at the asker's deadline or after ``read_timeout_ms``, whichever is sooner.
 
-        With ``others_wait`` its query steps back when that says so: ``Preempted``.
+        With ``should_yield`` its query steps back when that says so: ``Preempted``.
         """
         latest = self.clock.monotonic_ns() + self.read_timeout_ms * 1_000_000
-        with snapshot(
+        with open_snapshot(
             self.connection,
             self.clock,
             deadline_ns=min(latest, deadline_ns) if deadline_ns else latest,
-            beat=self._beat,
-            must_end=self._must_end,
-            others_wait=others_wait,
-        ) as view:
-            yield view
+            heartbeat=self._heartbeat,
+            is_revoked=self._is_revoked,
+            should_yield=should_yield,
+        ) as snapshot:
+            yield snapshot
 
-    def follow(self, view: Snapshot) -> None:
-        """The caches show ``view``. Called before any query that uses them."""
-        self.columns.follow(view)
+    def sync(self, snapshot: Snapshot) -> None:
+        """The caches show ``snapshot``. Called before any query that uses them."""
+        self.columns.sync(snapshot)
         for leg in self._legs.values():
-            leg.follow(view, self.columns)
+            leg.sync(snapshot, self.columns)
 
-    def leg(self, view: Snapshot, model: str, dimensions: int) -> VectorLeg | None:
+    def vector_leg(self, snapshot: Snapshot, model: str, dimensions: int) -> VectorLeg | None:
         """The vectors of ``model`` at that many dimensions, None when nothing was ever embedded so."""
         leg = self._legs.get((model, dimensions))
         if leg is None:
-            database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'")
-            if database_id is None or vec_table(view.connection, model, dimensions) is None:
+            database_id = snapshot.value("SELECT value FROM store_meta WHERE key = 'database_id'")
+            if database_id is None or vec_table(snapshot.connection, model, dimensions) is None:
                 return None
             leg = self._legs[model, dimensions] = VectorLeg(self._index_dir, model, dimensions, database_id)
-            leg.follow(view, self.columns)
+            leg.sync(snapshot, self.columns)
         return leg
 
-    def legs(self) -> Iterable[VectorLeg]:
+    def vector_legs(self) -> Iterable[VectorLeg]:
         """The vector legs in use."""
         return self._legs.values()
 
     def catch_up(self) -> bool:
         """A bounded step of building the vector files; True when nothing is left to do."""
-        with self.view() as view:
-            self.columns.follow(view)
-            for model, dimensions in view.rows("SELECT model, dimensions FROM embedding_models"):
-                self.leg(view, model, dimensions)
+        with self.open_snapshot() as snapshot:
+            self.columns.sync(snapshot)
+            for model, dimensions in snapshot.rows("SELECT model, dimensions FROM embedding_models"):
+                self.vector_leg(snapshot, model, dimensions)
             for leg in self._legs.values():
-                leg.follow(view, self.columns)
+                leg.sync(snapshot, self.columns)
             return all(leg.complete for leg in self._legs.values())
 
-    def admitted(self, view: Snapshot, read: ReadScope, filters: Filters) -> Mask:
+    def allowed_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Mask:
         """Which rows the caller's policy and the filters admit. Shape (columns.size,); may be read-only."""
-        policy = resolve_policy(view.connection, read.agent_id)
-        mask = self.columns.narrow(self._admitted.of(policy, read.scope, filters.project), filters)
+        policy = resolve_policy(snapshot.connection, read.agent_id)
+        mask = self.columns.narrow(self._access_masks.mask(policy, read.scope, filters.project), filters)
         if not filters.tags:
             return mask
         tagged = np.zeros(len(mask), np.bool_)
-        if len(filters.tags) <= _TAGS_ONE_BY_ONE:
+        if len(filters.tags) <= _MAX_TAG_LOOKUPS:
             for tag in filters.tags:
-                tagged[self.postings.of(view, TAG, tag)] = True
+                tagged[self.postings.lookup(snapshot, TAG, tag)] = True
         else:
-            found = view.rows(
+            found = snapshot.rows(
                 "SELECT memory_seq FROM memory_tags WHERE tag IN (SELECT value FROM json_each(?))",
                 (msgspec.json.encode(filters.tags).decode(),),
             )
             tagged[[seq for (seq,) in found]] = True
         return tagged & mask
 
-    def rest(self) -> None:
+    def drop_cached_pages(self) -> None:
         """Pages of the database are not kept while nobody asks."""
         drop_cached_pages(self.connection)
 

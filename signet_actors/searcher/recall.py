@@ -22,11 +22,11 @@ from signet_actors.searcher.columns import Mask
 from signet_actors.searcher.legs.keyword import KeywordHits
 from signet_actors.searcher.legs.vector import VectorHits, VectorLeg
 from signet_actors.searcher.reader import Reader, seq_list
-from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.read_policy import conjunction, matching, readable
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.snapshot import Snapshot
 
-WHOLE_SCOPE_BELOW = 2_000
+RANK_ALL_BELOW = 2_000
 """A scope of fewer memories is ranked whole."""
 _MAX_IDENTIFIERS = 64
 
@@ -48,81 +48,83 @@ class _Stopwatch:
         self._last = now
 
 
-def recall(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes]) -> Recalled:
+def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[bytes]) -> Recalled:
     """The best memories that the caller may read, best first."""
     watch = _Stopwatch()
-    reader.follow(view)
-    allowed = reader.admitted(view, command.read, command.filters)
-    words = _common_words(reader, view, command)
-    admitted = int(np.count_nonzero(allowed))
-    pool = admitted if admitted < WHOLE_SCOPE_BELOW else max(command.pool, command.limit)
+    reader.sync(snapshot)
+    allowed = reader.allowed_rows(snapshot, command.read, command.filters)
+    changed_words = _changed_common_words(reader, snapshot, command)
+    allowed_count = int(np.count_nonzero(allowed))
+    pool = allowed_count if allowed_count < RANK_ALL_BELOW else max(command.pool, command.limit)
     watch.lap("admit")
-    view.make_way()
+    snapshot.check_preempted()
 
-    keyword_hits = reader.keyword.search(view, command.query, allowed, pool=max(pool, 1))
+    keyword_hits = reader.keyword.search(snapshot, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
     sync_point("searcher.fts_done")
-    if command.hints and reader.hints.follow(view):
-        keyword_hits = reader.hints.merged(view, command.query, allowed, keyword_hits, pool=max(pool, 1))
+    if command.hints and reader.hints.sync(snapshot):
+        keyword_hits = reader.hints.merge_into(snapshot, command.query, allowed, keyword_hits, pool=max(pool, 1))
         watch.lap("hint_fts")
-    view.make_way()
+    snapshot.check_preempted()
 
-    spaces = _spaces(reader, view, command, frames)
-    if not spaces:
+    vector_queries = _vector_queries(reader, snapshot, command, frames)
+    if not vector_queries:
         method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
         cosine = np.full(len(seqs), np.nan)
         scores = fusion.scaled(bm25)
     else:
         method = "hybrid"
         # A row's newest vector is of one model, so no row is found twice.
-        found = [leg.search(view, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in spaces]
+        vector_hits = [
+            leg.search(snapshot, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in vector_queries
+        ]
         watch.lap("vector_knn")
-        view.make_way()
+        snapshot.check_preempted()
         sync_point("searcher.vec_done")
-        seqs, bm25, cosine = _union(keyword_hits, found)
-        for leg, query in spaces:
+        seqs, bm25, cosine = _merge_hits(keyword_hits, vector_hits)
+        for leg, query in vector_queries:
             missing = np.isnan(cosine)
-            cosine[missing] = leg.cosines(view, query, seqs[missing])
+            cosine[missing] = leg.cosines(snapshot, query, seqs[missing])
         if command.fusion == "rrf":
             scores = fusion.rrf(bm25, cosine)
         else:
             scores = fusion.convex(bm25, cosine, alpha=command.alpha)
         watch.lap("fusion")
 
-    view.make_way()
+    snapshot.check_preempted()
     scores = rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top)
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
-    scores = _exact_first(view, command, keyword_hits, seqs, scores)
+    scores = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
     # Ties go to the newer memory.
     order = np.lexsort((-seqs, -scores))[: command.limit]
-    by_hint = np.isin(seqs[order], keyword_hits.hinted)
-    rows = _fetch(view, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
+    by_hint = np.isin(seqs[order], keyword_hits.hint_only)
+    rows = _fetch_rows(snapshot, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
     watch.lap("final_rank")
     return Recalled(
         rows=rows,
         method=method,
         timings=watch.stages,
-        common_words=words,
+        common_words=changed_words,
         stale_spaces=_stale_spaces(reader, command, frames),
     )
 
 
-def probe(reader: Reader, view: Snapshot) -> None:
+def probe(reader: Reader, snapshot: Snapshot) -> None:
     """Both legs answer, and what is loaded at first use is loaded: the self-check of a starting searcher."""
-    for leg in (None, *reader.legs()):
+    for leg in (None, *reader.vector_legs()):
         model, frames = None, []
         if leg is not None:
             model, frames = leg.matrix.model, [np.ones(leg.matrix.dimensions, np.float32).tobytes()]
         query = "are both legs ready?"
-        recall(reader, view, Recall(query=query, read=ReadScope(), vector_model=model, hints=True), frames)
+        recall(reader, snapshot, Recall(query=query, read=ReadScope(), vector_model=model, hints=True), frames)
 
 
-def common_words(reader: Reader, view: Snapshot, command: GetCommonWords) -> CommonWords:
+def common_words(reader: Reader, snapshot: Snapshot, command: GetCommonWords) -> CommonWords:
     """The common words of what the caller may read in ``project``, before any other filter."""
-    reader.follow(view)
-    admitted = reader.admitted(view, command.read, Filters(project=command.project))
-    return reader.common_words.of(view, scope_key(command), command.read, admitted)
+    reader.sync(snapshot)
+    allowed = reader.allowed_rows(snapshot, command.read, Filters(project=command.project))
+    return reader.common_words.get(snapshot, scope_key(command), command.read, allowed)
 
 
 def scope_key(command: GetCommonWords) -> str:
@@ -130,40 +132,42 @@ def scope_key(command: GetCommonWords) -> str:
     return msgspec.json.encode((command.read.agent_id, command.read.scope, command.project)).decode()
 
 
-def _common_words(reader: Reader, view: Snapshot, command: Recall) -> CommonWords | None:
+def _changed_common_words(reader: Reader, snapshot: Snapshot, command: Recall) -> CommonWords | None:
     """The scope's words when the caller embeds queries and its version is not the current one."""
     if command.vector_model is None or command.common_words_version is None:
         return None
-    words = common_words(reader, view, GetCommonWords(command.read, command.filters.project))
+    words = common_words(reader, snapshot, GetCommonWords(command.read, command.filters.project))
     return words if words.version != command.common_words_version else None
 
 
-def _spaces(reader: Reader, view: Snapshot, command: Recall, frames: list[bytes]) -> list[tuple[VectorLeg, Floats]]:
+def _vector_queries(
+    reader: Reader, snapshot: Snapshot, command: Recall, frames: list[bytes]
+) -> list[tuple[VectorLeg, Floats]]:
     """Where to look for the query's neighbours, and the query as it is there; nothing for keywords alone."""
     models = [model for model in (command.vector_model, command.former_model) if model is not None]
-    spaces = []
+    vector_queries = []
     for model, frame in zip(models, frames, strict=False):
         if len(frame) % 4:
             raise InvalidRequest("the query vector is not float32")
         query = np.frombuffer(frame, np.float32)
-        leg = reader.leg(view, model, len(query))
+        leg = reader.vector_leg(snapshot, model, len(query))
         if leg is not None:
-            spaces.append((leg, query))
-    return spaces
+            vector_queries.append((leg, query))
+    return vector_queries
 
 
 def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple[tuple[str, int], ...]:
     """The other spaces in which the newest vectors of some memories are, as far as is known here."""
     current = None if command.vector_model is None or not frames else (command.vector_model, len(frames[0]) // 4)
-    spaces = (((leg.matrix.model, leg.matrix.dimensions), leg) for leg in reader.legs())
+    spaces = (((leg.matrix.model, leg.matrix.dimensions), leg) for leg in reader.vector_legs())
     return tuple(space for space, leg in spaces if space != current and leg.in_use)
 
 
-def _union(
-    words: KeywordHits, dense: Sequence[VectorHits]
+def _merge_hits(
+    keyword_hits: KeywordHits, vector_hits: Sequence[VectorHits]
 ) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
-    seqs = np.concatenate((words.seqs, *(hits.seqs for hits in dense)))
+    seqs = np.concatenate((keyword_hits.seqs, *(hits.seqs for hits in vector_hits)))
     order = np.argsort(seqs, kind="stable")
     seqs = seqs[order]
     first = np.ones(len(seqs), np.bool_)
@@ -172,44 +176,46 @@ def _union(
     slot[order] = np.cumsum(first) - 1
     seqs = seqs[first]
     bm25, cosine = np.zeros(len(seqs)), np.full(len(seqs), np.nan)
-    bm25[slot[: len(words.seqs)]] = words.strengths
-    cosine[slot[len(words.seqs) :]] = np.concatenate([hits.cosines for hits in dense])
+    bm25[slot[: len(keyword_hits.seqs)]] = keyword_hits.strengths
+    cosine[slot[len(keyword_hits.seqs) :]] = np.concatenate([hits.cosines for hits in vector_hits])
     return seqs, bm25, cosine
 
 
-def _exact_first(view: Snapshot, command: Recall, words: KeywordHits, seqs: Seqs, scores: Scores) -> Scores:
+def _lift_exact_matches(
+    snapshot: Snapshot, command: Recall, keyword_hits: KeywordHits, seqs: Seqs, scores: Scores
+) -> Scores:
     """Scores with which memories that hold an identifier of the query to the letter stand before all others.
 
     Only those rise, between the best of the others and 1, so that ``min_score`` keeps its meaning.
     Source: docs/decisions.md 8; docs/quality.md rule 6.
     """
-    names = words.identifiers[:_MAX_IDENTIFIERS]
-    named = seqs[np.isin(seqs, words.named)] if names else seqs[:0]
-    if not len(named):
+    identifiers = keyword_hits.identifiers[:_MAX_IDENTIFIERS]
+    candidates = seqs[np.isin(seqs, keyword_hits.identifier_hits)] if identifiers else seqs[:0]
+    if not len(candidates):
         return scores
-    predicate, bindings = readable(view.connection, command.read)
+    predicate, bindings = readable(snapshot.connection, command.read)
     # The index knows word parts only: KA-6 must not be found in KA-61, nor read_config in read_configs.
-    whole = re.compile("|".join(rf"(?<!\w){re.escape(name)}(?!\w)" for name in names))
-    exact = {
+    whole = re.compile("|".join(rf"(?<!\w){re.escape(identifier)}(?!\w)" for identifier in identifiers))
+    exact_seqs = {
         seq
-        for seq, content in view.rows(
+        for seq, content in snapshot.rows(
             "SELECT m.seq, m.content FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
             f" WHERE m.is_deleted = 0 AND {predicate}",
-            {**bindings, "seqs": seq_list(named)},
+            {**bindings, "seqs": seq_list(candidates)},
         )
         if whole.search(content.lower())
     }
-    if not exact:
+    if not exact_seqs:
         return scores
-    is_exact = np.array([seq in exact for seq in seqs.tolist()])
+    is_exact = np.array([seq in exact_seqs for seq in seqs.tolist()])
     best_other = float(scores[~is_exact].max(initial=0.0))
     lifted = scores.copy()
     lifted[is_exact] = best_other + (1.0 - best_other) * (1.0 + scores[is_exact]) / 2.0
     return lifted
 
 
-def _fetch(
-    view: Snapshot,
+def _fetch_rows(
+    snapshot: Snapshot,
     command: Recall,
     seqs: Seqs,
     scores: npt.NDArray[np.float64],
@@ -218,10 +224,10 @@ def _fetch(
     by_hint: Mask,
 ) -> list[RecalledRow]:
     """The rows, authorised and filtered once more in SQL before their content is read, in the order of ``seqs``."""
-    predicate, bindings = both(readable(view.connection, command.read), matching(command.filters))
+    predicate, bindings = conjunction(readable(snapshot.connection, command.read), matching(command.filters))
     found = {
         row[0]: row
-        for row in view.rows(
+        for row in snapshot.rows(
             "SELECT m.seq, m.id, m.content, m.type, m.tags, m.pinned, m.importance, m.who, m.project, m.scope,"
             " m.visibility, m.agent_id, m.created_at, m.session_id"
             " FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
@@ -230,14 +236,14 @@ def _fetch(
         )
     }
     rows = []
-    for seq, score, strength, similarity, hinted in zip(
+    for seq, score, strength, similarity, hint_only in zip(
         seqs.tolist(), scores.tolist(), bm25.tolist(), cosine.tolist(), by_hint.tolist(), strict=True
     ):
         row = found.get(seq)
         if row is None:
             continue
         in_dense = similarity == similarity and similarity > 0  # noqa: PLR0124 - NaN is unequal to itself
-        by_words = "hint" if hinted else "keyword"
+        by_words = "hint" if hint_only else "keyword"
         source = "hybrid" if strength > 0 and in_dense else by_words if strength > 0 else "vector"
         rows.append(
             RecalledRow(

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from signet_actors.store.fts_tokens import stem
 from signet_actors.store.snapshot import Snapshot
 
-_REMEMBERED = 20_000
-_GROWTH = 1.05
+_MAX_TERMS = 20_000
+_GROWTH_FACTOR = 1.05
 
 
 class TermFrequencies:
@@ -23,18 +23,18 @@ class TermFrequencies:
 
     def resize(self, rows: int) -> None:
         """The store holds ``rows`` rows now."""
-        if rows > self._rows * _GROWTH or len(self._known) > _REMEMBERED:
+        if rows > self._rows * _GROWTH_FACTOR or len(self._known) > _MAX_TERMS:
             self._known.clear()
             self._rows = rows
 
-    def prune(self, view: Snapshot, phrases: Sequence[str], budget: int) -> tuple[str, ...]:
+    def prune(self, snapshot: Snapshot, phrases: Sequence[str], budget: int) -> tuple[str, ...]:
         """The phrases, rarest first, until their rows exceed ``budget``; the rarest one always stays.
 
         A phrase of several tokens counts as rare as its rarest token.
         """
         if self._rows <= budget:
             return tuple(phrases)
-        counted = sorted((self._rows_of(view, phrase), at) for at, phrase in enumerate(phrases))
+        counted = sorted((self._rows_of(snapshot, phrase), at) for at, phrase in enumerate(phrases))
         kept: list[int] = []
         scanned = 0
         for rows, at in counted:
@@ -44,12 +44,14 @@ class TermFrequencies:
             kept.append(at)
         return tuple(phrases[at] for at in sorted(kept))
 
-    def _rows_of(self, view: Snapshot, phrase: str) -> int:
-        return min((self._of_token(view, token) for token in stem(view.connection, phrase)), default=0)
+    def _rows_of(self, snapshot: Snapshot, phrase: str) -> int:
+        return min(
+            (self._document_frequency(snapshot, token) for token in stem(snapshot.connection, phrase)), default=0
+        )
 
-    def _of_token(self, view: Snapshot, token: str) -> int:
+    def _document_frequency(self, snapshot: Snapshot, token: str) -> int:
         known = self._known.get(token)
         if known is None:
-            known = view.value("SELECT doc FROM memories_fts_terms WHERE term = ?", (token,)) or 0
+            known = snapshot.value("SELECT doc FROM memories_fts_terms WHERE term = ?", (token,)) or 0
             self._known[token] = known
         return known

@@ -45,7 +45,7 @@ DEAD_ALLOWED = 4096
 
 
 class VectorMatrix:
-    """One model's vectors. ``follow`` inside a snapshot, then read ``vectors`` and ``numbers``.
+    """One model's vectors. ``sync`` inside a snapshot, then read ``vectors`` and ``row_numbers``.
 
     ``newest`` is the last ``embeddings.seq`` of that snapshot: records above it were committed later.
     """
@@ -69,24 +69,24 @@ class VectorMatrix:
         self.generation = 0  # rises when records may stand elsewhere than before
         self.vectors: Floats = np.zeros((0, dimensions), np.float32)
 
-    def follow(self, view: Snapshot, *, max_rows: int) -> bool:
-        """The matrix holds every vector committed in ``view``; False when more than ``max_rows`` were still missing.
+    def sync(self, snapshot: Snapshot, *, max_rows: int) -> bool:
+        """The matrix holds every vector committed in ``snapshot``; False when more than ``max_rows`` were missing.
 
         Records of vectors that were replaced or removed stay until the next rebuild; readers tell them by
-        ``numbers``.
+        ``row_numbers``.
         """
-        newest = view.value(
+        newest = snapshot.value(
             "SELECT max(seq) FROM embeddings WHERE model = ? AND dimensions = ?", (self.model, self.dimensions)
         )
         self.newest = newest or 0
         if newest is None:
             return True
-        stored = read_stored(view)
+        stored = read_stored(snapshot)
         if stored != self._epochs.stored:
             self._epochs, self._matched = VectorEpochs(stored), False
         if not self._refresh():
             self._rebuild()
-        if not self._matched and self._is_ahead(view):
+        if not self._matched and self._is_ahead(snapshot):
             return False
         if self.last_seq >= newest:
             return True
@@ -96,20 +96,20 @@ class VectorMatrix:
                 self._refresh()
             appended = 0
             while appended < max_rows:
-                rows = view.rows(
+                rows = snapshot.rows(
                     "SELECT e.seq, m.seq, e.vector FROM embeddings e JOIN memories m ON m.id = e.source_id"
                     " WHERE e.model = ? AND e.dimensions = ? AND e.seq > ? AND e.source_type = 'memory'"
                     " ORDER BY e.seq LIMIT ?",
                     (self.model, self.dimensions, self.last_seq, min(_READ_ROWS, max_rows - appended)),
                 )
                 if not rows:
-                    self._skip_to(descriptor, newest)
+                    self._advance_last_seq(descriptor, newest)
                     return True
                 self._append(descriptor, rows)
                 appended += len(rows)
             return bool(self.last_seq >= newest)
 
-    def numbers(self, start: int, stop: int) -> tuple[Ints, Ints]:
+    def row_numbers(self, start: int, stop: int) -> tuple[Ints, Ints]:
         """``embeddings.seq`` and ``memories.seq`` of the records from ``start`` to before ``stop``."""
         assert self._map is not None
         words = self._record_bytes // 8
@@ -129,23 +129,23 @@ class VectorMatrix:
             if not self._refresh() or self.count <= DEAD_PER_LIVE * live + DEAD_ALLOWED:
                 return False  # another searcher was faster
             self.path.unlink(missing_ok=True)
-        self._drop_views()
+        self._unmap()
         return True
 
     def close(self) -> None:
         """The mapping is released."""
-        self._drop_views()
+        self._unmap()
 
-    def _is_ahead(self, view: Snapshot) -> bool:
+    def _is_ahead(self, snapshot: Snapshot) -> bool:
         """True where the file has numbers that this snapshot's database has not given out.
 
         Another searcher may have added them after the snapshot began: then the next one has them. Raises ``OSError``
         where it has not.
         """
-        if self.last_seq <= last_given_out(view):
+        if self.last_seq <= last_given_out(snapshot):
             self._matched, self._ahead = True, False
             return False
-        self._drop_views()
+        self._unmap()
         if self._ahead:
             raise OSError(errno.ESTALE, "the vector file is ahead of the database", str(self.path))
         self._ahead = True
@@ -173,7 +173,7 @@ class VectorMatrix:
         )
         self._refresh()
 
-    def _skip_to(self, descriptor: int, seq: int) -> None:
+    def _advance_last_seq(self, descriptor: int, seq: int) -> None:
         """Rows up to ``seq`` have no memory any more: they are accounted for."""
         header = self._read_header(descriptor)
         if header is not None and header.last_seq < seq:
@@ -185,52 +185,52 @@ class VectorMatrix:
         try:
             descriptor = open_regular(self.path, os.O_RDONLY)
         except (OSError, ConfigError):
-            self._drop_views()
+            self._unmap()
             return False
         try:
             header = self._read_header(descriptor)
             if header is None:
-                self._drop_views()
+                self._unmap()
                 return False
             inode = os.fstat(descriptor).st_ino
             if inode != self._inode:
-                self._drop_views()
+                self._unmap()
                 self._inode, self._verified, self._matched = inode, False, False
             if not self._matched and header.epoch != self._epochs.of(header.last_seq):
-                self._drop_views()
+                self._unmap()
                 return False
             if header.records == self.count and self._map is not None:
                 self.last_seq = header.last_seq
                 return True
             needed = HEADER_BYTES + header.records * self._record_bytes
             if header.records < self.count or self._map is None or len(self._map) < needed:
-                self._drop_views()
+                self._unmap()
                 self._map = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
             if not self._verified:
                 if zlib.crc32(memoryview(self._map)[HEADER_BYTES:needed]) != header.checksum:
-                    self._drop_views()
+                    self._unmap()
                     return False
                 self._verified = True
-            self._show(header)
+            self._map_records(header)
             return True
         finally:
             os.close(descriptor)
 
-    def _show(self, header: VectorFileHeader) -> None:
+    def _map_records(self, header: VectorFileHeader) -> None:
         assert self._map is not None
         n, words = header.records, self._record_bytes // 4
         floats = np.frombuffer(self._map, np.float32, n * words, HEADER_BYTES).reshape(n, words)
         self.vectors = floats[:, 4 : 4 + self.dimensions]
         self.count, self.last_seq = n, header.last_seq
 
-    def _drop_views(self) -> None:
+    def _unmap(self) -> None:
         self.vectors = np.zeros((0, self.dimensions), np.float32)
         self.count = self.last_seq = 0
         self.generation += 1
-        self._map = None  # unmapped when the last view of it is gone
+        self._map = None  # unmapped when the last snapshot of it is gone
 
     def _rebuild(self) -> None:
-        """No damaged file is at the path; a new one will be filled by ``follow``."""
+        """No damaged file is at the path; a new one will be filled by ``sync``."""
         with self._locked() as descriptor:
             if self._refresh():
                 return

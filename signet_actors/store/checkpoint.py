@@ -52,7 +52,7 @@ class Plan(NamedTuple):
     pressure: Pressure = Pressure.NONE
 
 
-def wanted(frames: int, *, tried: int, resting: Pressure | None) -> Plan | None:
+def plan_checkpoint(frames: int, *, tried: int, resting: Pressure | None) -> Plan | None:
     """What to do about a log of ``frames`` pages that had ``tried`` pages at the last attempt.
 
     ``resting``: readers were in the way of an attempt at this pressure a moment ago.

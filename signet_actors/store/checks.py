@@ -281,7 +281,9 @@ TEXT_INDEXES: Final = (("memories_fts", 1), ("memory_hints_fts", 2))
 """Each text index and the first schema that has it."""
 
 
-def scrub(connection: apsw.Connection, *, deep: bool = True, beat: Callable[[], None] = lambda: None) -> list[Finding]:
+def scrub(
+    connection: apsw.Connection, *, deep: bool = True, heartbeat: Callable[[], None] = lambda: None
+) -> list[Finding]:
     """Everything that is wrong, at most ``MOST_FINDINGS``; empty when the database is whole.
 
     Without ``deep``: the schema's objects, structure, foreign keys, the text index, and each content's checksum.
@@ -296,7 +298,7 @@ def scrub(connection: apsw.Connection, *, deep: bool = True, beat: Callable[[], 
         return found  # no other check may run what the file brought along
     for check in (*_SHALLOW, *(_DEEP if deep else ())):
         found += _guarded(check(connection), "cannot be read")
-        beat()
+        heartbeat()
         if len(found) >= MOST_FINDINGS:
             break
     return found[:MOST_FINDINGS]

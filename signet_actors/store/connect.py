@@ -22,7 +22,7 @@ import apsw
 from signet_actors.config.regular_file import open_regular
 from signet_actors.errors import ConfigError, DatabaseMissing, ForeignDatabase
 from signet_actors.runtime.fsync import fsync_path
-from signet_actors.store.database_files import beside, filled_logs
+from signet_actors.store.database_files import nonempty_logs, sibling
 
 APPLICATION_ID = 0x5369676E
 """``Sign`` in ASCII: bytes 68-71 of our database file. Source: docs/decisions.md 45."""
@@ -33,7 +33,7 @@ MINIMUM_SQLITE = (3, 51, 3)
 _SQLITE_MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _APPLICATION_ID_OFFSET = 68
-_BEAT_STEPS = 20_000
+_HEARTBEAT_STEPS = 20_000
 
 
 def check_sqlite_version() -> str:
@@ -80,7 +80,7 @@ def _create(path: Path, vfs: str | None) -> None:
     and refused for ever. A log or journal that lies there without its database is not applied to the new one: an empty
     one is removed; one with content may hold commits, so nothing is made (``DatabaseMissing``).
     """
-    for log in filled_logs(path):
+    for log in nonempty_logs(path):
         raise DatabaseMissing(f"{path} is missing, and {log} is what is left of it")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.new")
@@ -99,7 +99,7 @@ def _create(path: Path, vfs: str | None) -> None:
     finally:
         connection.close()
     for suffix in ("-journal", "-wal", "-shm"):
-        beside(path, suffix).unlink(missing_ok=True)
+        sibling(path, suffix).unlink(missing_ok=True)
     os.replace(fresh, path)
     fsync_path(path.parent)
     fsync_path(path.parent.parent)
@@ -236,18 +236,18 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
 
 
 @contextlib.contextmanager
-def beating(connection: apsw.Connection, beat: Callable[[], None]) -> Iterator[None]:
-    """Every few milliseconds for which SQLite's machine has gone on inside, ``beat`` has been called.
+def heartbeat_during(connection: apsw.Connection, heartbeat: Callable[[], None]) -> Iterator[None]:
+    """Every few milliseconds for which SQLite's machine has gone on inside, ``heartbeat`` has been called.
 
-    A statement that waits, for a lock or the disk, calls nobody: only work counts. What ``beat`` raises ends the
+    A statement that waits, for a lock or the disk, calls nobody: only work counts. What ``heartbeat`` raises ends the
     statement. The connection has no progress handler afterwards.
     """
 
-    def gone_on() -> bool:
-        beat()
+    def report_progress() -> bool:
+        heartbeat()
         return False
 
-    connection.set_progress_handler(gone_on, _BEAT_STEPS)
+    connection.set_progress_handler(report_progress, _HEARTBEAT_STEPS)
     try:
         yield
     finally:

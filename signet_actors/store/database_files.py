@@ -22,15 +22,15 @@ LOG_SUFFIXES: Final = ("-wal", "-journal")
 _SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 
 
-def beside(path: Path, suffix: str) -> Path:
+def sibling(path: Path, suffix: str) -> Path:
     """Return the path in the same directory whose name is that of ``path`` with ``suffix``."""
     return path.with_name(path.name + suffix)
 
 
-def filled_logs(database: Path) -> Iterator[Path]:
+def nonempty_logs(database: Path) -> Iterator[Path]:
     """Yield the logs of ``database`` that are not empty."""
     for suffix in LOG_SUFFIXES:
-        log = beside(database, suffix)
+        log = sibling(database, suffix)
         try:
             if os.lstat(log).st_size > 0:
                 yield log
@@ -44,7 +44,7 @@ def refuse_unsafe_files(database: Path, *, links_allowed: bool = False) -> None:
     Raises ConfigError naming the file and what to do.
     """
     for suffix in _SUFFIXES:
-        path = beside(database, suffix)
+        path = sibling(database, suffix)
         try:
             found = os.lstat(path)
         except FileNotFoundError:

@@ -6,7 +6,7 @@ and an upgrade that does not pass its canary was never there. Before it begins, 
 there is room for it twice, and a verified backup has been made (a copied file would miss what is still in the WAL). A
 schema newer than this code is refused with the file unchanged.
 
-A large database takes its time, and whoever waits must be able to tell that from a hang: ``beat`` is called by what
+A large database takes its time, and must be told apart from a hang: ``heartbeat`` is called by what
 makes progress (SQLite's machine, pages copied and compared), and by nothing else. An upgrade that was killed begins
 again, but not with another backup: the newest one is taken if it still holds what the database holds, page for page.
 
@@ -28,7 +28,7 @@ from signet_actors.domain.backups import backup_name, newest_first, surplus
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
 from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.sync_points import sync_point
-from signet_actors.store.connect import beating
+from signet_actors.store.connect import heartbeat_during
 from signet_actors.store.online_backup import backup, is_copy_of, sweep_partials
 from signet_actors.store.schema import BOOKKEEPING, Migration, load_migrations, schema_version
 from signet_actors.store.vectors import nearest
@@ -52,13 +52,13 @@ def migrate(
     *,
     migrations: Sequence[Migration] | None = None,
     progress: Callable[[str], None] = lambda _: None,
-    beat: Callable[[], None] = lambda: None,
+    heartbeat: Callable[[], None] = lambda: None,
     free_bytes: Callable[[Path], int] = lambda directory: shutil.disk_usage(directory).free,
     keep: int = BACKUPS_KEPT,
 ) -> int:
     """The schema is current; returns the number of migrations applied.
 
-    ``progress`` is told what is being done, ``beat`` is called while it is getting on; ``connection`` has no progress
+    ``progress`` is told the step, ``heartbeat`` is called while it is getting on; ``connection`` has no progress
     handler afterwards. Of the backups the ``keep`` newest are left after another one was made.
 
     Raises ``NewerSchema`` (nothing touched), ``UpgradeRefused`` (the database is as before), ``StoreIOError`` when an
@@ -81,10 +81,10 @@ def migrate(
     pending = known[current:]
     if not pending:
         return 0
-    with beating(connection, beat):
+    with heartbeat_during(connection, heartbeat):
         if current:
-            _preflight(connection, path, clock, current, progress, beat, free_bytes, keep)
-        _upgrade(connection, pending, clock, progress, beat, canary=current > 0)
+            _preflight(connection, path, clock, current, progress, heartbeat, free_bytes, keep)
+        _upgrade(connection, pending, clock, progress, heartbeat, canary=current > 0)
     return len(pending)
 
 
@@ -94,7 +94,7 @@ def _preflight(
     clock: Clock,
     current: int,
     progress: Callable[[str], None],
-    beat: Callable[[], None],
+    heartbeat: Callable[[], None],
     free_bytes: Callable[[Path], int],
     keep: int,
 ) -> None:
@@ -106,7 +106,7 @@ def _preflight(
     directory = path.parent / "backups"
     sweep_partials(directory)  # of an upgrade that was killed; nobody else makes one while there is no daemon
     progress(f"looking for a backup of schema {current}")
-    saved = _newest_is_whole(connection, path, current, beat)
+    saved = _has_current_backup(connection, path, current, heartbeat)
     log = path.with_name(path.name + "-wal")
     size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
     needed, free = int((LOG_FACTOR if saved else ROOM_FACTOR) * size), free_bytes(path.parent)
@@ -117,21 +117,21 @@ def _preflight(
         )
     if saved:
         return
-    doing = f"backing up schema {current} before migrating"
-    progress(doing)
+    activity = f"backing up schema {current} before migrating"
+    progress(activity)
     made = backup_name(clock.wall_ms(), current)
     backup(
         connection,
         directory / made,
         clock,
-        beat=beat,
-        tenth=lambda tenths: progress(f"{doing}: {10 * tenths} %"),
+        heartbeat=heartbeat,
+        on_tenth=lambda tenths: progress(f"{activity}: {10 * tenths} %"),
     )
     for name in surplus((entry.name for entry in directory.iterdir()), keep, made=made):
         (directory / name).unlink(missing_ok=True)
 
 
-def _newest_is_whole(connection: apsw.Connection, path: Path, current: int, beat: Callable[[], None]) -> bool:
+def _has_current_backup(connection: apsw.Connection, path: Path, current: int, heartbeat: Callable[[], None]) -> bool:
     """Whether the newest backup of this schema is one of the database as it is now."""
     directory = path.parent / "backups"
     if not directory.is_dir():
@@ -139,7 +139,7 @@ def _newest_is_whole(connection: apsw.Connection, path: Path, current: int, beat
     newest = next(
         (found for found in newest_first(entry.name for entry in directory.iterdir()) if found.schema == current), None
     )
-    return newest is not None and is_copy_of(connection, path, directory / newest.name, beat=beat)
+    return newest is not None and is_copy_of(connection, path, directory / newest.name, heartbeat=heartbeat)
 
 
 def _upgrade(
@@ -147,7 +147,7 @@ def _upgrade(
     pending: Sequence[Migration],
     clock: Clock,
     progress: Callable[[str], None],
-    beat: Callable[[], None],
+    heartbeat: Callable[[], None],
     *,
     canary: bool,
 ) -> None:
@@ -156,10 +156,10 @@ def _upgrade(
         memories = _count(connection) if canary else 0
         for migration in pending:
             progress(f"applying migration {migration.version} ({migration.name})")
-            _apply(connection, migration, clock, beat)
+            _apply(connection, migration, clock, heartbeat)
         if canary:
             progress("looking after the migration")
-            _sing(connection, memories)
+            _run_canary(connection, memories)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -167,7 +167,7 @@ def _upgrade(
         raise
 
 
-def _apply(connection: apsw.Connection, migration: Migration, clock: Clock, beat: Callable[[], None]) -> None:
+def _apply(connection: apsw.Connection, migration: Migration, clock: Clock, heartbeat: Callable[[], None]) -> None:
     started_ns = clock.monotonic_ns()
     for statement in BOOKKEEPING:
         connection.execute(statement)
@@ -175,7 +175,7 @@ def _apply(connection: apsw.Connection, migration: Migration, clock: Clock, beat
 
     def before_statement(_cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
         sync_point("writer.mid_migration")
-        beat()  # the one before is done
+        heartbeat()  # the one before is done
         return True
 
     cursor.exec_trace = before_statement
@@ -197,20 +197,20 @@ def _count(connection: apsw.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM memories").get)
 
 
-def _sing(connection: apsw.Connection, memories: int) -> None:
+def _run_canary(connection: apsw.Connection, memories: int) -> None:
     """What was there can still be read, searched by word and by vector, and written; raises ``UpgradeRefused``."""
     try:
-        trouble = _trouble(connection, memories)
+        failure = _canary_failure(connection, memories)
     except (apsw.Error, UnicodeDecodeError) as error:
-        trouble = f"{type(error).__name__}: {error}"
-    if trouble:
+        failure = f"{type(error).__name__}: {error}"
+    if failure:
         raise UpgradeRefused(
-            f"the upgrade was undone, because afterwards {trouble}; the database is as it was: use the earlier release,"
+            f"the upgrade was undone, because afterwards {failure}; the database is as it was: use the earlier release,"
             " and report this"
         )
 
 
-def _trouble(connection: apsw.Connection, memories: int) -> str | None:
+def _canary_failure(connection: apsw.Connection, memories: int) -> str | None:
     """What the canary died of, in words."""
     if _count(connection) != memories:
         return f"there were {_count(connection)} memories instead of {memories}"
@@ -242,7 +242,7 @@ def _trouble(connection: apsw.Connection, memories: int) -> str | None:
         "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, importance,"
         " created_at, updated_at) VALUES ('canary', 'fact', 'canary', 'canary', 'canary', x'00', 0.5, '', '')"
     )
-    sung = connection.execute("SELECT 1 FROM memories_fts WHERE memories_fts MATCH 'canary'").fetchall()
+    canary_found = connection.execute("SELECT 1 FROM memories_fts WHERE memories_fts MATCH 'canary'").fetchall()
     connection.execute("ROLLBACK TO canary")
     connection.execute("RELEASE canary")
-    return None if sung else "a new memory was not found by its word"
+    return None if canary_found else "a new memory was not found by its word"

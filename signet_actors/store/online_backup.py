@@ -29,13 +29,13 @@ from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.checkpoint import PAGE_BYTES, checkpoint
 from signet_actors.store.checks import STRUCTURE, Finding, is_structural, scrub
-from signet_actors.store.connect import beating, harden, open_copy
+from signet_actors.store.connect import harden, heartbeat_during, open_copy
 
 PARTIAL: Final = ".partial"
-_PAGES_AT_ONCE: Final = 16
-_SYNCED_AT_ONCE: Final = 256 << 20
-_READ_AT_ONCE: Final = 1 << 20
-_OF_THE_FILE: Final = (slice(18, 20), slice(24, 28), slice(92, 96))
+_PAGES_PER_STEP: Final = 16
+_SYNC_BYTES: Final = 256 << 20
+_READ_BYTES: Final = 1 << 20
+_FILE_HEADER_FIELDS: Final = (slice(18, 20), slice(24, 28), slice(92, 96))
 """Bytes of the header that are the file's and not the database's: the kind of its journal, counts of its changes."""
 
 
@@ -43,7 +43,7 @@ class OnlineBackup:
     """A copy in progress; ``partial`` belongs to it until ``close``. Raises OSError, apsw errors."""
 
     def __init__(self, source: apsw.Connection, partial: Path) -> None:
-        _make_private(partial.parent)
+        _create_private(partial.parent)
         partial.unlink(missing_ok=True)
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         self.partial = partial
@@ -61,7 +61,7 @@ class OnlineBackup:
         until_ns = clock.monotonic_ns() + budget_ns
         while True:
             sync_point("writer.mid_backup")
-            done = self._backup.step(_PAGES_AT_ONCE)
+            done = self._backup.step(_PAGES_PER_STEP)
             self.pages, self.remaining = self._backup.page_count, self._backup.remaining
             if done or clock.monotonic_ns() >= until_ns:
                 return done
@@ -78,13 +78,13 @@ def backup(
     target: Path,
     clock: Clock,
     *,
-    beat: Callable[[], None] = lambda: None,
-    tenth: Callable[[int], None] = lambda _: None,
+    heartbeat: Callable[[], None] = lambda: None,
+    on_tenth: Callable[[int], None] = lambda _: None,
 ) -> None:
     """``target`` is a consistent, verified copy of the database, readable by its owner only.
 
-    An older file of that name is replaced only after the new one has passed. ``beat`` is called as the work goes on,
-    ``tenth(n)`` when so many tenths of the pages are copied. Raises ``StoreIOError`` when the copy does not verify;
+    An older file of that name is replaced only after the new one has passed. ``heartbeat`` is called meanwhile,
+    ``on_tenth(n)`` when so many tenths of the pages are copied. Raises ``StoreIOError`` when the copy does not verify;
     nothing is left of it then.
     """
     partial = target.with_name(target.name + PARTIAL)
@@ -92,12 +92,12 @@ def backup(
     tenths = synced = 0
     try:
         while not copy.step(clock, 100_000_000):
-            beat()
+            heartbeat()
             done = copy.pages - copy.remaining
             if 10 * done // copy.pages > tenths:
                 tenths = 10 * done // copy.pages
-                tenth(tenths)
-            if (done - synced) * PAGE_BYTES > _SYNCED_AT_ONCE:
+                on_tenth(tenths)
+            if (done - synced) * PAGE_BYTES > _SYNC_BYTES:
                 # No single sync takes so long that nobody could tell it from one that hangs.
                 synced = done
                 fsync_path(partial)
@@ -106,14 +106,14 @@ def backup(
         partial.unlink(missing_ok=True)
         raise
     copy.close()
-    findings, _ = verify_copy(partial, beat=beat)
+    findings, _ = verify_copy(partial, heartbeat=heartbeat)
     if findings:
         partial.unlink(missing_ok=True)
         raise StoreIOError(f"the backup {target} did not pass its check: {findings[0].text}")
     install(partial, target)
 
 
-def verify_copy(path: Path, *, beat: Callable[[], None] = lambda: None) -> tuple[list[Finding], int]:
+def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> tuple[list[Finding], int]:
     """``(findings, live memories)`` of a database that nobody else has open, and that is one file afterwards."""
     try:
         connection = open_copy(path)
@@ -121,8 +121,8 @@ def verify_copy(path: Path, *, beat: Callable[[], None] = lambda: None) -> tuple
         return [Finding(STRUCTURE, f"it cannot be opened: {error}")], 0
     try:
         connection.execute("PRAGMA journal_mode = DELETE")
-        with beating(connection, beat):
-            findings = scrub(connection, beat=beat)
+        with heartbeat_during(connection, heartbeat):
+            findings = scrub(connection, heartbeat=heartbeat)
             if is_structural(findings):
                 return findings, 0
             return findings, int(connection.execute("SELECT count(*) FROM memories WHERE is_deleted = 0").get)
@@ -132,7 +132,7 @@ def verify_copy(path: Path, *, beat: Callable[[], None] = lambda: None) -> tuple
         connection.close()
 
 
-def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, beat: Callable[[], None]) -> bool:
+def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, heartbeat: Callable[[], None]) -> bool:
     """True when the file ``copy`` holds every page of the database in ``path`` as it is, by comparing them all.
 
     ``connection`` is the only one that writes the database, and folds its log back first; False when a reader is in the
@@ -147,15 +147,15 @@ def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, beat: Cal
     if frames != 0 or copy.stat().st_size != size:
         return False
     with _database_file(path) as ours, copy.open("rb") as theirs:
-        for offset in range(0, size, _READ_AT_ONCE):
-            wanted = min(_READ_AT_ONCE, size - offset)
+        for offset in range(0, size, _READ_BYTES):
+            wanted = min(_READ_BYTES, size - offset)
             pages, others = bytearray(ours.xRead(wanted, offset)), bytearray(theirs.read(wanted))
             if offset == 0:
-                for place in _OF_THE_FILE:
+                for place in _FILE_HEADER_FIELDS:
                     pages[place] = others[place] = bytes(place.stop - place.start)
             if pages != others:
                 return False
-            beat()
+            heartbeat()
     return True
 
 
@@ -184,7 +184,7 @@ def install(partial: Path, target: Path) -> None:
     fsync_path(target.parent.parent)  # the directory may be as new as the file
 
 
-def _make_private(directory: Path) -> None:
+def _create_private(directory: Path) -> None:
     if directory.is_symlink():
         raise ConfigError(
             f"{directory} is a symbolic link; it must be a directory of its own"

@@ -117,7 +117,7 @@ def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
     return " AND ".join(clauses) or "1", bindings
 
 
-def both(*parts: tuple[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
+def conjunction(*parts: tuple[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
     """The conjunction of predicates with their bindings."""
     bindings: dict[str, Any] = {}
     for _, values in parts:

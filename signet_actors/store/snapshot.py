@@ -40,15 +40,15 @@ class Preempted(Exception):
 
 
 class Snapshot:
-    """An open read transaction. ``others_wait``: whether its query has to step back now, and None if it never has."""
+    """An open read transaction. ``should_yield``: whether its query has to step back now, and None if it never has."""
 
-    def __init__(self, connection: apsw.Connection, others_wait: Callable[[], bool] | None = None) -> None:
+    def __init__(self, connection: apsw.Connection, should_yield: Callable[[], bool] | None = None) -> None:
         self.connection = connection
-        self._others_wait = others_wait
+        self._should_yield = should_yield
 
-    def make_way(self) -> None:
+    def check_preempted(self) -> None:
         """Raises Preempted if others wait. Called between steps that leave every cache as it was or complete."""
-        if self._others_wait is not None and self._others_wait():
+        if self._should_yield is not None and self._should_yield():
             raise Preempted
 
     def rows(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
@@ -66,33 +66,33 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot(
+def open_snapshot(
     connection: apsw.Connection,
     clock: Clock,
     *,
     deadline_ns: int,
-    beat: Callable[[], None] = lambda: None,
-    must_end: Callable[[], bool] = lambda: False,
-    others_wait: Callable[[], bool] | None = None,
+    heartbeat: Callable[[], None] = lambda: None,
+    is_revoked: Callable[[], bool] = lambda: False,
+    should_yield: Callable[[], bool] | None = None,
 ) -> Iterator[Snapshot]:
     """A consistent view until the block ends, ``deadline_ns`` (monotonic) passes: then ``ReadTimeout``, or
-    ``must_end`` says so: then ``SnapshotEnded``.
+    ``is_revoked`` says so: then ``SnapshotEnded``.
 
-    ``beat`` is called while a long statement runs, so that its process is not taken for a hung one.
+    ``heartbeat`` is called while a long statement runs, so that its process is not taken for a hung one.
     """
     ended = False
 
     def is_over() -> bool:
         nonlocal ended
-        beat()
-        ended = must_end()
+        heartbeat()
+        ended = is_revoked()
         return ended or clock.monotonic_ns() > deadline_ns
 
     connection.set_progress_handler(is_over, _STEPS_BETWEEN_CHECKS)
     connection.execute("BEGIN")
     try:
         sync_point("searcher.snapshot_open")
-        yield Snapshot(connection, others_wait)
+        yield Snapshot(connection, should_yield)
     except apsw.InterruptError as error:
         raise (SnapshotEnded if ended else ReadTimeout) from error
     finally:

@@ -84,7 +84,7 @@ def read_header(descriptor: int, database_id: str, dimensions: int) -> VectorFil
 
 
 def differing_vectors(
-    connection: apsw.Connection, directory: Path, *, beat: Callable[[], None] = lambda: None
+    connection: apsw.Connection, directory: Path, *, heartbeat: Callable[[], None] = lambda: None
 ) -> Iterator[str]:
     """Yield in which records a file differs from the stored vectors, in words.
 
@@ -103,14 +103,14 @@ def differing_vectors(
             if header is None or header.epoch != VectorEpochs(read_stored(view)).of(header.last_seq):
                 continue
             with mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as mapped:
-                for text in _differences(view, model, header, mapped, beat):
+                for text in _differences(view, model, header, mapped, heartbeat):
                     yield f"{path.name}: {text}"
         finally:
             os.close(descriptor)
 
 
 def _differences(
-    view: Snapshot, model: str, header: VectorFileHeader, mapped: mmap.mmap, beat: Callable[[], None]
+    view: Snapshot, model: str, header: VectorFileHeader, mapped: mmap.mmap, heartbeat: Callable[[], None]
 ) -> Iterator[str]:
     length = record_bytes(header.dimensions)
     end = HEADER_BYTES + header.records * length
@@ -126,7 +126,7 @@ def _differences(
         " WHERE e.model = ? AND e.dimensions = ? AND e.seq <= ? AND e.source_type = 'memory' ORDER BY e.seq",
         (model, header.dimensions, header.last_seq),
     ):
-        beat()
+        heartbeat()
         while offset < end and RECORD_NUMBERS.unpack_from(mapped, offset)[0] < seq:
             offset += length  # of a vector that was replaced or removed
         if offset >= end or RECORD_NUMBERS.unpack_from(mapped, offset)[0] != seq:

@@ -172,7 +172,7 @@ class Writer:
                 path,
                 self.clock,
                 progress=self.loop.starting,
-                beat=self.loop.heartbeat,
+                heartbeat=self.loop.heartbeat,
                 keep=self.config.backup.keep,
             )
             self.group = GroupCommit(
@@ -600,7 +600,7 @@ class Writer:
         """Run the checkpoint that the size of the log calls for, if any; see ``store.checkpoint``."""
         now_ns = self.clock.monotonic_ns()
         resting = self._restart_pressure if now_ns < self._restart_not_before_ns else None
-        plan = checkpoint.wanted(self._wal_frames, tried=self._tried_frames, resting=resting)
+        plan = checkpoint.plan_checkpoint(self._wal_frames, tried=self._tried_frames, resting=resting)
         if plan is None or self.connection is None:
             return
         try:

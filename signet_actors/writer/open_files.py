@@ -19,7 +19,7 @@ from signet_actors.errors import ActorExit, ExitCode
 from signet_actors.protocol.control import FileIdentity, FilesOpened
 from signet_actors.runtime.file_identity import displaced, identify
 from signet_actors.store.connect import has_moved
-from signet_actors.store.database_files import filled_logs, refuse_unsafe_files
+from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files
 from signet_actors.store.errors import Connection
 
 
@@ -65,7 +65,7 @@ class OpenFiles:
         """Yield what shows that this workspace has had a database: a note, a log with content, backups, copies."""
         if self._workspace.database_marker_file.exists():
             yield self._workspace.database_marker_file
-        yield from filled_logs(self._workspace.database)
+        yield from nonempty_logs(self._workspace.database)
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             if newest_first(os.listdir(self._workspace.backup_dir)):
                 yield self._workspace.backup_dir

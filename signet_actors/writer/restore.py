@@ -30,7 +30,7 @@ from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.connect import check_ownership, open_reader
-from signet_actors.store.database_files import beside, filled_logs, refuse_unsafe_files
+from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files, sibling
 from signet_actors.store.errors import StoreError
 from signet_actors.store.migrate import load_migrations, schema_version
 from signet_actors.writer.backup import verify_backup
@@ -162,7 +162,7 @@ def finish_restore(workspace: Workspace) -> None:
     if incoming.exists():
         aside.mkdir(mode=0o700, exist_ok=True)
         for suffix in _SUFFIXES:
-            present = beside(database, suffix)
+            present = sibling(database, suffix)
             if os.path.lexists(present):
                 present.rename(aside / present.name)
             sync_point("restore.moved_aside")
@@ -183,13 +183,13 @@ def finish_restore(workspace: Workspace) -> None:
 def _copy_in(source: Path, incoming: Path) -> None:
     """Copy ``source`` and the logs beside it, which SQLite then finds beside the copy. Raises OSError, ConfigError."""
     real = source.resolve()
-    files = [real, *filled_logs(real)]
+    files = [real, *nonempty_logs(real)]
     needed = sum(file.stat().st_size for file in files)
     free = shutil.disk_usage(incoming.parent).free
     if free < needed:
         raise OSError(f"the copy needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB")
     for file in files:
-        target = beside(incoming, file.name.removeprefix(real.name))
+        target = sibling(incoming, file.name.removeprefix(real.name))
         descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as new, os.fdopen(open_regular(file, os.O_RDONLY), "rb") as old:
             shutil.copyfileobj(old, new, 1 << 20)
@@ -200,12 +200,12 @@ def _remove_incoming(workspace: Workspace) -> None:
     incoming = _incoming(workspace)
     for suffix in _SUFFIXES:
         with contextlib.suppress(OSError):
-            beside(incoming, suffix).unlink(missing_ok=True)
+            sibling(incoming, suffix).unlink(missing_ok=True)
 
 
 def _write_decision(workspace: Workspace, aside: Path) -> None:
     """Write the decision file; from here on the restore will be completed, even after a crash."""
-    draft = beside(workspace.restore_file, ".draft")
+    draft = sibling(workspace.restore_file, ".draft")
     draft.unlink(missing_ok=True)
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -234,7 +234,7 @@ def _select_backup(workspace: Workspace, source: str) -> tuple[Path | None, str 
 
 
 def _incoming(workspace: Workspace) -> Path:
-    return beside(workspace.database, ".incoming")
+    return sibling(workspace.database, ".incoming")
 
 
 def _schema(path: Path) -> int:

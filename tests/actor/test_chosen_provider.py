@@ -88,7 +88,7 @@ def at(server: ScriptedProvider, **more: Any) -> ExtractionConfig:
 async def kept(config: ExtractionConfig, writer: Any, **environment: str) -> AsyncIterator[ProviderManager]:
     """A provider that is looked after; when this ends, no task but the test's own is left."""
     chosen = ProviderManager(config, SystemClock(), structlog.get_logger(), writer, environment=environment)
-    keeper = asyncio.ensure_future(chosen.keep())
+    keeper = asyncio.ensure_future(chosen.run())
     try:
         async with asyncio.timeout(HANG_GUARD_S):
             await soon(lambda: chosen.state().selection.reason != "the provider is being looked for")
@@ -168,14 +168,14 @@ def test_after_a_change_to_nobody_those_who_wait_are_told_so_at_no_cost(first: S
 def test_a_former_provider_whose_calls_never_end_is_closed_all_the_same(
     first: ScriptedProvider, second: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chosen_module, "LAST_CALLS_MS", 50)
+    monkeypatch.setattr(chosen_module, "RETIRE_TIMEOUT_MS", 50)
     closed = asyncio.Event()
 
     async def life() -> None:
         async with kept(at(first), Writer()) as chosen:
             former = chosen._guarded
             assert former is not None
-            monkeypatch.setattr(former, "emptied", asyncio.Event().wait)
+            monkeypatch.setattr(former, "wait_drained", asyncio.Event().wait)
             close = former.close
 
             async def noted() -> None:

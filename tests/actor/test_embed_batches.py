@@ -171,4 +171,4 @@ def test_where_vectors_are_switched_off_none_is_made() -> None:
     pause = kind.pause(none)
     assert pause is not None
     assert pause.reason == "embedding.provider is none"
-    assert embed_jobs.FIRST_PAUSE_MS < embed_jobs.LONGEST_PAUSE_MS
+    assert embed_jobs.MIN_BACKOFF_MS < embed_jobs.MAX_BACKOFF_MS

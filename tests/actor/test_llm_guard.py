@@ -398,13 +398,13 @@ def test_a_retired_provider_sends_those_who_wait_away_and_lets_those_who_are_out
             assert not end.costs_attempt
         with pytest.raises(ProviderRetired):
             await guarded.generate("p", timeout_ms=60_000)
-        emptied = asyncio.ensure_future(guarded.emptied())
+        wait_drained = asyncio.ensure_future(guarded.wait_drained())
         await asyncio.sleep(0)
-        assert not emptied.done()
+        assert not wait_drained.done()
         assert not out.done()
         out.cancel()
         await asyncio.gather(out, return_exceptions=True)
-        await emptied
+        await wait_drained
 
     using(server, clock, work, concurrency=1, budget=budget)
     assert len(server.asked) == len(budget.reserved) == 1
@@ -445,7 +445,7 @@ def test_a_call_that_is_not_out_yet_when_its_provider_is_retired_never_goes_out(
         budget.answers.set()
         with pytest.raises(ProviderRetired):
             await late
-        await guarded.emptied()
+        await guarded.wait_drained()
         assert len(server.asked) == asked
         assert len(budget.settled) == asked, "of the calls that went out"
         assert [reservation.tokens for reservation in budget.given_back] == budget.reserved[asked:]
@@ -516,7 +516,7 @@ def test_a_provider_that_forgets_its_deadline_is_cancelled(clock: HandClock, mon
         async def close(self) -> None:
             pass
 
-    monkeypatch.setattr("signet_actors.providers.llm.guarded._OVERTIME_MS", 50)
+    monkeypatch.setattr("signet_actors.providers.llm.guarded._CLEANUP_MS", 50)
 
     async def life() -> ProviderError:
         async with asyncio.timeout(HANG_GUARD_S):

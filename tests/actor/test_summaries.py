@@ -12,7 +12,7 @@ import pytest
 from signet_actors.config.schema import PipelineV2Config
 from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import Busy, ProviderError, ProviderErrorKind, Unavailable
-from signet_actors.extractor.summaries import MOST_AT_ONCE, Summaries
+from signet_actors.extractor.summaries import MAX_CONCURRENT, Summaries
 from signet_actors.protocol.extractor import Summarize, Summarized
 from signet_actors.protocol.header import Header
 from signet_actors.providers.llm.guarded import GuardedProvider, GuardLimits
@@ -105,7 +105,7 @@ def test_only_so_many_wait_at_once() -> None:
     made = summaries(Model(None))
 
     async def crowd() -> Any:
-        waiting = [asyncio.create_task(made.of(ASKED, within(60_000))) for _ in range(MOST_AT_ONCE)]
+        waiting = [asyncio.create_task(made.of(ASKED, within(60_000))) for _ in range(MAX_CONCURRENT)]
         await asyncio.sleep(0)
         with pytest.raises(Busy):
             await made.of(ASKED, within(60_000))
@@ -113,4 +113,4 @@ def test_only_so_many_wait_at_once() -> None:
             task.cancel()
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    assert len(asyncio.run(crowd())) == MOST_AT_ONCE
+    assert len(asyncio.run(crowd())) == MAX_CONCURRENT

@@ -13,7 +13,7 @@ from signet_actors.config.schema import EmbeddingConfig
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.extractor.job_runner import LeaseLost
 from signet_actors.extractor.jobs.embed import Embed
-from signet_actors.extractor.vector_waits import ENDS_KEPT, VectorWaits
+from signet_actors.extractor.vector_waits import MAX_ENDS, VectorWaiters
 from signet_actors.protocol.extractor import VectorsAwaited
 from signet_actors.protocol.pipeline import VectorStored
 from tests.actor.test_embed_batches import Run, Shop
@@ -157,7 +157,7 @@ def test_a_wait_ends_with_its_time_and_tells_which_vectors_there_are(kind: Embed
 
 
 def test_a_daemon_that_leaves_keeps_nobody(kind: Embed) -> None:
-    assert told(kind, kind.leave) == NOT_STORED
+    assert told(kind, kind.stop_waits) == NOT_STORED
     assert asyncio.run(kind.stored({"a": 1}, LONG_MS)) == NOT_STORED
 
 
@@ -174,15 +174,15 @@ def test_several_who_wait_for_one_memory_are_all_told(kind: Embed) -> None:
 
 
 def test_so_many_ends_are_kept_and_no_more() -> None:
-    waits = VectorWaits()
-    for number in range(2 * ENDS_KEPT):
+    waits = VectorWaiters()
+    for number in range(2 * MAX_ENDS):
         waits.ended(f"m{number}", 1, stored=True)
         waits.ended("the same", number, stored=True)
 
     async def ask(memory_id: str) -> VectorsAwaited:
         return await waits.stored({memory_id: 1}, 0.001)
 
-    newest, oldest = f"m{2 * ENDS_KEPT - 1}", f"m{ENDS_KEPT}"
+    newest, oldest = f"m{2 * MAX_ENDS - 1}", f"m{MAX_ENDS}"
     assert asyncio.run(ask(newest)) == VectorsAwaited([newest])
     assert asyncio.run(ask("the same")) == VectorsAwaited(["the same"])
     assert asyncio.run(ask(oldest)) == VectorsAwaited([], late=True)

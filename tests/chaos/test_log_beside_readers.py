@@ -21,7 +21,7 @@ from signet_actors.config.schema import Config, WriterConfig
 from signet_actors.protocol.control import WalPressure
 from signet_actors.runtime.clock import SystemClock
 from signet_actors.store.connect import open_reader
-from signet_actors.store.snapshot import ReadTimeout, snapshot
+from signet_actors.store.snapshot import ReadTimeout, open_snapshot
 from tests.support.power_cut import fast_directory, unsound
 from tests.support.store_room import Asked, remembering
 from tests.support.writer_life import Life
@@ -75,7 +75,7 @@ class SlowReaders:
         try:
             while not self.stopping.is_set():
                 try:
-                    with snapshot(connection, clock, deadline_ns=clock.monotonic_ns() + self.timeout_ns) as view:
+                    with open_snapshot(connection, clock, deadline_ns=clock.monotonic_ns() + self.timeout_ns) as view:
                         before = view.value("SELECT count(*) FROM memories")
                         if self.asked[seed].wait(rng.uniform(0.1, 1.5)):
                             time.sleep(rng.uniform(0.0, 0.02))

@@ -282,7 +282,7 @@ class SimActor(AsyncActor):
         assert isinstance(request, FindCandidates)
         await asyncio.sleep(self._life.world.rng.uniform(*_SEARCH_S))
         reader = self._life.daemon.reader()
-        with reader.view() as view:
+        with reader.open_snapshot() as view:
             return candidates.find(reader, view, request, list(frames))
 
 

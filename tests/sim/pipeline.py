@@ -440,11 +440,11 @@ def overtaken(seed: int) -> Run:
     extraction = msgspec.structs.replace(pipeline.extraction, timeout_ms=60_000, concurrency=8)
     pipeline = msgspec.structs.replace(pipeline, extraction=extraction)
     config = msgspec.structs.replace(config, memory=msgspec.structs.replace(config.memory, pipeline_v2=pipeline))
-    real, JobRunner._keep = JobRunner._keep, never  # type: ignore[method-assign]
+    real, JobRunner._renew_lease = JobRunner._renew_lease, never  # type: ignore[method-assign]
     try:
         run = simulate(seed, [], model=Model(takes_s=(1.0, 14.0)), config=config, weather=CALM, notes=notes)
     finally:
-        JobRunner._keep = real  # type: ignore[method-assign]
+        JobRunner._renew_lease = real  # type: ignore[method-assign]
     if not run.seen["fenced"]:
         run.wrong.append("nobody was ever fenced")
     return run

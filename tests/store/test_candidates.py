@@ -16,7 +16,7 @@ def found(room: StoreRoom, text: str, **fields: Any) -> CandidatesFound:
     fields.setdefault("agent_id", "default")
     fields.setdefault("visibility", "global")
     query = FindCandidates(text, vector_model=None if vector is None else MODEL, **fields)
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         return candidates.find(room.reader, view, query, [] if vector is None else [raw(vector)])
 
 

@@ -17,10 +17,10 @@ from signet_actors.store.checkpoint import (
     Plan,
     Pressure,
     checkpoint,
-    wanted,
+    plan_checkpoint,
 )
 from signet_actors.store.connect import open_reader, open_writer
-from signet_actors.store.snapshot import ReadTimeout, SnapshotEnded, snapshot
+from signet_actors.store.snapshot import ReadTimeout, SnapshotEnded, open_snapshot
 
 SECOND = 1_000_000_000
 
@@ -38,7 +38,7 @@ def frames(size: int) -> int:
     ],
 )
 def test_the_longer_the_log_the_harder_it_is_tried(size: int, mode: str, pressure: Pressure) -> None:
-    plan = wanted(frames(size), tried=0, resting=None)
+    plan = plan_checkpoint(frames(size), tried=0, resting=None)
     assert plan is not None
     assert (plan.mode, plan.pressure) == (mode, pressure)
     assert plan.busy_ms <= 250, "no commit waits for longer"
@@ -46,19 +46,19 @@ def test_the_longer_the_log_the_harder_it_is_tried(size: int, mode: str, pressur
 
 
 def test_a_short_log_is_left_alone_and_a_longer_one_folded_back_once_per_thousand_pages() -> None:
-    assert wanted(PASSIVE_FRAMES, tried=0, resting=None) is None
-    assert wanted(PASSIVE_FRAMES + 1, tried=0, resting=None) == Plan("passive", 0)
-    assert wanted(PASSIVE_FRAMES + 1, tried=PASSIVE_FRAMES, resting=None) is None
+    assert plan_checkpoint(PASSIVE_FRAMES, tried=0, resting=None) is None
+    assert plan_checkpoint(PASSIVE_FRAMES + 1, tried=0, resting=None) == Plan("passive", 0)
+    assert plan_checkpoint(PASSIVE_FRAMES + 1, tried=PASSIVE_FRAMES, resting=None) is None
 
 
 def test_nothing_waits_for_readers_that_were_in_the_way_a_moment_ago() -> None:
-    plan = wanted(frames(KILL_READERS_BYTES), tried=0, resting=Pressure.KILL_READERS)
+    plan = plan_checkpoint(frames(KILL_READERS_BYTES), tried=0, resting=Pressure.KILL_READERS)
     assert plan == Plan("passive", 0)
-    assert wanted(frames(RESTART_BYTES), tried=0, resting=Pressure.NONE) == Plan("passive", 0)
+    assert plan_checkpoint(frames(RESTART_BYTES), tried=0, resting=Pressure.NONE) == Plan("passive", 0)
 
 
 def test_a_log_that_has_entered_a_new_level_is_tried_at_once() -> None:
-    plan = wanted(frames(END_SNAPSHOTS_BYTES), tried=0, resting=Pressure.NONE)
+    plan = plan_checkpoint(frames(END_SNAPSHOTS_BYTES), tried=0, resting=Pressure.NONE)
     assert plan is not None
     assert plan.pressure is Pressure.END_SNAPSHOTS
 
@@ -82,7 +82,7 @@ def test_a_snapshot_that_must_end_does_so_in_the_middle_of_a_statement_and_frees
     clock = SystemClock()
     asked: list[tuple[int, int]] = []
 
-    def must_end() -> bool:
+    def is_revoked() -> bool:
         if not asked:
             writer.execute("INSERT INTO t VALUES (2)")
             asked.append(checkpoint(writer, "restart"))
@@ -90,12 +90,12 @@ def test_a_snapshot_that_must_end_does_so_in_the_middle_of_a_statement_and_frees
 
     with (
         pytest.raises(SnapshotEnded),
-        snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + 60 * SECOND, must_end=must_end) as view,
+        open_snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + 60 * SECOND, is_revoked=is_revoked) as view,
     ):
         view.rows(ENDLESS)
     assert asked == [(-1, -1)], "the snapshot was not in the way"
     assert checkpoint(writer, "restart")[0] >= 0
-    with snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + SECOND) as view:
+    with open_snapshot(reader, clock, deadline_ns=clock.monotonic_ns() + SECOND) as view:
         assert view.value("SELECT count(*) FROM t") == 2
     reader.close()
     writer.close()
@@ -104,7 +104,7 @@ def test_a_snapshot_that_must_end_does_so_in_the_middle_of_a_statement_and_frees
 def test_a_snapshot_past_its_deadline_is_told_from_one_that_had_to_end(store: Path) -> None:
     reader = open_reader(store)
     clock = SystemClock()
-    with pytest.raises(ReadTimeout), snapshot(reader, clock, deadline_ns=clock.monotonic_ns()) as view:
+    with pytest.raises(ReadTimeout), open_snapshot(reader, clock, deadline_ns=clock.monotonic_ns()) as view:
         view.rows(ENDLESS)
     assert not reader.in_transaction
     assert isinstance(reader, apsw.Connection)

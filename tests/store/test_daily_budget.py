@@ -241,7 +241,7 @@ def test_without_a_limit_nothing_is_asked_before_a_call_and_all_is_counted_by_th
 def test_what_a_writer_that_was_away_could_not_count_is_counted_when_it_is_back_without_another_call(
     room: PipelineRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(daily_budget, "_ADD_UP_S", 0.01)
+    monkeypatch.setattr(daily_budget, "_FLUSH_INTERVAL_S", 0.01)
     tried = 0
 
     class Flaky(Writer):
@@ -278,7 +278,7 @@ def test_sums_whose_handing_in_is_cut_off_are_not_lost(room: PipelineRoom) -> No
         days = budget(writer, room)
         await days.settle(await granted(days), Generated("x", 1, 2, 3))
         closing = asyncio.ensure_future(days.close())
-        await soon(lambda: days._added_up == {})
+        await soon(lambda: days._unflushed == {})
         closing.cancel()
         await asyncio.gather(closing, return_exceptions=True)
         writer.stuck = False

@@ -269,7 +269,7 @@ def test_one_model_at_two_dimensions_lives_in_two_tables(room: StoreRoom) -> Non
     assert room.ask(Remember(memory, ME), [np.ones(3, "<f4").tobytes()]).embedded
     assert room.value("SELECT count(*) FROM embedding_models") == 2
     assert [row.content for row in room.recall("zzz", vector=[1.0]).rows] == ["eight"]
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         command = Recall(query="zzz", read=ReadScope(), vector_model=MODEL)
         found = recall(room.reader, view, command, [np.ones(3, "<f4").tobytes()])
     assert [row.content for row in found.rows] == ["three"]

@@ -45,7 +45,7 @@ def exported(room: StoreRoom, agent: str = "default", **query: Any) -> list[dict
     lines: list[dict[str, Any]] = []
     after: int | None = 0
     while after is not None:
-        with room.reader.view() as view:
+        with room.reader.open_snapshot() as view:
             page, (frame,) = transfer.export(view, ExportMemories(agent_id=agent, after=after, **query))
         found = [msgspec.json.decode(line) for line in frame.splitlines()]
         assert len(found) == page.count

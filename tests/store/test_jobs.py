@@ -301,7 +301,7 @@ def test_the_status_counts_the_leases_that_are_older_than_ten_minutes(room: Pipe
     room.clock.advance(600_000)
     assert len(room.take_all(limit=1)) == 1
     for late_ms, stale in ((0, 0), (1, 2), (600_001, 3)):
-        with room.reader.view() as view:
+        with room.reader.open_snapshot() as view:
             told = status(view, GetPipelineStatus(iso(room.clock.wall + late_ms)))
         extract = next(queue for queue in told.queues if queue.kind == "extract")
         assert (extract.leased, extract.stale_leases) == (3, stale)
@@ -517,7 +517,7 @@ def test_another_model_means_that_every_memory_is_embedded_anew_and_found_by_its
 def found_by_both(room: PipelineRoom) -> tuple[list[str], tuple[tuple[str, int], ...]]:
     """What a query finds among new vectors and old, and which models are left behind."""
     asked = Recall("nothing", ReadScope(), vector_model="another-model", former_model=MODEL)
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         found = recall(room.reader, view, asked, [raw([0.0, 1.0]), raw([1.0, 2.0, 0.5])])
     assert found.method == "hybrid"
     return [row.id for row in found.rows], found.stale_spaces

@@ -80,7 +80,7 @@ def test_readers_of_one_agent_find_rows_by_their_numbers(room: PipelineRoom) -> 
     room.report(room.take(), change("update", "The build uses Ninja", (target, 1), contradiction=True))
     room.connection.execute("UPDATE agents SET read_policy = 'isolated' WHERE id = 'alone'")
     asked = Asked(room.reader.connection)
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         assert [item.current_version for item in pipeline.list_reviews(view, ListReviews(ALONE)).items] == [1]
         assert transfer.export(view, ExportMemories("alone"))[0].count == 2
         similar = embeddings.find_similar(room.reader, view, FindSimilar(target, ALONE))

@@ -177,7 +177,7 @@ class TestFilters:
         for query, vector in (("apple", None), ("apple", [1.0]), ("car", [1.0])):
             found = room.recall(query, vector=vector, filters=filters)
             assert {row.content[-1] for row in found.rows} == expected, (query, vector)
-        with room.reader.view() as view:
+        with room.reader.open_snapshot() as view:
             listed = memories.list_memories(room.reader, view, ListMemories(ReadScope(), filters))
         assert {memory.content[-1] for memory in listed.memories} == expected
         assert listed.matching == len(expected)
@@ -236,7 +236,7 @@ class TestReadPolicies:
 
         assert short(row.content for row in shared.recall("apple", read=read, limit=50).rows) == expected
         assert short(row.content for row in shared.recall("car", vector=[1.0], read=read, limit=50).rows) == expected
-        with shared.reader.view() as view:
+        with shared.reader.open_snapshot() as view:
             listed = memories.list_memories(shared.reader, view, ListMemories(read))
             legacy = memories.legacy_search(view, LegacySearch("apple", read, limit=50))
             exported, _ = embeddings.export(view, ExportEmbeddings(read))
@@ -272,7 +272,7 @@ class TestFollowing:
             memory = room.remember(f"token{index}x", vector=[1.0, index])
             assert ids(room.recall(f"token{index}x")) == [memory.id]
             assert memory.id in ids(room.recall("nothing", vector=[1.0, index], limit=60))
-            with other.view() as view:
+            with other.open_snapshot() as view:
                 command = Recall(query="nothing", read=ReadScope(), limit=60, vector_model=MODEL)
                 assert memory.id in ids(recall(other, view, command, [raw([1.0, index])]))
         other.close()
@@ -317,10 +317,10 @@ class TestFollowing:
                 hard = rng.random() < 0.5
                 room.ask(ForgetMany(targets=(ForgetTarget(memory_id),), reason="r", principal=ME, hard=hard))
             if step % 7 == 0:
-                with room.reader.view() as view:
-                    room.reader.follow(view)
+                with room.reader.open_snapshot() as view:
+                    room.reader.sync(view)
                     for kind in "abc":
-                        admitted = room.reader.admitted(view, ReadScope(), Filters(type=kind, importance_min=0.4))
+                        admitted = room.reader.allowed_rows(view, ReadScope(), Filters(type=kind, importance_min=0.4))
                         rows = view.rows(
                             "SELECT seq FROM memories WHERE is_deleted = 0 AND type = ? AND importance >= 0.4", (kind,)
                         )
@@ -336,7 +336,7 @@ class TestVectorFile:
         return room
 
     def nearest(self, room: StoreRoom, reader: Any, query: list[float]) -> list[str]:
-        with reader.view() as view:
+        with reader.open_snapshot() as view:
             command = Recall(query="zzz", read=ReadScope(), limit=20, vector_model=MODEL)
             return ids(recall(reader, view, command, [raw(query)]))
 
@@ -391,12 +391,12 @@ class TestVectorFile:
     def test_a_file_that_is_being_built_is_answered_from_the_stored_form(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("signet_actors.searcher.legs.vector.FOLLOW_ROWS", 10)
+        monkeypatch.setattr("signet_actors.searcher.legs.vector.SYNC_ROWS", 10)
         fresh = filled.open_reader()
-        with fresh.view() as view:
-            leg = fresh.leg(view, MODEL, DIMENSIONS)
+        with fresh.open_snapshot() as view:
+            leg = fresh.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
-            monkeypatch.setattr(leg, "follow", lambda *_: None)
+            monkeypatch.setattr(leg, "sync", lambda *_: None)
             leg.complete = False
             assert self.truth(filled, [1.0, 2.0]) == ids(
                 recall(
@@ -419,7 +419,7 @@ class TestVectorFile:
         filled.remember("one more", vector=[1.0, 1.0])
         assert self.nearest(filled, fresh, [1.0, 1.0]) == self.truth(filled, [1.0, 1.0])
         assert not fresh.catch_up()
-        assert all(leg.trouble for leg in fresh.legs())
+        assert all(leg.error for leg in fresh.vector_legs())
         monkeypatch.undo()
         assert fresh.catch_up()
         fresh.close()
@@ -443,9 +443,9 @@ class TestVectorFile:
         filled.remember("row again", vector=[1.0, 1.0])
         seqs = np.array([seq for (seq,) in filled.connection.execute("SELECT seq FROM memories")], np.int64)  # type: ignore[misc]
         query = np.frombuffer(raw([1.0, 1.0]), np.float32)
-        with filled.reader.view() as view:
-            filled.reader.follow(view)
-            leg = filled.reader.leg(view, MODEL, DIMENSIONS)
+        with filled.reader.open_snapshot() as view:
+            filled.reader.sync(view)
+            leg = filled.reader.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
             cosines = leg.cosines(view, query, seqs)
         for seq, cosine in zip(seqs.tolist(), cosines.tolist(), strict=True):
@@ -463,8 +463,8 @@ class TestVectorFile:
         targets = tuple(ForgetTarget(str(memory_id)) for memory_id in doomed)
         filled.ask(ForgetMany(targets=targets, reason="r", principal=ME, hard=True))
         assert self.nearest(filled, filled.reader, [1.0]) == [keep]
-        with filled.reader.view() as view:
-            leg = filled.reader.leg(view, MODEL, DIMENSIONS)
+        with filled.reader.open_snapshot() as view:
+            leg = filled.reader.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
             assert leg.matrix.count == 1
 
@@ -474,10 +474,10 @@ class TestVectorFile:
         monkeypatch.setattr("signet_actors.searcher.legs.vector._SCAN_K", 10)
         mine = filled.remember("mine alone", vector=[-1.0], agent_id="me", visibility="private")
         fresh = filled.open_reader()
-        with fresh.view() as view:
-            leg = fresh.leg(view, MODEL, DIMENSIONS)
+        with fresh.open_snapshot() as view:
+            leg = fresh.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
-            monkeypatch.setattr(leg, "follow", lambda *_: None)
+            monkeypatch.setattr(leg, "sync", lambda *_: None)
             leg.complete = False
             command = Recall(query="zzz", read=ReadScope("me"), filters=Filters(importance_min=0.1), vector_model=MODEL)
             found = recall(fresh, view, command, [raw([-1.0])])
@@ -486,14 +486,14 @@ class TestVectorFile:
 
     def test_a_large_gap_is_closed_step_by_step(self, filled: StoreRoom) -> None:
         fresh = filled.open_reader()
-        with fresh.view() as view:
-            leg = fresh.leg(view, MODEL, DIMENSIONS)
+        with fresh.open_snapshot() as view:
+            leg = fresh.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
             leg.matrix.path.unlink()
-            assert not leg.matrix.follow(view, max_rows=100)
+            assert not leg.matrix.sync(view, max_rows=100)
             assert leg.matrix.count == 100
-            assert not leg.matrix.follow(view, max_rows=100)
-            assert leg.matrix.follow(view, max_rows=100)
+            assert not leg.matrix.sync(view, max_rows=100)
+            assert leg.matrix.sync(view, max_rows=100)
             assert leg.matrix.count == 300
         fresh.close()
 
@@ -502,7 +502,7 @@ class TestCommonWords:
     def test_words_of_a_fifth_of_the_scope_are_common_and_stop_words_are_not_listed(self, room: StoreRoom) -> None:
         for index in range(200):
             room.remember(f"Caroline said the thing{index} {'twice' if index % 4 == 0 else ''}", agent_id="a")
-        with room.reader.view() as view:
+        with room.reader.open_snapshot() as view:
             words = common_words(room.reader, view, GetCommonWords(ReadScope("a")))
             assert set(words.words) == {"caroline", "said", "twice"}
             assert common_words(room.reader, view, GetCommonWords(ReadScope("b"))).words == []
@@ -510,7 +510,7 @@ class TestCommonWords:
     def test_a_small_scope_has_none(self, room: StoreRoom) -> None:
         for index in range(99):
             room.remember(f"Caroline said thing{index}")
-        with room.reader.view() as view:
+        with room.reader.open_snapshot() as view:
             assert common_words(room.reader, view, GetCommonWords(ReadScope())).words == []
 
     def test_a_recall_brings_the_words_when_the_callers_are_old(self, room: StoreRoom) -> None:
@@ -528,7 +528,7 @@ class TestPruning:
         for index in range(60):
             room.remember(f"common words everywhere plus rare{index // 20} unique{index}")
         frequencies = TermFrequencies()
-        with room.reader.view() as view:
+        with room.reader.open_snapshot() as view:
             frequencies.resize(60)
             assert frequencies.prune(view, ["common", "rare1", "everywhere"], budget=100) == (
                 "common",
@@ -557,13 +557,13 @@ def test_a_read_past_its_deadline_is_ended(room: StoreRoom) -> None:
             return self.ns
 
     room.reader.clock = Running()
-    with pytest.raises(ReadTimeout), room.reader.view(deadline_ns=2_000_000) as view:
+    with pytest.raises(ReadTimeout), room.reader.open_snapshot(deadline_ns=2_000_000) as view:
         view.rows("SELECT count(*) FROM memories a, memories b, memories c")
 
 
 def test_a_broken_legacy_expression_is_a_bad_request(room: StoreRoom) -> None:
     room.remember("apple")
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         assert len(memories.legacy_search(view, LegacySearch("app*", ReadScope())).rows) == 1
         for bad in ('"', "a AND", "(", "nocolumn:x", "*"):
             with pytest.raises(InvalidRequest):
@@ -575,7 +575,7 @@ def test_counts_of_health_and_store(room: StoreRoom, tmp_path: Path) -> None:
     room.remember("without")
     gone = room.remember("gone", vector=[1.0])
     room.ask(ForgetMemory(id=gone.id, reason="r", principal=ME))
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         health = embeddings.health(view, GetEmbeddingHealth(MODEL, DIMENSIONS))
         assert (health.memories, health.embedded, health.by_model) == (2, 1, {MODEL: 1})
         assert (health.stale, health.orphaned, health.vec_missing, health.null_vectors) == (0, 0, 0, 0)

@@ -23,11 +23,11 @@ def room(tmp_path: Path) -> Iterator[StoreRoom]:
 
 
 def test_words_that_no_row_holds_do_not_pile_up(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "KEPT_LISTS", 19)
+    monkeypatch.setattr(postings, "MAX_CACHED_LISTS", 19)
     room.remember("a single memory")
     for number in range(50):
         room.recall(f"absentee{number}x")
-    assert len(room.reader.postings._kept) < 20
+    assert len(room.reader.postings._cache) < 20
 
 
 def test_a_searcher_at_rest_keeps_no_pages_and_answers_as_before(room: StoreRoom) -> None:
@@ -35,7 +35,7 @@ def test_a_searcher_at_rest_keeps_no_pages_and_answers_as_before(room: StoreRoom
         room.remember(f"falcon note {number} " + "of some length " * 20)
     before = [row.id for row in room.recall("falcon 77").rows]
     kept_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
-    room.reader.rest()
+    room.reader.drop_cached_pages()
     left_bytes, _ = room.reader.connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)
     assert left_bytes < kept_bytes / 4
     assert [row.id for row in room.recall("falcon 77").rows] == before
@@ -53,7 +53,7 @@ def test_an_agent_that_changes_its_group_is_not_told_the_common_words_of_the_for
         room.connection.execute(insert, (agent, group))
 
     def words() -> list[str]:
-        with room.reader.view() as view:
+        with room.reader.open_snapshot() as view:
             return common_words(room.reader, view, GetCommonWords(ReadScope(agent_id="eve"))).words
 
     assert "falcon" in words()

@@ -29,7 +29,7 @@ from signet_actors.searcher.queries.embeddings import find_similar
 from signet_actors.searcher.reader import Reader
 from signet_actors.searcher.recall import recall
 from signet_actors.store.fts_tokens import stem
-from signet_actors.store.read_policy import both, matching, readable
+from signet_actors.store.read_policy import conjunction, matching, readable
 from tests.support.store_room import DIMENSIONS, MODEL, StoreRoom, raw
 
 ME = Principal()
@@ -125,15 +125,17 @@ def test_masks_words_and_lengths_equal_sql_after_any_history(room: StoreRoom, se
         history.step()
         if step % 5:
             continue
-        with room.reader.view() as view:
-            room.reader.follow(view)
+        with room.reader.open_snapshot() as view:
+            room.reader.sync(view)
             for read in READS:
                 for filters in FILTERS:
-                    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, read), matching(filters))
+                    where, bindings = conjunction(
+                        ("m.is_deleted = 0", {}), readable(view.connection, read), matching(filters)
+                    )
                     truth = {seq for (seq,) in view.rows(f"SELECT m.seq FROM memories m WHERE {where}", bindings)}
-                    admitted = room.reader.admitted(view, read, filters)
+                    admitted = room.reader.allowed_rows(view, read, filters)
                     assert set(np.flatnonzero(admitted).tolist()) == truth, (step, read, filters)
-            allowed = room.reader.admitted(view, ReadScope(), Filters())
+            allowed = room.reader.allowed_rows(view, ReadScope(), Filters())
             for query in WORDS:
                 hits = room.reader.keyword.search(view, query, allowed, pool=10_000)
                 found = view.rows("SELECT rowid FROM memories_fts WHERE memories_fts MATCH ?", (fts_match(query),))
@@ -171,24 +173,24 @@ def test_a_list_of_rows_is_extended_by_new_ones_and_read_once(room: StoreRoom, m
 
 
 def test_kept_lists_are_bounded(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postings, "KEPT_ROWS", 25)
+    monkeypatch.setattr(postings, "MAX_CACHED_ROWS", 25)
     for index in range(10):
         room.remember(f"apple pear plum fig {index}", tags=("red",))
-    with room.reader.view() as view:
-        room.reader.follow(view)
+    with room.reader.open_snapshot() as view:
+        room.reader.sync(view)
         for word in ("apple", "pear", "plum", "fig", "apple"):
-            assert len(room.reader.postings.of(view, MATCH, f'"{word}"')) == 10
+            assert len(room.reader.postings.lookup(view, MATCH, f'"{word}"')) == 10
             assert room.reader.postings._rows <= 25
-        assert len(room.reader.postings.of(view, TAG, "red")) == 10
-        assert room.reader.postings._rows == sum(len(rows) for rows, _ in room.reader.postings._kept.values())
+        assert len(room.reader.postings.lookup(view, TAG, "red")) == 10
+        assert room.reader.postings._rows == sum(len(rows) for rows, _ in room.reader.postings._cache.values())
 
 
 def test_a_kept_mask_cannot_be_spoilt_by_a_query(room: StoreRoom) -> None:
     first = room.remember("apple one", vector=[1.0])
     room.remember("apple two", vector=[1.0, 0.1])
-    with room.reader.view() as view:
-        room.reader.follow(view)
-        mask = room.reader.admitted(view, ReadScope(), Filters())
+    with room.reader.open_snapshot() as view:
+        room.reader.sync(view)
+        mask = room.reader.allowed_rows(view, ReadScope(), Filters())
         with pytest.raises(ValueError, match="read-only"):
             mask[1] = False
         assert find_similar(room.reader, view, FindSimilar(first.id, ReadScope(), k=5)).rows
@@ -196,7 +198,7 @@ def test_a_kept_mask_cannot_be_spoilt_by_a_query(room: StoreRoom) -> None:
 
 
 def test_a_reader_that_missed_very_many_changes_starts_over(room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signet_actors.searcher.columns._REMEMBERED_CHANGES", 3)
+    monkeypatch.setattr("signet_actors.searcher.columns._MAX_CHANGES", 3)
     memory = room.remember("apple", vector=[1.0])
     for index in range(12):
         room.ask(ModifyMemory(MemoryPatch(id=memory.id, reason="r", type=f"type{index}"), ME))
@@ -209,9 +211,9 @@ class TestFirstPass:
     def filled(self, room: StoreRoom, monkeypatch: pytest.MonkeyPatch) -> StoreRoom:
         """A store that counts as large, so that signs choose the candidates."""
         monkeypatch.setattr(vector_leg, "_WHOLE_PRODUCT_BELOW", 0)
-        monkeypatch.setattr(vector_leg, "_LIKELY_LEAST", 0)
-        monkeypatch.setattr(vector_leg, "_LIKELY_PER_HIT", 6)
-        monkeypatch.setattr(vector_leg, "_LIKELY_ONE_IN", 10_000)
+        monkeypatch.setattr(vector_leg, "_CANDIDATES_MIN", 0)
+        monkeypatch.setattr(vector_leg, "_CANDIDATES_PER_HIT", 6)
+        monkeypatch.setattr(vector_leg, "_ROWS_PER_CANDIDATE", 10_000)
         rng = random.Random(3)
         for index in range(400):
             kind = "rule" if index % 10 == 0 else "fact"
@@ -220,11 +222,11 @@ class TestFirstPass:
 
     @staticmethod
     def nearest(reader: Reader, query: list[float], pool: int, filters: Filters = Filters()) -> list[int]:  # noqa: B008
-        with reader.view() as view:
-            reader.follow(view)
-            leg = reader.leg(view, MODEL, DIMENSIONS)
+        with reader.open_snapshot() as view:
+            reader.sync(view)
+            leg = reader.vector_leg(view, MODEL, DIMENSIONS)
             assert leg is not None
-            allowed = reader.admitted(view, ReadScope(), filters)
+            allowed = reader.allowed_rows(view, ReadScope(), filters)
             found = leg.search(view, reader.columns, np.frombuffer(raw(query), np.float32), allowed, pool=pool)
         assert (np.diff(found.cosines) <= 0).all()
         return found.seqs.tolist()
@@ -293,11 +295,11 @@ class TestFirstPass:
     def test_a_file_that_grows_fourfold_gets_a_new_centre_and_forgets_no_vector(
         self, filled: StoreRoom, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(vector_leg, "_CENTRE_OF", 16)
+        monkeypatch.setattr(vector_leg, "_CENTRE_RECORDS", 16)
         rng = random.Random(6)
-        with filled.reader.view() as view:
-            filled.reader.follow(view)
-            leg = filled.reader.leg(view, MODEL, DIMENSIONS)
+        with filled.reader.open_snapshot() as view:
+            filled.reader.sync(view)
+            leg = filled.reader.vector_leg(view, MODEL, DIMENSIONS)
         assert leg is not None
         spans = set()
         for index in range(700):
@@ -305,7 +307,7 @@ class TestFirstPass:
             filled.remember(f"more {index}", vector=query)
             if index % 50 == 0:
                 assert self.nearest(filled.reader, query, 5)[0] == filled.value("SELECT max(seq) FROM memories")
-                spans.add(leg._centred)
+                spans.add(leg._centre_span)
         assert spans == {256, 1024}
         shares = []
         for _ in range(20):
@@ -317,12 +319,12 @@ class TestFirstPass:
         memory = filled.remember("near", vector=[1.0, 1.0])
         assert self.nearest(filled.reader, [1.0, 1.0], 3)[0] == 401  # the shared file holds the first vector
         old, new = filled.open_reader(), filled.open_reader()
-        with old.view() as view:
+        with old.open_snapshot() as view:
             assert view.value("SELECT count(*) FROM memories") == 401
             patch = MemoryPatch(id=memory.id, reason="r", content="far", vector=Vector(MODEL, DIMENSIONS, 0))
             filled.ask(ModifyMemory(patch, ME), [raw([-1.0, -1.0])])
             assert new.catch_up()  # and now also the later one
-            old.follow(view)
+            old.sync(view)
             command = Recall(query="zzz", read=ReadScope(), limit=3, vector_model=MODEL)
             assert ids(recall(old, view, command, [raw([1.0, 1.0])]))[0] == memory.id
         assert self.nearest(old, [-1.0, -1.0], 3)[0] == filled.value("SELECT seq FROM memories WHERE id = ?", memory.id)

@@ -34,7 +34,7 @@ def hint(room: PipelineRoom, *hints: str) -> None:
     assert room.ask(StoreHints(job.id, job.lease_id, hints)).count == len(hints)
 
 
-def hinted(room: PipelineRoom, content: str, *hints: str, **fields: Any) -> str:
+def hint_only(room: PipelineRoom, content: str, *hints: str, **fields: Any) -> str:
     memory_id = room.remember(content, **fields).id
     hint(room, *hints)
     return memory_id
@@ -50,13 +50,13 @@ def sources(answer: Any) -> list[str]:
 
 def strengths(room: PipelineRoom, query: str) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
     """What the content says, what the hints say, and what recall makes of both, by row."""
-    with room.reader.view() as view:
-        room.reader.follow(view)
-        allowed = room.reader.admitted(view, ReadScope(), Filters())
+    with room.reader.open_snapshot() as view:
+        room.reader.sync(view)
+        allowed = room.reader.allowed_rows(view, ReadScope(), Filters())
         content = room.reader.keyword.search(view, query, allowed, pool=100)
-        room.reader.hints.follow(view)
+        room.reader.hints.sync(view)
         seqs, worth = room.reader.hints.search(view, query, allowed, pool=100)
-        merged = room.reader.hints.merged(view, query, allowed, content, pool=100)
+        merged = room.reader.hints.merge_into(view, query, allowed, content, pool=100)
     return (
         dict(zip(content.seqs.tolist(), content.strengths.tolist(), strict=True)),
         dict(zip(seqs.tolist(), worth.tolist(), strict=True)),
@@ -65,15 +65,15 @@ def strengths(room: PipelineRoom, query: str) -> tuple[dict[int, float], dict[in
 
 
 def test_a_memory_is_found_by_a_question_that_shares_no_word_with_it(room: PipelineRoom) -> None:
-    hinted(room, "Noor prefers four spaces", "What indentation width is wanted?")
-    port = hinted(room, "5433 it is", "Which port does the staging database use?")
+    hint_only(room, "Noor prefers four spaces", "What indentation width is wanted?")
+    port = hint_only(room, "5433 it is", "Which port does the staging database use?")
     found = room.recall("staging port", hints=True, min_score=0.1)
     assert (ids(found), sources(found), found.method) == ([port], ["hint"], "keyword")
     assert ids(room.recall("staging port")) == []
 
 
 def test_a_hint_beside_a_vector_is_hybrid(room: PipelineRoom) -> None:
-    memory = hinted(room, "5433 it is", "Which port does staging use?", vector=[1.0])
+    memory = hint_only(room, "5433 it is", "Which port does staging use?", vector=[1.0])
     found = room.recall("staging port", vector=[1.0], hints=True)
     assert (ids(found), sources(found)) == ([memory], ["hybrid"])
 
@@ -98,7 +98,7 @@ def test_no_hint_makes_a_memory_stronger_than_the_hint_itself_or_adds_to_its_con
 
     for number in range(30):
         questions = {text() for _ in range(rng.randint(1, 4))}
-        hinted(room, f"{text()} {number}", *questions)
+        hint_only(room, f"{text()} {number}", *questions)
     for _ in range(10):
         content, hints, merged = strengths(room, text())
         expected = {row: max(content.get(row, 0.0), hints.get(row, 0.0)) for row in content | hints}
@@ -106,16 +106,16 @@ def test_no_hint_makes_a_memory_stronger_than_the_hint_itself_or_adds_to_its_con
 
 
 def test_a_memory_that_says_it_and_whose_hints_say_it_is_not_before_one_that_only_says_it(room: PipelineRoom) -> None:
-    asked_about = hinted(room, "the staging port is open", "the staging port is open")
-    plain = hinted(room, "the staging port is shut", "nothing of the kind")
+    asked_about = hint_only(room, "the staging port is open", "the staging port is open")
+    plain = hint_only(room, "the staging port is shut", "nothing of the kind")
     found = room.recall("staging port", hints=True)
     assert ids(found) == [plain, asked_about], "equal scores, so the newer one comes first"
     assert found.rows[0].score == found.rows[1].score
 
 
 def test_a_memory_is_worth_its_best_hint_and_not_their_sum(room: PipelineRoom) -> None:
-    hinted(room, "many", *(f"about the port {word}" for word in WORDS[1:]))
-    hinted(room, "one", "port about the oven")
+    hint_only(room, "many", *(f"about the port {word}" for word in WORDS[1:]))
+    hint_only(room, "one", "port about the oven")
     _, hints, _ = strengths(room, "port")
     many, one = hints.values()
     assert many == pytest.approx(one)
@@ -125,10 +125,10 @@ def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineRoom) -> 
     room.connection.execute(
         "INSERT INTO agents (id, name, read_policy, created_at, updated_at) VALUES ('alice', 'a', 'isolated', '', '')"
     )
-    hinted(room, "mine", "Which port?", agent_id="default", visibility="private")
-    alices = hinted(room, "hers", "Which port?", agent_id="alice", visibility="private")
-    scoped = hinted(room, "elsewhere", "Which port?", scope="room")
-    project = hinted(room, "of a project", "Which port?", project="p", type="rule", tags=("red",))
+    hint_only(room, "mine", "Which port?", agent_id="default", visibility="private")
+    alices = hint_only(room, "hers", "Which port?", agent_id="alice", visibility="private")
+    scoped = hint_only(room, "elsewhere", "Which port?", scope="room")
+    project = hint_only(room, "of a project", "Which port?", project="p", type="rule", tags=("red",))
     assert ids(room.recall("port", hints=True, read=ReadScope("alice"))) == [alices]
     assert ids(room.recall("port", hints=True, read=ReadScope("default", "room"))) == [scoped]
     for filters in (Filters(project="p"), Filters(type="rule"), Filters(tags=("red",))):
@@ -136,10 +136,10 @@ def test_hints_are_found_only_by_who_may_read_the_memory(room: PipelineRoom) -> 
 
 
 def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: PipelineRoom) -> None:
-    gone = hinted(room, "gone", "Which port?")
-    erased = hinted(room, "erased", "Which port?")
-    edited = hinted(room, "old", "Which port?")
-    kept = hinted(room, "kept", "Which port?")
+    gone = hint_only(room, "gone", "Which port?")
+    erased = hint_only(room, "erased", "Which port?")
+    edited = hint_only(room, "old", "Which port?")
+    kept = hint_only(room, "kept", "Which port?")
     assert len(ids(room.recall("port", hints=True))) == 4
     room.ask(ForgetMemory(id=gone, reason="r", principal=ME))
     room.ask(ForgetMany(targets=(ForgetTarget(erased),), reason="r", principal=ME, hard=True))
@@ -148,7 +148,7 @@ def test_hints_of_what_was_forgotten_or_says_something_else_are_gone(room: Pipel
 
 
 def test_new_hints_of_a_memory_take_the_place_of_the_former(room: PipelineRoom) -> None:
-    memory = hinted(room, "5433", "Which port?")
+    memory = hint_only(room, "5433", "Which port?")
     assert ids(room.recall("port", hints=True)) == [memory]
     room.ask(ModifyMemory(MemoryPatch(id=memory, reason="r", content="5434"), ME))
     hint(room, "Which harbour?")
@@ -157,15 +157,15 @@ def test_new_hints_of_a_memory_take_the_place_of_the_former(room: PipelineRoom) 
 
 
 def test_hints_without_spaces_are_found(room: PipelineRoom) -> None:
-    memory = hinted(room, "5433", "データベースのポートは")
+    memory = hint_only(room, "5433", "データベースのポートは")
     assert ids(room.recall("ポート", hints=True)) == [memory]
 
 
 def test_a_word_of_too_many_hints_is_left_to_the_content(room: PipelineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hints_leg, "TERM_AT_LEAST", 3)
     for number in range(6):
-        hinted(room, f"row {number}", f"what of user {number}?")
-    rare = hinted(room, "the answer", "user and oven?")
+        hint_only(room, f"row {number}", f"what of user {number}?")
+    rare = hint_only(room, "the answer", "user and oven?")
     for _ in range(2):
         assert ids(room.recall("user oven", hints=True)) == [rare]
         assert ids(room.recall("user", hints=True)) == []

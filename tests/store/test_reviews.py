@@ -63,7 +63,7 @@ def waiting(room: PipelineRoom, action: str = "update", **fields: Any) -> tuple[
 
 
 def listed(room: PipelineRoom, read: ReadScope = EVERYBODY, **fields: Any) -> ReviewsListed:
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         return pipeline.list_reviews(view, ListReviews(read, **fields))
 
 
@@ -309,7 +309,7 @@ def test_only_who_may_read_the_memory_sees_and_decides_its_reviews(room: Pipelin
     assert room.ask(RejectProposal(proposal, ME, read=stranger)).status == "not_found"
     run_id = room.value("SELECT run_id FROM memory_proposals WHERE id = ?", proposal)
     assert room.ask(UndoRun(run_id, ME, read=stranger)).status == "not_found"
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         assert pipeline.get_run(view, GetRun(run_id, stranger)).run is None
         assert pipeline.list_runs(view, ListRuns(stranger)).runs == []
         assert pipeline.get_run(view, GetRun(run_id, owner)).run is not None
@@ -473,7 +473,7 @@ def test_the_status_counts_the_queue_its_dead_its_runs_and_what_was_turned_away(
     room.ask(FailJob(job.id, job.lease_id, "no answer"))
     failed = room.take()
     room.ask(FailJob(failed.id, failed.lease_id, "no answer"))
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         told = pipeline.status(view, GetPipelineStatus(iso(room.clock.wall)))
     queues = {queue.kind: queue for queue in told.queues}
     now = iso(room.clock.wall)

@@ -77,17 +77,17 @@ def forget(room: PipelineRoom, memory_id: str) -> None:
 
 
 def proposals(room: PipelineRoom) -> list[ProposalRow]:
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         return pipeline.get_run(view, GetRun("run", ReadScope())).proposals
 
 
 def relations(room: PipelineRoom) -> list[str]:
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         return [one.source for one in pipeline.get_run(view, GetRun("run", ReadScope())).entities]
 
 
 def trail(room: PipelineRoom, memory_id: str) -> list[str]:
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         events = get_history(view, GetHistory(memory_id, ReadScope())).events
     assert events is not None
     return [str(event) for event in events]
@@ -195,7 +195,7 @@ def test_while_one_of_them_is_forgotten_the_reason_is_not_shown(room: PipelineRo
     before = proposals(room)
     forget(room, secret)
     assert [row.rationale for row in proposals(room)] == [None, None, "not stored yet"]
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         (item,) = pipeline.list_reviews(view, ListReviews(ReadScope())).items
     assert (item.proposal.rationale, item.proposal.fact_content) == (None, "The build does not use Make")
     assert [CANARY in event for event in trail(room, source)] == [False] * 3
@@ -211,7 +211,7 @@ def test_while_the_source_is_forgotten_nothing_that_was_taken_from_it_is_shown_o
     before = proposals(room)
     forget(room, source)
     assert [(row.fact_content, row.rationale) for row in proposals(room)] == [(None, None)] * 3
-    with room.reader.view() as view:
+    with room.reader.open_snapshot() as view:
         (item,) = pipeline.list_reviews(view, ListReviews(ReadScope())).items
     assert (item.proposal.fact_content, item.proposal.rationale) == (None, None)
     assert room.ask(ApproveProposal(item.proposal.id, ME)).status == "source_gone"

@@ -301,7 +301,9 @@ def test_a_long_statement_of_an_upgrade_shows_that_it_goes_on(golden: Path) -> N
     counting = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT max(i) FROM n"
     slow = Migration(NEXT, "slow", f"CREATE TABLE counted AS {counting};")
     connection = opened(golden)
-    migrate(connection, golden, SetClock(), migrations=(*load_migrations(), slow), progress=doing.append, beat=beat)
+    migrate(
+        connection, golden, SetClock(), migrations=(*load_migrations(), slow), progress=doing.append, heartbeat=beat
+    )
     connection.close()
     assert beats[f"applying migration {NEXT} (slow)"] > 50
 

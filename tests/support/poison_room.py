@@ -136,5 +136,5 @@ class _Actor:
         return self._room.config
 
     async def ask_searcher(self, query: Any, *, frames: Sequence[bytes] = (), **_: Any) -> Any:
-        with self._room.reader.view() as view:
+        with self._room.reader.open_snapshot() as view:
             return candidates.find(self._room.reader, view, query, list(frames))

@@ -124,7 +124,7 @@ class StoreRoom:
         frames = [] if vector is None else [raw(vector)]
         fields.setdefault("read", ReadScope())
         command = Recall(query=query, vector_model=None if vector is None else MODEL, **fields)
-        with self.reader.view() as view:
+        with self.reader.open_snapshot() as view:
             return recall(self.reader, view, command, frames)
 
     def value(self, sql: str, *bindings: Any) -> Any:

@@ -105,9 +105,9 @@ PATTERNS: Final[dict[str, dict[str, str]]] = {
     "gateway.http.route_table": {"_SLASHES": SEARCHED},
     "gateway.routes.codex_notes": {"_NOT_SLUG": SEARCHED},
     "gateway.routes.transfer": {"_UUID": WHOLE},
-    "providers.llm.cli_provider": {"_LIMITED": SEARCHED, "_NO_LEAVE": SEARCHED},
-    "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_NO_LETTERS": SEARCHED},
-    "searcher.recall": {"_exact_first": FIXED},  # escaped names, with nothing repeated
+    "providers.llm.cli_provider": {"_RATE_LIMITED": SEARCHED, "_UNAUTHORIZED": SEARCHED},
+    "providers.log_sanitizing": {"_BLANKS": SEARCHED, "_KEY_LIKE": SEARCHED, "_SEPARATORS": SEARCHED},
+    "searcher.recall": {"_lift_exact_matches": FIXED},  # escaped names, with nothing repeated
     "store.vector_file": {"vector_file:sub": FIXED},
     "store.migrate": {"_WHOLE_WORD": SEARCHED},
     "writer.restore": {"_DECISION": MATCHED},

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from signet_actors.domain.providers import CircuitState
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker, Permit
-from signet_actors.providers.llm.outcomes import Outcome, OutcomeRing
+from signet_actors.providers.llm.outcomes import CallOutcome, CallOutcomes
 
 POLICY = BreakerPolicy(failures=3, cooldown_ms=100, max_cooldown_ms=450)
 
@@ -203,15 +203,15 @@ class BreakerLife(RuleBasedStateMachine):
 TestBreakerLife = BreakerLife.TestCase
 
 
-@given(st.integers(1, 8), st.lists(st.sampled_from(list(Outcome)), max_size=50))
-def test_the_ring_counts_exactly_its_last_entries(capacity: int, outcomes: list[Outcome]) -> None:
-    ring = OutcomeRing(capacity)
+@given(st.integers(1, 8), st.lists(st.sampled_from(list(CallOutcome)), max_size=50))
+def test_the_ring_counts_exactly_its_last_entries(capacity: int, outcomes: list[CallOutcome]) -> None:
+    ring = CallOutcomes(capacity)
     for outcome in outcomes:
         ring.record(outcome)
     last = outcomes[-capacity:]
     counts = ring.counts
     assert counts.total == len(last)
     assert (counts.successes, counts.failures, counts.timeouts) == tuple(
-        last.count(kind) for kind in (Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT)
+        last.count(kind) for kind in (CallOutcome.SUCCESS, CallOutcome.FAILURE, CallOutcome.TIMEOUT)
     )
     assert counts.availability_rate == (counts.successes / len(last) if last else 1.0)

@@ -104,9 +104,9 @@ def test_requests_without_a_route_and_strange_methods_share_one_label_each() -> 
     figures = RequestMetrics()
     for method in ("GET", "PROPFIND", "SEARCH"):
         figures.observe(None, method, 404, 1, ErrorCode.NOT_FOUND)
-    assert figures.answered == {(UNROUTED, "GET", 4): 1, (UNROUTED, OTHER_METHOD, 4): 2}
-    assert list(figures.took) == [UNROUTED]
-    assert figures.refused == {ErrorCode.NOT_FOUND: 3}
+    assert figures.responses == {(UNROUTED, "GET", 4): 1, (UNROUTED, OTHER_METHOD, 4): 2}
+    assert list(figures.durations) == [UNROUTED]
+    assert figures.errors == {ErrorCode.NOT_FOUND: 3}
 
 
 def test_a_process_knows_what_it_costs() -> None:

@@ -18,7 +18,7 @@ from signet_actors.protocol.http.embeddings import Tracker
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
 from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
 from signet_actors.providers.llm.ollama import DEFAULT_ENDPOINT, DEFAULT_MODEL
-from signet_actors.providers.llm.outcomes import Outcome, OutcomeRing
+from signet_actors.providers.llm.outcomes import CallOutcome, CallOutcomes
 
 COSTS_AN_ATTEMPT = {"timeout", "http", "malformed"}
 COSTS_NONE = {"unavailable", "rate_limited", "refused", "over_budget"}
@@ -53,10 +53,10 @@ def test_the_circuit_is_closed_then_open_then_half_open_then_closed_again() -> N
 
 
 def test_a_call_is_a_success_a_failure_or_a_timeout_and_the_rate_is_over_all_of_them() -> None:
-    assert {outcome.value for outcome in Outcome} == {"success", "failure", "timeout"}
-    ring = OutcomeRing()
+    assert {outcome.value for outcome in CallOutcome} == {"success", "failure", "timeout"}
+    ring = CallOutcomes()
     assert ring.counts.availability_rate == 1.0
-    for outcome in (Outcome.SUCCESS, Outcome.SUCCESS, Outcome.FAILURE, Outcome.TIMEOUT):
+    for outcome in (CallOutcome.SUCCESS, CallOutcome.SUCCESS, CallOutcome.FAILURE, CallOutcome.TIMEOUT):
         ring.record(outcome)
     assert ring.counts == OutcomeCounts(total=4, successes=2, failures=1, timeouts=1)
     assert ring.counts.availability_rate == 0.5

@@ -68,7 +68,7 @@ def test_a_text_has_the_same_vector_when_the_weights_have_been_let_go_of() -> No
     before = embedder.embed_query("the lighthouse keeper writes a letter")
     resting = mapped_weights_bytes()
     assert resting > 0
-    embedder.rest()
+    embedder.release_memory()
     assert mapped_weights_bytes() < resting
     assert np.array_equal(EmbeddedEmbedder().embed_query("the lighthouse keeper writes a letter"), before)
     assert np.array_equal(embedder.embed_query("the lighthouse keeper writes a letter"), before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from signet_actors.providers.log_sanitizing import ECHO_CHARS, unless_echoed
+from signet_actors.providers.log_sanitizing import ECHO_CHARS, drop_if_echoed
 
 PROMPT = "You turn a note into facts.\n<data>\nThe code word of the vault is Wolverine-7731.\n</data>"
 
@@ -19,7 +19,7 @@ PROMPT = "You turn a note into facts.\n<data>\nThe code word of the vault is Wol
     ],
 )
 def test_an_echo_is_not_quoted_however_it_is_dressed(said: str) -> None:
-    assert unless_echoed(said, ["something else", PROMPT]) == ""
+    assert drop_if_echoed(said, ["something else", PROMPT]) == ""
 
 
 @pytest.mark.parametrize(
@@ -27,15 +27,15 @@ def test_an_echo_is_not_quoted_however_it_is_dressed(said: str) -> None:
     ["", "model 'qwen3:4b' not found, try pulling it first", "the vault", "context length exceeded", "12 of the"],
 )
 def test_words_of_its_own_are_quoted(said: str) -> None:
-    assert unless_echoed(said, ["", PROMPT]) == said
+    assert drop_if_echoed(said, ["", PROMPT]) == said
 
 
 @pytest.mark.parametrize(("sent", "quoted"), [("PIN 4711", False), ("ab", True), ("", True), ("PIN 0815", True)])
 def test_a_short_text_is_an_echo_when_it_is_whole(sent: str, quoted: bool) -> None:
     said = "no vector for pin-4711, nor for ab"
-    assert unless_echoed(said, [sent]) == (said if quoted else "")
+    assert drop_if_echoed(said, [sent]) == (said if quoted else "")
 
 
 def test_two_texts_are_not_read_across_their_border() -> None:
     said = "a" * ECHO_CHARS
-    assert unless_echoed(said, ["x" + "a" * (ECHO_CHARS - 1), "a" * 3 + "x" * ECHO_CHARS]) == said
+    assert drop_if_echoed(said, ["x" + "a" * (ECHO_CHARS - 1), "a" * 3 + "x" * ECHO_CHARS]) == said

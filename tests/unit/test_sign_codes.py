@@ -48,7 +48,7 @@ def shares(
     of_pool, of_first = [], []
     for query in normalised(asked):
         order = np.argsort(-np.where(valid, vectors @ query, -2.0))
-        found = codes.likely(query, valid, likely, coarse=4 * likely)
+        found = codes.candidates(query, valid, likely, coarse=4 * likely)
         assert valid[found].all()
         of_pool.append(np.isin(order[:POOL], found).mean())
         of_first.append(np.isin(order[:10], found).mean())
@@ -86,29 +86,29 @@ def test_every_width_is_compared_whole(dimensions: int) -> None:
     one_off[-1] *= -1
     codes = coded(np.stack((-query, query, one_off)))
     for coarse in (1, 2, 3):
-        assert codes.likely(query, every(3), 1, coarse=coarse).tolist() == [1]
+        assert codes.candidates(query, every(3), 1, coarse=coarse).tolist() == [1]
     if dimensions > 1:
         for coarse in (2, 3):
-            assert set(codes.likely(query, every(3), 2, coarse=coarse).tolist()) == {1, 2}
+            assert set(codes.candidates(query, every(3), 2, coarse=coarse).tolist()) == {1, 2}
 
 
 def test_a_large_component_counts_more_than_a_small_one() -> None:
     query = np.array([0.9, 0.3, 0.3, 0.05], np.float32)
     codes = coded(query * np.array([[-1, 1, 1, 1], [1, -1, 1, 1], [1, 1, 1, -1]], np.float32))
-    assert codes.likely(query, every(3), 1, coarse=3).tolist() == [2]
-    assert set(codes.likely(query, every(3), 2, coarse=3).tolist()) == {1, 2}
+    assert codes.candidates(query, every(3), 1, coarse=3).tolist() == [2]
+    assert set(codes.candidates(query, every(3), 2, coarse=3).tolist()) == {1, 2}
 
 
 def test_of_two_that_point_the_same_way_the_farther_from_the_centre_is_nearer_to_a_query_there() -> None:
     centre = np.full(64, 0.1, np.float32)
     toward = np.random.default_rng(5).choice([-1.0, 1.0], size=64).astype(np.float32)
     codes = coded(np.stack((centre + 0.05 * toward, centre + 0.2 * toward, centre + 0.1 * toward)), centre)
-    assert codes.likely(toward, every(3), 1, coarse=3).tolist() == [1]
+    assert codes.candidates(toward, every(3), 1, coarse=3).tolist() == [1]
 
 
 def test_a_query_of_zeros_is_no_nearer_to_anything() -> None:
     codes = coded(np.array([[1.0, -1.0], [-1.0, 1.0], [0.0, 0.0]], np.float32))
-    assert len(codes.likely(np.zeros(2, np.float32), every(3), 2, coarse=2)) == 2
+    assert len(codes.candidates(np.zeros(2, np.float32), every(3), 2, coarse=2)) == 2
 
 
 @pytest.mark.parametrize("coarse", [40, 100, 1000])
@@ -120,7 +120,7 @@ def test_rows_that_are_not_valid_are_never_likely_however_near(admitted: int, co
     valid = np.zeros(700, np.bool_)
     valid[rng.permutation(700)[:admitted]] = True
     vectors[valid] *= -1.0  # as far as can be
-    likely = coded(vectors).likely(query, valid, 40, coarse=coarse)
+    likely = coded(vectors).candidates(query, valid, 40, coarse=coarse)
     assert valid[likely].all()
     assert len(likely) == len(set(likely.tolist())) == min(admitted, 40)
 
@@ -129,7 +129,7 @@ def test_of_equally_near_rows_by_the_thousand_the_newest_are_looked_at() -> None
     query = np.array([1.0, 1.0, -1.0], np.float32)
     vectors = np.tile(query, (5000, 1))
     vectors[::2] *= -1.0
-    likely = coded(vectors).likely(query, every(5000), 20, coarse=20)
+    likely = coded(vectors).candidates(query, every(5000), 20, coarse=20)
     assert sorted(likely.tolist()) == list(range(4961, 5000, 2))
 
 
@@ -141,7 +141,7 @@ def test_rows_are_found_by_the_vector_that_was_put_last_and_not_before_one_was()
     codes.put(np.array([2]), near[np.newaxis])
     valid = np.zeros(5000, np.bool_)
     valid[[2, 4, 7, 9]] = True
-    assert set(codes.likely(near, valid, 2, coarse=3).tolist()) == {2, 9}
+    assert set(codes.candidates(near, valid, 2, coarse=3).tolist()) == {2, 9}
 
 
 def test_codes_span_blocks_evenly() -> None:
@@ -149,4 +149,4 @@ def test_codes_span_blocks_evenly() -> None:
     vectors, query = rng.normal(size=(70_001, 16)).astype(np.float32), rng.normal(size=16).astype(np.float32)
     near = np.array([0, 32_767, 32_768, 65_535, 65_536, 70_000])
     vectors[near] = 5.0 * query
-    assert set(near.tolist()) <= set(coded(vectors).likely(query, every(70_001), 50, coarse=2_000).tolist())
+    assert set(near.tolist()) <= set(coded(vectors).candidates(query, every(70_001), 50, coarse=2_000).tolist())

@@ -19,7 +19,7 @@ from signet_actors.domain import jobs
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.resources import Resources
-from signet_actors.extractor.vector_waits import VectorWaits
+from signet_actors.extractor.vector_waits import VectorWaiters
 from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
 from signet_actors.runtime.clock import iso
@@ -27,11 +27,11 @@ from signet_actors.runtime.clock import iso
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Vectors
 
-FIRST_PAUSE_MS: Final = 1_000
-LONGEST_PAUSE_MS: Final = 60_000
-_BATCHES_AT_HAND: Final = 2
+MIN_BACKOFF_MS: Final = 1_000
+MAX_BACKOFF_MS: Final = 60_000
+_BATCHES: Final = 2
 """While one batch is out, the next one gathers."""
-_NOT_THE_TEXTS: Final = frozenset(
+_SERVER_ERRORS: Final = frozenset(
     {
         ProviderErrorKind.UNAVAILABLE,
         ProviderErrorKind.TIMEOUT,
@@ -59,48 +59,48 @@ class Embed:
 
     name = jobs.EMBED
 
-    def __init__(self, shop: Resources) -> None:
-        self._shop = shop
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
         self._waiting: list[_Waiting] = []
-        self._calling: asyncio.Task[None] | None = None
-        self._pause_ms = 0
-        self._away_until_ns = 0
-        self._away_because = ""
+        self._call_task: asyncio.Task[None] | None = None
+        self._backoff_ms = 0
+        self._backoff_until_ns = 0
+        self._backoff_reason = ""
         self._processed = 0
         self._failed = 0
         self._skipped_cycles = 0
         self._last_cycle_at: str | None = None
-        self._leaving = False
-        self.waits = VectorWaits()
+        self._draining = False
+        self.waits = VectorWaiters()
 
     def slots(self, config: Config) -> int:
-        return _BATCHES_AT_HAND * config.memory.pipeline_v2.embedding_tracker.batch_size
+        return _BATCHES * config.memory.pipeline_v2.embedding_tracker.batch_size
 
     def limit(self) -> int:
         """One job at a time while it is tried whether the server is back."""
-        return 1 if self._pause_ms else self.slots(self._shop.actor.config)
+        return 1 if self._backoff_ms else self.slots(self._resources.actor.config)
 
     def pause(self, config: Config) -> Pause | None:
         if not config.memory.pipeline_v2.embedding_tracker.enabled:
             return Pause("memory.pipelineV2.embeddingTracker.enabled is false")
         if config.embedding.provider == "none":
             return Pause("embedding.provider is none")
-        left_ns = self._away_until_ns - self._shop.actor.clock.monotonic_ns()
+        left_ns = self._backoff_until_ns - self._resources.actor.clock.monotonic_ns()
         if left_ns > 0:
-            return Pause(self._away_because, -(-left_ns // 1_000_000))
+            return Pause(self._backoff_reason, -(-left_ns // 1_000_000))
         return None
 
     def healthy_since(self, moment_ns: int) -> bool:
-        return self._shop.embedded_since(moment_ns)
+        return self._resources.embedded_since(moment_ns)
 
     def reconfigured(self) -> None:
         """Another provider may be asked at once."""
-        self._pause_ms = self._away_until_ns = 0
+        self._backoff_ms = self._backoff_until_ns = 0
 
     def tracker(self) -> TrackerState:
         """How far it is; a cycle is a call, a skipped one a pause because the provider was away."""
         return TrackerState(
-            running=self.pause(self._shop.actor.config) is None,
+            running=self.pause(self._resources.actor.config) is None,
             processed=self._processed,
             failed=self._failed,
             skipped_cycles=self._skipped_cycles,
@@ -109,15 +109,15 @@ class Embed:
 
     async def stored(self, versions: Mapping[str, int], wait_ms: int) -> VectorsAwaited:
         """Which of the memories have the vector of that version; see ``AwaitVectors``."""
-        if not versions or self._leaving or self._pause_ms or self.pause(self._shop.actor.config) is not None:
+        if not versions or self._draining or self._backoff_ms or self.pause(self._resources.actor.config) is not None:
             # One job may be trying whether the server is back: nobody is kept waiting for that.
             return VectorsAwaited([])
         return await self.waits.stored(versions, wait_ms / 1000)
 
-    def leave(self) -> None:
+    def stop_waits(self) -> None:
         """Who waits for a vector has been told that there will be none; this life takes no job any more."""
-        self._leaving = True
-        self.waits.give_up()
+        self._draining = True
+        self.waits.cancel_all()
 
     async def work(self, run: JobRun) -> None:
         subject = run.subject
@@ -136,15 +136,15 @@ class Embed:
     async def _vector(self, text: str) -> Embedded:
         waiting = _Waiting(text, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
-        if self._calling is None or self._calling.done():
-            self._calling = self._shop.actor.spawn(self._call())
+        if self._call_task is None or self._call_task.done():
+            self._call_task = self._resources.actor.spawn(self._call())
         return await waiting.vector
 
     async def _call(self) -> None:
         """Nobody waits any more."""
         try:
             while self._waiting:
-                size = self._shop.pipeline.embedding_tracker.batch_size
+                size = self._resources.pipeline.embedding_tracker.batch_size
                 batch, self._waiting = self._waiting[:size], self._waiting[size:]
                 await self._embed(batch)
         finally:
@@ -158,17 +158,19 @@ class Embed:
         if not batch:
             return
         try:
-            embedded = await self._shop.embed([waiting.text for waiting in batch])
+            embedded = await self._resources.embed([waiting.text for waiting in batch])
             if embedded is None:
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, "embedding.provider is none")
         except ProviderError as error:
-            if len(batch) > 1 and error.kind not in _NOT_THE_TEXTS:
+            if len(batch) > 1 and error.kind not in _SERVER_ERRORS:
                 for waiting in batch:
                     await self._embed([waiting])
                 return
             self._fail(batch, error)
-            if not self._shop.embedded_since(self._shop.actor.clock.monotonic_ns() - FIRST_PAUSE_MS * 1_000_000):
-                self._step_back(error)
+            if not self._resources.embedded_since(
+                self._resources.actor.clock.monotonic_ns() - MIN_BACKOFF_MS * 1_000_000
+            ):
+                self._back_off(error)
         except asyncio.CancelledError:
             for waiting in batch:
                 waiting.vector.cancel()
@@ -177,10 +179,10 @@ class Embed:
             self._fail(batch, error)
         else:
             self._deliver(batch, *embedded)
-        self._last_cycle_at = iso(self._shop.actor.clock.wall_ms())
+        self._last_cycle_at = iso(self._resources.actor.clock.wall_ms())
 
     def _deliver(self, batch: list[_Waiting], embedder: AsyncEmbedder, vectors: Vectors) -> None:
-        self._pause_ms = 0
+        self._backoff_ms = 0
         for waiting, vector in zip(batch, vectors, strict=True):
             if not waiting.vector.done():
                 raw = vector.astype("<f4").tobytes()
@@ -192,11 +194,11 @@ class Embed:
             if not waiting.vector.done():
                 waiting.vector.set_exception(error)
 
-    def _step_back(self, error: SignetError) -> None:
+    def _back_off(self, error: SignetError) -> None:
         """No job is taken for a while, twice as long as the last time."""
-        self._pause_ms = min(LONGEST_PAUSE_MS, max(FIRST_PAUSE_MS, 2 * self._pause_ms))
-        wait_ms = max(self._pause_ms, error.retry_after_ms or 0)
-        self._away_until_ns = self._shop.actor.clock.monotonic_ns() + wait_ms * 1_000_000
-        self._away_because = error.detail
+        self._backoff_ms = min(MAX_BACKOFF_MS, max(MIN_BACKOFF_MS, 2 * self._backoff_ms))
+        wait_ms = max(self._backoff_ms, error.retry_after_ms or 0)
+        self._backoff_until_ns = self._resources.actor.clock.monotonic_ns() + wait_ms * 1_000_000
+        self._backoff_reason = error.detail
         self._skipped_cycles += 1
-        self.waits.give_up()
+        self.waits.cancel_all()

@@ -38,19 +38,19 @@ from signet_actors.runtime.sync_points import sync_point
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Vectors
 
-_SLOTS_A_CALL = 2
+_SLOTS_PER_CALL = 2
 """While one job asks the model, another has its facts decided on and written."""
-_CALLS = 6
+_MAX_CALLS_PER_FACT = 6
 """Of the decider for one fact: two tries, each of which waits for a place, asks, and may need as long to be cut off."""
-_BESIDES_MS = 30_000
+_DECISION_MARGIN_MS = 30_000
 _DECIDER_PAUSE_MS = 5_000
-_AWAY = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
+_DECIDER_UNAVAILABLE = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
 """The decider did not take the question up. One that took it up, life after life, and never answered, may have died of
 it: that is a failure of the job, so that it comes to an end (docs/reliability.md R8)."""
 
 
-class _Began(NamedTuple):
-    """What the configuration allowed when a run began."""
+class _ModeAtStart(NamedTuple):
+    """What the configuration allowed when a run mode_at_start."""
 
     mode: PipelineMode
     autonomous_frozen: bool
@@ -61,42 +61,42 @@ class Extract:
 
     name = jobs.EXTRACT
 
-    def __init__(self, shop: Resources) -> None:
-        self._shop = shop
-        self._undecided_until_ns = 0
-        self._undecided_because = ""
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+        self._decider_pause_until_ns = 0
+        self._decider_pause_reason = ""
 
     def slots(self, config: Config) -> int:
-        return _SLOTS_A_CALL * config.memory.pipeline_v2.extraction.concurrency
+        return _SLOTS_PER_CALL * config.memory.pipeline_v2.extraction.concurrency
 
     def limit(self) -> int:
-        return model_limit(self._shop.model, self.slots(self._shop.actor.config))
+        return model_limit(self._resources.model, self.slots(self._resources.actor.config))
 
     def pause(self, config: Config) -> Pause | None:
         if not config.memory.pipeline_v2.enabled:
             return Pause("memory.pipelineV2.enabled is false")
-        if not any(child.role == "decider" and child.state == UP for child in self._shop.actor.tree.children):
+        if not any(child.role == "decider" and child.state == UP for child in self._resources.actor.tree.children):
             return Pause("the decider is not up")
-        undecided_ns = self._undecided_until_ns - self._shop.actor.clock.monotonic_ns()
-        if undecided_ns > 0:
-            return Pause(self._undecided_because, undecided_ns // 1_000_000 + 1)
-        return model_pause(self._shop.model)
+        left_ns = self._decider_pause_until_ns - self._resources.actor.clock.monotonic_ns()
+        if left_ns > 0:
+            return Pause(self._decider_pause_reason, left_ns // 1_000_000 + 1)
+        return model_pause(self._resources.model)
 
     def healthy_since(self, moment_ns: int) -> bool:
-        return self._shop.model.healthy_since(moment_ns)
+        return self._resources.model.healthy_since(moment_ns)
 
     async def work(self, run: JobRun) -> None:
-        shop = self._shop
-        began = _Began(shop.mode, shop.pipeline.autonomous.frozen)
+        resources = self._resources
+        mode_at_start = _ModeAtStart(resources.mode, resources.pipeline.autonomous.frozen)
         content, injected = without_injected(run.subject.content)
         if not worth_extracting(content):
             reason = "echo_marked" if injected else "too_short"
-            await self._apply(run, began, ExtractionResult(), [], Counter({reason: 1}), None)
+            await self._apply(run, mode_at_start, ExtractionResult(), [], Counter({reason: 1}), None)
             return
-        settings = shop.pipeline.extraction
-        prompt = extraction_prompt(content, shop.rng)
+        settings = resources.pipeline.extraction
+        prompt = extraction_prompt(content, resources.rng)
         sync_point("extractor.prompt_sent")
-        answer = await shop.model.generate(prompt, timeout_ms=settings.timeout_ms, answer=EXTRACTION)
+        answer = await resources.model.generate(prompt, timeout_ms=settings.timeout_ms, answer=EXTRACTION)
         result = parse_extraction(answer.text)
         sync_point("extractor.parsed")
         if not result.parsed:
@@ -104,23 +104,23 @@ class Extract:
         lost = result.repaired or result.dropped
         if lost and not (result.facts or result.entities) and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer("nothing in the answer could be used")
-        if shop.actor.config.redaction.memories:
+        if resources.actor.config.redaction.memories:
             result = masked_extraction(result)
         facts = filter_junk(result.facts, content)
         vectors = await self._embedded(facts.kept, run)
         sync_point("extractor.embed_done")
         decided = await self._decide_all(run, facts.kept, vectors)
-        decided = [_looked_at(one, content) for one in decided]
+        decided = [_mark_suspicious(one, content) for one in decided]
         turned_away = Counter(str(junk.reason) for junk in facts.rejected)
         turned_away.update(one.echo for one in decided if one.echo is not None)
-        await self._apply(run, began, result, decided, turned_away, vectors)
+        await self._apply(run, mode_at_start, result, decided, turned_away, vectors)
 
     async def _embedded(self, facts: Sequence[Fact], run: JobRun) -> tuple[AsyncEmbedder, Vectors] | None:
-        """The facts' vectors; None while they cannot be had, which holds nothing up: the embed lane makes them then."""
+        """The facts' vectors; None while they cannot be had, which holds nothing up: the embed job makes them then."""
         try:
-            return await self._shop.embed([fact.content for fact in facts])
+            return await self._resources.embed([fact.content for fact in facts])
         except ProviderError as error:
-            self._shop.actor.log.info("facts_without_vectors", job=run.job.id, reason=error.detail)
+            self._resources.actor.log.info("facts_without_vectors", job=run.job.id, reason=error.detail)
             return None
 
     async def _decide_all(
@@ -146,13 +146,13 @@ class Extract:
             subject.id, subject.agent_id, subject.visibility, subject.project, subject.scope, subject.created_at
         )
         try:
-            async with self._shop.deciding:
-                decided = await self._shop.decider.ask(
+            async with self._resources.decider_slots:
+                decided = await self._resources.decider.ask(
                     Decide(fact, origin, model), trace_id=run.trace_id, timeout_ms=self._decision_ms(), frames=frames
                 )
         except SignetError as error:
-            if error.code in _AWAY:
-                self._no_decision(error)
+            if error.code in _DECIDER_UNAVAILABLE:
+                self._pause_for_decider(error)
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
                 raise UnusableAnswer("the decider took a fact up and never answered") from error
@@ -163,26 +163,30 @@ class Extract:
 
     def _decision_ms(self) -> int:
         """Longer than all that the decider may do for one fact: its own deadlines end it."""
-        pipeline = self._shop.pipeline
-        return _CALLS * pipeline.extraction.timeout_ms + pipeline.semantic_contradiction_timeout_ms + _BESIDES_MS
+        pipeline = self._resources.pipeline
+        return (
+            _MAX_CALLS_PER_FACT * pipeline.extraction.timeout_ms
+            + pipeline.semantic_contradiction_timeout_ms
+            + _DECISION_MARGIN_MS
+        )
 
-    def _no_decision(self, error: SignetError) -> None:
+    def _pause_for_decider(self, error: SignetError) -> None:
         """No job is begun for a while: its extraction would be paid for, and nothing come of it."""
         for_ms = max(error.retry_after_ms or 0, _DECIDER_PAUSE_MS)
-        self._undecided_until_ns = self._shop.actor.clock.monotonic_ns() + for_ms * 1_000_000
-        self._undecided_because = f"the decider does not decide: {error.detail}"
+        self._decider_pause_until_ns = self._resources.actor.clock.monotonic_ns() + for_ms * 1_000_000
+        self._decider_pause_reason = f"the decider does not decide: {error.detail}"
 
     async def _apply(
         self,
         run: JobRun,
-        began: _Began,
+        mode_at_start: _ModeAtStart,
         result: ExtractionResult,
         decided: list[Decided],
         turned_away: Counter[str],
         vectors: tuple[AsyncEmbedder, Vectors] | None,
     ) -> None:
         """The job is completed with everything that came of it."""
-        shop = self._shop
+        resources = self._resources
         proposals: list[Proposal] = []
         shown: list[tuple[str, ...]] = []
         places: list[int] = []
@@ -203,11 +207,11 @@ class Extract:
             ApplyProposals(
                 job_id=run.job.id,
                 lease_id=run.job.lease_id,
-                run_id=new_id(shop.actor.clock, shop.rng),
-                mode=began.mode,
-                autonomous_frozen=began.autonomous_frozen,
-                provider=shop.model.name,
-                model=shop.model.model,
+                run_id=new_id(resources.actor.clock, resources.rng),
+                mode=mode_at_start.mode,
+                autonomous_frozen=mode_at_start.autonomous_frozen,
+                provider=resources.model.name,
+                model=resources.model.model,
                 proposals=tuple(proposals),
                 entities=result.entities,
                 warnings=tuple(warnings),
@@ -221,10 +225,10 @@ class Extract:
             ),
             frames,
         )
-        shop.turned_away.update(turned_away)
+        resources.turned_away.update(turned_away)
 
 
-def _looked_at(decided: Decided, note: str) -> Decided:
+def _mark_suspicious(decided: Decided, note: str) -> Decided:
     """The decision, its proposal marked where the fact looks like an instruction that the note does not support."""
     if decided.proposal is None:
         return decided

@@ -27,35 +27,35 @@ class ProspectiveIndex:
 
     name = jobs.PROSPECTIVE_INDEX
 
-    def __init__(self, shop: Resources) -> None:
-        self._shop = shop
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
 
     def slots(self, config: Config) -> int:  # noqa: ARG002 - fixed
         return _SLOTS
 
     def limit(self) -> int:
-        return model_limit(self._shop.model, _SLOTS)
+        return model_limit(self._resources.model, _SLOTS)
 
     def pause(self, config: Config) -> Pause | None:
         if not config.memory.pipeline_v2.enabled:
             return Pause("memory.pipelineV2.enabled is false")
         if not config.memory.pipeline_v2.hints.enabled:
             return Pause("memory.pipelineV2.hints.enabled is false")
-        return model_pause(self._shop.model)
+        return model_pause(self._resources.model)
 
     def healthy_since(self, moment_ns: int) -> bool:
-        return self._shop.model.healthy_since(moment_ns)
+        return self._resources.model.healthy_since(moment_ns)
 
     async def work(self, run: JobRun) -> None:
-        settings = self._shop.pipeline.hints
+        settings = self._resources.pipeline.hints
         content, injected = without_injected(run.subject.content)
         if injected and not worth_extracting(content):
             await run.report(StoreHints(run.job.id, run.job.lease_id, ()))
             return
-        prompt = hints_prompt(content, settings.max_count, self._shop.rng)
-        answer = await self._shop.model.generate(prompt, timeout_ms=settings.timeout_ms, answer=HINTS)
+        prompt = hints_prompt(content, settings.max_count, self._resources.rng)
+        answer = await self._resources.model.generate(prompt, timeout_ms=settings.timeout_ms, answer=HINTS)
         said = parse_hints(answer.text, content, settings.max_count)
         if not said.parsed:
             raise UnusableAnswer(said.warnings[0])
-        hints = masked_all(said.hints) if self._shop.actor.config.redaction.memories else said.hints
+        hints = masked_all(said.hints) if self._resources.actor.config.redaction.memories else said.hints
         await run.report(StoreHints(run.job.id, run.job.lease_id, hints))

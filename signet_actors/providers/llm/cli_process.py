@@ -29,12 +29,12 @@ from typing import IO, Final
 
 MAX_ERROR_BYTES: Final = 4096
 _READ_BYTES: Final = 1 << 16
-_KEEPER_GRACE_S: Final = 5.0
+_REAPER_GRACE_S: Final = 5.0
 """How long the keeper may take to bury what it started, before it is killed itself."""
 _POLL_S: Final = 0.02
-_KEEPER: Final = str(Path(__file__).with_name("process_reaper.py"))
+_REAPER: Final = str(Path(__file__).with_name("process_reaper.py"))
 
-_PASSED_ON: Final = (
+_INHERITED_VARIABLES: Final = (
     "HOME",
     "PATH",
     "USER",
@@ -99,7 +99,7 @@ def clean_environment(environment: Mapping[str, str], *, also: Sequence[str] = (
     The variables that keep a harness's hooks from calling this daemon are set: a model that is asked about a memory
     must not make new ones (docs/compatibility.md "Real clients: Claude Code").
     """
-    kept = {name: environment[name] for name in (*_PASSED_ON, *also) if name in environment}
+    kept = {name: environment[name] for name in (*_INHERITED_VARIABLES, *also) if name in environment}
     return {**kept, "TERM": "dumb", "NO_COLOR": "1", "SIGNET_NO_HOOKS": "1", "SIGNET_BYPASS": "1"}
 
 
@@ -114,7 +114,7 @@ async def run_cli(command: CliCommand, text: bytes, *, timeout_ms: int) -> CliOu
 
     def work() -> None:
         try:
-            outcome: CliOutcome | OSError = run.to_its_end()
+            outcome: CliOutcome | OSError = run.execute()
         except OSError as error:
             outcome = error
         with contextlib.suppress(RuntimeError):  # the loop is gone, and so is whoever waited
@@ -127,7 +127,7 @@ async def run_cli(command: CliCommand, text: bytes, *, timeout_ms: int) -> CliOu
     except asyncio.CancelledError:
         run.stop()
         with contextlib.suppress(OSError):
-            await _although_cancelled(ended)
+            await _wait_despite_cancellation(ended)
         raise
 
 
@@ -138,7 +138,7 @@ def _answer(ended: asyncio.Future[CliOutcome], outcome: CliOutcome | OSError) ->
         ended.set_result(outcome)
 
 
-async def _although_cancelled(ended: asyncio.Future[CliOutcome]) -> None:
+async def _wait_despite_cancellation(ended: asyncio.Future[CliOutcome]) -> None:
     """``ended`` is done, however often the waiting is cancelled: the keeper ends within its grace."""
     while not ended.done():
         with contextlib.suppress(asyncio.CancelledError):
@@ -167,14 +167,14 @@ class _Run:
             if self._wake is not None:
                 os.write(self._wake[1], b"x")
 
-    def to_its_end(self) -> CliOutcome:
+    def execute(self) -> CliOutcome:
         """Start, feed, read, bury. Raises OSError when it cannot be started."""
         wake = os.pipe()
         try:
             with self._lock:
                 self._wake = wake
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", _KEEPER, str(os.getpid()), self.command.program, *self.command.arguments],
+                [sys.executable, "-I", "-S", _REAPER, str(os.getpid()), self.command.program, *self.command.arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -183,9 +183,9 @@ class _Run:
                 start_new_session=True,
             )
             try:
-                ending = self._attend(process, wake[0])
+                ending = self._pump(process, wake[0])
             finally:
-                self._bury(process)
+                self._close_reaper(process)
         finally:
             with self._lock:
                 self._wake = None
@@ -193,7 +193,7 @@ class _Run:
                 os.close(number)
         return CliOutcome(ending, process.returncode, bytes(self._output), bytes(self._errors))
 
-    def _attend(self, process: subprocess.Popen[bytes], wake: int) -> Ending:
+    def _pump(self, process: subprocess.Popen[bytes], wake: int) -> Ending:
         """Feed and read until the command has ended or must end."""
         assert process.stdin is not None
         assert process.stdout is not None
@@ -258,7 +258,7 @@ class _Run:
             time.sleep(_POLL_S)
         return Ending.EXITED
 
-    def _bury(self, process: subprocess.Popen[bytes]) -> None:
+    def _close_reaper(self, process: subprocess.Popen[bytes]) -> None:
         """The keeper is reaped, and it has reaped all others."""
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
@@ -267,7 +267,7 @@ class _Run:
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(_KEEPER_GRACE_S)
+                process.wait(_REAPER_GRACE_S)
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)

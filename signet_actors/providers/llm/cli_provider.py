@@ -15,15 +15,15 @@ from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError, ProviderErrorKind
 from signet_actors.providers.llm.cli_process import CliCommand, CliOutcome, Ending, clean_environment, run_cli
 from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability, Generated, estimated_tokens
-from signet_actors.providers.log_sanitizing import quotable, unless_echoed
+from signet_actors.providers.log_sanitizing import drop_if_echoed, sanitize
 
 Finder = Callable[[str], str | None]
 """From the name of a program to its path, None when it is not installed."""
 
 _QUOTED_BYTES: Final = 4096
 _CANNOT_RUN: Final = frozenset({126, 127})
-_NO_LEAVE: Final = re.compile(r"(?i)log ?in|logged|api key|authenticat|unauthori[sz]ed|credit|billing|forbidden")
-_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|limit reached|quota|overloaded|too many")
+_UNAUTHORIZED: Final = re.compile(r"(?i)log ?in|logged|api key|authenticat|unauthori[sz]ed|credit|billing|forbidden")
+_RATE_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|limit reached|quota|overloaded|too many")
 
 
 def program_finder(environment: Mapping[str, str]) -> Finder:
@@ -122,10 +122,10 @@ class CliProvider:
                 pass
         if outcome.exit_code != 0:
             # What it printed may be the begin of an answer, which no log is to hold.
-            said = quotable((outcome.errors.strip() or outcome.output)[:_QUOTED_BYTES], self._secret)
-            told = unless_echoed(said, [prompt])
+            said = sanitize((outcome.errors.strip() or outcome.output)[:_QUOTED_BYTES], self._secret)
+            told = drop_if_echoed(said, [prompt])
             raise ProviderError(
-                _kind_of_end(outcome.exit_code, said),
+                _error_kind(outcome.exit_code, said),
                 f"{self._program} ended with exit code {outcome.exit_code}" + (f": {told}" if told else ""),
             )
         text = outcome.output.decode("utf-8", "replace").strip()
@@ -144,10 +144,10 @@ class CliProvider:
         return self._directory or Path("/")
 
 
-def _kind_of_end(exit_code: int, said: str) -> ProviderErrorKind:
+def _error_kind(exit_code: int, said: str) -> ProviderErrorKind:
     """What an exit code and the words with it come to: a prompt is not to blame for a log-in that has run out."""
     if exit_code in _CANNOT_RUN:
         return ProviderErrorKind.UNAVAILABLE
-    if _LIMITED.search(said):
+    if _RATE_LIMITED.search(said):
         return ProviderErrorKind.RATE_LIMITED
-    return ProviderErrorKind.REFUSED if _NO_LEAVE.search(said) else ProviderErrorKind.HTTP
+    return ProviderErrorKind.REFUSED if _UNAUTHORIZED.search(said) else ProviderErrorKind.HTTP

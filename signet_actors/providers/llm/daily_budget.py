@@ -27,16 +27,16 @@ from signet_actors.runtime.clock import Clock, iso
 from signet_actors.runtime.processes.async_actor import AsyncRef
 
 _DAY_MS: Final = 86_400_000
-_LOOK_AGAIN_MS: Final = 300_000
+_RECHECK_MS: Final = 300_000
 """Limits may be raised at any time."""
-_ANSWER_MS: Final = 5000
-_ADD_UP_S: Final = 1.0
-_OFFERS: Final = 30
+_REPLY_TIMEOUT_MS: Final = 5000
+_FLUSH_INTERVAL_S: Final = 1.0
+_FLUSH_ATTEMPTS: Final = 30
 """A writer that is away for longer is offered the sums again after the next call."""
 
 
 @dataclass(slots=True)
-class _Sums:
+class _Usage:
     """What the calls of one day took that nobody has counted yet."""
 
     calls: int = 0
@@ -55,8 +55,8 @@ class DailyBudget:
         self._model = model
         self._limits = limits
         self._limited = bool(limits.calls or limits.tokens)
-        self._added_up: dict[str, _Sums] = {}
-        self._handing_in: asyncio.Task[None] | None = None
+        self._unflushed: dict[str, _Usage] = {}
+        self._flush_task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
     async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
@@ -66,11 +66,11 @@ class DailyBudget:
         limits = self._limits
         reserved = await self._writer.ask(
             ReserveCalls(self._provider, 1, tokens, limits.calls or None, limits.tokens or None, self._model),
-            timeout_ms=_ANSWER_MS,
+            timeout_ms=_REPLY_TIMEOUT_MS,
         )
         if reserved.granted:
             return Reservation(reserved.day, tokens)
-        return BudgetExhausted(min(_LOOK_AGAIN_MS, _DAY_MS - self._clock.wall_ms() % _DAY_MS))
+        return BudgetExhausted(min(_RECHECK_MS, _DAY_MS - self._clock.wall_ms() % _DAY_MS))
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
         took = spent or Generated("", 0, 0)
@@ -85,16 +85,16 @@ class DailyBudget:
                     cost_microusd=took.cost_microusd or 0,
                     reserved_tokens=reservation.tokens,
                 ),
-                timeout_ms=_ANSWER_MS,
+                timeout_ms=_REPLY_TIMEOUT_MS,
             )
             return
-        sums = self._added_up.setdefault(reservation.day, _Sums())
+        sums = self._unflushed.setdefault(reservation.day, _Usage())
         sums.calls += 1
         sums.tokens_in += took.tokens_in
         sums.tokens_out += took.tokens_out
         sums.cost_microusd += took.cost_microusd or 0
-        if not self._closing.is_set() and (self._handing_in is None or self._handing_in.done()):
-            self._handing_in = asyncio.get_running_loop().create_task(self._hand_in_by_and_by())
+        if not self._closing.is_set() and (self._flush_task is None or self._flush_task.done()):
+            self._flush_task = asyncio.get_running_loop().create_task(self._flush_periodically())
 
     async def give_back(self, reservation: Reservation) -> None:
         if self._limited:
@@ -106,31 +106,31 @@ class DailyBudget:
                     reserved_tokens=reservation.tokens,
                     unused_calls=1,
                 ),
-                timeout_ms=_ANSWER_MS,
+                timeout_ms=_REPLY_TIMEOUT_MS,
             )
 
     async def close(self) -> None:
         """What was added up is with the writer, or lost with it; no task is left."""
         self._closing.set()
-        if self._handing_in is not None:
-            await asyncio.wait({self._handing_in})
-        await self._hand_in()
+        if self._flush_task is not None:
+            await asyncio.wait({self._flush_task})
+        await self._flush()
 
-    async def _hand_in_by_and_by(self) -> None:
+    async def _flush_periodically(self) -> None:
         """What a writer that is away could not be given is offered again, some times."""
-        for _ in range(_OFFERS):
+        for _ in range(_FLUSH_ATTEMPTS):
             try:
-                async with asyncio.timeout(_ADD_UP_S):
+                async with asyncio.timeout(_FLUSH_INTERVAL_S):
                     await self._closing.wait()
             except TimeoutError:
-                await self._hand_in()
-            if not self._added_up or self._closing.is_set():
+                await self._flush()
+            if not self._unflushed or self._closing.is_set():
                 return
 
-    async def _hand_in(self) -> None:
+    async def _flush(self) -> None:
         """The sums so far are counted. An outcome that is not known is offered again: rather too much than too few."""
-        for day in sorted(self._added_up):
-            sums = self._added_up.pop(day)
+        for day in sorted(self._unflushed):
+            sums = self._unflushed.pop(day)
             try:
                 await self._writer.ask(
                     RecordUsage(
@@ -142,18 +142,18 @@ class DailyBudget:
                         tokens_out=sums.tokens_out,
                         cost_microusd=sums.cost_microusd,
                     ),
-                    timeout_ms=_ANSWER_MS,
+                    timeout_ms=_REPLY_TIMEOUT_MS,
                 )
             except SignetError:
-                self._put_back(day, sums)
+                self._merge_back(day, sums)
                 return
             except BaseException:  # cut off: whoever closes us once more hands it in
-                self._put_back(day, sums)
+                self._merge_back(day, sums)
                 raise
 
-    def _put_back(self, day: str, sums: _Sums) -> None:
+    def _merge_back(self, day: str, sums: _Usage) -> None:
         """Beside what was added up meanwhile."""
-        later = self._added_up.setdefault(day, _Sums())
+        later = self._unflushed.setdefault(day, _Usage())
         later.calls += sums.calls
         later.tokens_in += sums.tokens_in
         later.tokens_out += sums.tokens_out

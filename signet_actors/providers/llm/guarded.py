@@ -29,17 +29,17 @@ from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.domain.providers import CircuitState, ProviderReport
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker, Permit
-from signet_actors.providers.llm.outcomes import Outcome, OutcomeRing
+from signet_actors.providers.llm.outcomes import CallOutcome, CallOutcomes
 from signet_actors.providers.llm.provider import Availability, Generated, LlmProvider, estimated_tokens
 from signet_actors.runtime.clock import Clock
 
 _NS_A_MS: Final = 1_000_000
-_OVERTIME_MS: Final = 10_000
+_CLEANUP_MS: Final = 10_000
 """Beyond its deadline a provider may need this long to clean up after itself; then it is cancelled."""
-_PROBE_LOOK_MS: Final = 1000
+_PROBE_POLL_MS: Final = 1000
 """While a probe is out, whoever waits for its end looks again after this time."""
 _EXPECTED_ANSWER_TOKENS: Final = 512
-_WAITING_A_PLACE: Final = 32
+_MAX_WAITING_PER_SLOT: Final = 32
 UNSETTLED: Final = "unsettled"
 """Counted beside the kinds of errors: calls whose real tokens nobody took down."""
 
@@ -97,7 +97,7 @@ class GuardLimits:
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
 
 
-class _Ask(NamedTuple):
+class _PromptCall(NamedTuple):
     """One call, as ``LlmProvider.generate`` describes it."""
 
     prompt: str
@@ -116,11 +116,11 @@ class GuardedProvider:
         self._inner = inner
         self._clock = clock
         self._budget = budget
-        self._places = asyncio.Semaphore(limits.concurrency)
-        self._most_waiting = limits.concurrency * _WAITING_A_PLACE
+        self._slots = asyncio.Semaphore(limits.concurrency)
+        self._max_waiting = limits.concurrency * _MAX_WAITING_PER_SLOT
         self._waiting = 0
         self._breaker = CircuitBreaker(limits.breaker)
-        self._ring = OutcomeRing()
+        self._ring = CallOutcomes()
         self._errors: Counter[str] = Counter()
         self._calls = 0
         self._in_flight = 0
@@ -129,10 +129,10 @@ class GuardedProvider:
         self._cost_microusd = 0
         self._last_error = ""
         self._budget_until_ms = 0
-        self._inside = 0
+        self._active = 0
         self._retired = False
-        self._empty = asyncio.Event()
-        self._empty.set()
+        self._drained = asyncio.Event()
+        self._drained.set()
 
     @property
     def name(self) -> str:
@@ -150,7 +150,7 @@ class GuardedProvider:
     def waits_ms(self) -> int:
         """How long it is of no use to lease a job that needs this provider; 0 when a call may be made now."""
         now = self._now_ms()
-        probe_ms = _PROBE_LOOK_MS if self._breaker.probing else 0
+        probe_ms = _PROBE_POLL_MS if self._breaker.probing else 0
         return max(self._breaker.waits_ms(now), self._budget_until_ms - now, probe_ms)
 
     @property
@@ -163,18 +163,18 @@ class GuardedProvider:
         """As the protocol says; the deadline begins when the call goes out, and waiting for a place takes no longer
         than that deadline either. Raises ``ProviderRetired`` when the provider was retired before the call went out.
         """
-        self._inside += 1
-        self._empty.clear()
+        self._active += 1
+        self._drained.clear()
         try:
-            await self._take_place(timeout_ms)
+            await self._acquire_slot(timeout_ms)
             try:
-                return await self._in_place(_Ask(prompt, timeout_ms, max_tokens, answer))
+                return await self._call_in_slot(_PromptCall(prompt, timeout_ms, max_tokens, answer))
             finally:
-                self._places.release()
+                self._slots.release()
         finally:
-            self._inside -= 1
-            if not self._inside:
-                self._empty.set()
+            self._active -= 1
+            if not self._active:
+                self._drained.set()
 
     def retire(self) -> None:
         """No other call goes out: who waits for a place is told at once, who has one already before the call would go
@@ -182,11 +182,11 @@ class GuardedProvider:
         if not self._retired:
             self._retired = True
             for _ in range(self._waiting):
-                self._places.release()
+                self._slots.release()
 
-    async def emptied(self) -> None:
+    async def wait_drained(self) -> None:
         """Returns when nobody is inside: each call has a deadline, so that this is a matter of time."""
-        await self._empty.wait()
+        await self._drained.wait()
 
     async def available(self) -> Availability:
         return await self._inner.available()
@@ -218,8 +218,8 @@ class GuardedProvider:
             last_error=self._last_error,
         )
 
-    async def _in_place(self, ask: _Ask) -> Generated:
-        self._check_in_office()
+    async def _call_in_slot(self, ask: _PromptCall) -> Generated:
+        self._check_not_retired()
         permit = self._admit()
         estimate = Generated(
             "",
@@ -231,33 +231,33 @@ class GuardedProvider:
         try:
             if permit.probe:
                 await self._check_before_probe(permit)
-                self._check_in_office()
+                self._check_not_retired()
             if self._budget is not None:
                 reservation = await self._reserve(self._budget, estimate.tokens_in + estimate.tokens_out)
                 if self._retired:
                     await self._settle(self._budget.give_back(reservation))
-                self._check_in_office()
+                self._check_not_retired()
         except BaseException:
             self._breaker.abandoned(permit)
             raise
         return await self._call(permit, ask, estimate, reservation)
 
-    def _check_in_office(self) -> None:
+    def _check_not_retired(self) -> None:
         if self._retired:
             raise ProviderRetired(
                 ProviderErrorKind.UNAVAILABLE, f"{self.name} has been replaced by another provider", retry_after_ms=1
             )
 
-    async def _take_place(self, timeout_ms: int) -> None:
-        self._check_in_office()
-        if self._places.locked() and self._waiting >= self._most_waiting:
-            raise self._refusal(f"has {self._waiting} calls waiting already", retry_after_ms=timeout_ms)
+    async def _acquire_slot(self, timeout_ms: int) -> None:
+        self._check_not_retired()
+        if self._slots.locked() and self._waiting >= self._max_waiting:
+            raise self._unavailable(f"has {self._waiting} calls waiting already", retry_after_ms=timeout_ms)
         self._waiting += 1
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                await self._places.acquire()
+                await self._slots.acquire()
         except TimeoutError:
-            raise self._refusal("is busy with other calls", retry_after_ms=timeout_ms) from None
+            raise self._unavailable("is busy with other calls", retry_after_ms=timeout_ms) from None
         finally:
             self._waiting -= 1
 
@@ -265,7 +265,9 @@ class GuardedProvider:
         now = self._now_ms()
         permit = self._breaker.admit(now)
         if permit is None:
-            raise self._refusal(self._pause_words(now), retry_after_ms=max(self._breaker.waits_ms(now), _PROBE_LOOK_MS))
+            raise self._unavailable(
+                self._pause_reason(now), retry_after_ms=max(self._breaker.waits_ms(now), _PROBE_POLL_MS)
+            )
         return permit
 
     async def _check_before_probe(self, permit: Permit) -> None:
@@ -274,14 +276,14 @@ class GuardedProvider:
             self._last_error = found.detail
             now = self._now_ms()
             self._breaker.failed(permit, now)
-            raise self._refusal(self._pause_words(now), retry_after_ms=self._breaker.waits_ms(now))
+            raise self._unavailable(self._pause_reason(now), retry_after_ms=self._breaker.waits_ms(now))
 
     async def _reserve(self, budget: Budget, tokens: int) -> Reservation:
         try:
             reserved = await budget.reserve(tokens=tokens)
         except SignetError as error:
             # Whoever keeps the count is away: a call that nobody counts could be one too many.
-            raise self._refusal(
+            raise self._unavailable(
                 f"is not called while nobody counts the calls: {error.detail}", retry_after_ms=1000
             ) from error
         if isinstance(reserved, Reservation):
@@ -295,22 +297,24 @@ class GuardedProvider:
             retry_after_ms=reserved.wait_ms,
         )
 
-    async def _call(self, permit: Permit, ask: _Ask, estimate: Generated, reservation: Reservation | None) -> Generated:
+    async def _call(
+        self, permit: Permit, ask: _PromptCall, estimate: Generated, reservation: Reservation | None
+    ) -> Generated:
         spent: Generated | None = estimate  # until more is known: a call that is cut off may be paid for
         self._calls += 1
         self._in_flight += 1
         try:
-            async with asyncio.timeout((ask.timeout_ms + _OVERTIME_MS) / 1000):
+            async with asyncio.timeout((ask.timeout_ms + _CLEANUP_MS) / 1000):
                 answer = spent = await self._inner.generate(
                     ask.prompt, timeout_ms=ask.timeout_ms, max_tokens=ask.max_tokens, answer=ask.answer
                 )
             self._breaker.succeeded(permit)
         except ProviderError as error:
-            if _took_nothing(error):
+            if _cost_nothing(error):
                 spent = None
-            await self._blame(permit, error)
+            await self._record_failure(permit, error)
         except TimeoutError:
-            await self._blame(
+            await self._record_failure(
                 permit,
                 ProviderError(ProviderErrorKind.TIMEOUT, f"{self.name} gave no answer within {ask.timeout_ms} ms"),
             )
@@ -322,7 +326,7 @@ class GuardedProvider:
             self._in_flight -= 1
             if self._budget is not None and reservation is not None:
                 await self._settle(self._budget.settle(reservation, spent))
-        self._ring.record(Outcome.SUCCESS)
+        self._ring.record(CallOutcome.SUCCESS)
         self._tokens_in += answer.tokens_in
         self._tokens_out += answer.tokens_out
         self._cost_microusd += answer.cost_microusd or 0
@@ -336,13 +340,13 @@ class GuardedProvider:
             self._errors[UNSETTLED] += 1
             self._last_error = f"the day's count was not corrected: {error.detail}"
 
-    async def _blame(self, permit: Permit, error: ProviderError) -> NoReturn:
+    async def _record_failure(self, permit: Permit, error: ProviderError) -> NoReturn:
         """The failure is on record, and whoever is at fault pays for it."""
         timed_out = error.kind is ProviderErrorKind.TIMEOUT
-        self._ring.record(Outcome.TIMEOUT if timed_out else Outcome.FAILURE)
+        self._ring.record(CallOutcome.TIMEOUT if timed_out else CallOutcome.FAILURE)
         self._errors[error.kind] += 1
         self._last_error = error.detail
-        self._breaker.failed(permit, self._now_ms(), retry_after_ms=_told_to_wait_ms(error))
+        self._breaker.failed(permit, self._now_ms(), retry_after_ms=_retry_after_ms_of(error))
         away = error.costs_attempt and not (await self._inner.available()).ok
         raise ProviderError(
             ProviderErrorKind.UNAVAILABLE if away else error.kind,
@@ -351,20 +355,20 @@ class GuardedProvider:
             status=error.status,
         ) from error
 
-    def _refusal(self, words: str, *, retry_after_ms: int) -> ProviderError:
+    def _unavailable(self, words: str, *, retry_after_ms: int) -> ProviderError:
         """No call was made."""
         return ProviderError(
             ProviderErrorKind.UNAVAILABLE, f"{self.name} {words}", retry_after_ms=max(1, retry_after_ms)
         )
 
-    def _pause_words(self, now_ms: int) -> str:
+    def _pause_reason(self, now_ms: int) -> str:
         if self._breaker.state(now_ms) is CircuitState.HALF_OPEN:
             return f"is being tried by another call; it failed before: {self._last_error}"
         return f"is not called for another {-(-self._breaker.waits_ms(now_ms) // 1000)} s: {self._last_error}"
 
     def _waits_for(self, now_ms: int) -> str:
         if self._breaker.state(now_ms) is not CircuitState.CLOSED:
-            return f"{self.name} {self._pause_words(now_ms)}"
+            return f"{self.name} {self._pause_reason(now_ms)}"
         if self._budget_until_ms > now_ms:
             return f"{self.name} has used up today's calls or tokens (extraction.dailyCallLimit, dailyTokenLimit)"
         return ""
@@ -373,16 +377,16 @@ class GuardedProvider:
         return self._clock.monotonic_ns() // _NS_A_MS
 
 
-_MAY_HAVE_BEGUN: Final = frozenset({502, 504})
+_PASSED_ON_STATUSES: Final = frozenset({502, 504})
 """What a proxy says after it has passed the call on."""
 
 
-def _took_nothing(error: ProviderError) -> bool:
+def _cost_nothing(error: ProviderError) -> bool:
     """True only when the model cannot have begun: the server was not reached, or turned the call away at its door."""
-    return not error.costs_attempt and error.status not in _MAY_HAVE_BEGUN
+    return not error.costs_attempt and error.status not in _PASSED_ON_STATUSES
 
 
-def _told_to_wait_ms(error: ProviderError) -> int | None:
+def _retry_after_ms_of(error: ProviderError) -> int | None:
     """The pause that the provider itself asked for; one that only limits its rate is given a short one at least."""
     if error.kind is ProviderErrorKind.RATE_LIMITED:
         return error.retry_after_ms or 1000

@@ -14,7 +14,7 @@ from signet_actors.domain.providers import OutcomeCounts
 RING_ENTRIES: Final = 100
 
 
-class Outcome(Enum):
+class CallOutcome(Enum):
     """The end of one call."""
 
     SUCCESS = "success"
@@ -22,14 +22,14 @@ class Outcome(Enum):
     TIMEOUT = "timeout"
 
 
-class OutcomeRing:
+class CallOutcomes:
     """The last outcomes and their totals; the totals follow each entry that leaves."""
 
     def __init__(self, capacity: int = RING_ENTRIES) -> None:
-        self._entries: deque[Outcome] = deque(maxlen=capacity)
-        self._totals: Counter[Outcome] = Counter()
+        self._entries: deque[CallOutcome] = deque(maxlen=capacity)
+        self._totals: Counter[CallOutcome] = Counter()
 
-    def record(self, outcome: Outcome) -> None:
+    def record(self, outcome: CallOutcome) -> None:
         """``outcome`` is the newest; the oldest is gone if the ring was full."""
         if len(self._entries) == self._entries.maxlen:
             self._totals[self._entries[0]] -= 1
@@ -40,7 +40,7 @@ class OutcomeRing:
     def counts(self) -> OutcomeCounts:
         return OutcomeCounts(
             total=len(self._entries),
-            successes=self._totals[Outcome.SUCCESS],
-            failures=self._totals[Outcome.FAILURE],
-            timeouts=self._totals[Outcome.TIMEOUT],
+            successes=self._totals[CallOutcome.SUCCESS],
+            failures=self._totals[CallOutcome.FAILURE],
+            timeouts=self._totals[CallOutcome.TIMEOUT],
         )

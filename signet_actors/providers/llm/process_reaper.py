@@ -22,10 +22,10 @@ import sys
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 CANNOT_RUN = 127
-PARENT_GONE = 75
-STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-ENDS = STOPS | {signal.SIGCHLD}
-ROUNDS = 1000
+PARENT_EXITED = 75
+STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+WAITED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
+MAX_KILL_ROUNDS = 1000
 """Against a command that starts processes faster than they are killed."""
 
 
@@ -45,7 +45,7 @@ def run(program: str, arguments: list[str]) -> int:
     try:
         os.setpgid(0, 0)
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        for number in (signal.SIGPIPE, signal.SIGXFSZ, *ENDS):
+        for number in (signal.SIGPIPE, signal.SIGXFSZ, *WAITED_SIGNALS):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
         os.execv(program, [program, *arguments])  # noqa: S606 - the point of this program
@@ -54,18 +54,18 @@ def run(program: str, arguments: list[str]) -> int:
     os._exit(CANNOT_RUN)
 
 
-def forget_pipes() -> None:
+def detach_stdio() -> None:
     """The pipes are the command's alone, so that each end of them is seen by the other side."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
 
 
-def until_the_end(command: int) -> int:
+def wait_for_command(command: int) -> int:
     """The command's wait status once it has ended, or -1 when it has been asked to end."""
     while True:
-        number = signal.sigwait(ENDS)
-        if number in STOPS:
+        number = signal.sigwait(WAITED_SIGNALS)
+        if number in STOP_SIGNALS:
             return -1
         with contextlib.suppress(ChildProcessError):
             while True:
@@ -91,9 +91,9 @@ def children() -> list[int]:
     return found
 
 
-def bury_all(command: int) -> None:
+def kill_all(command: int) -> None:
     """No process that the command started is left."""
-    for _ in range(ROUNDS):
+    for _ in range(MAX_KILL_ROUNDS):
         if sys.platform == "linux":
             for pid in children():
                 with contextlib.suppress(OSError):
@@ -111,15 +111,15 @@ def bury_all(command: int) -> None:
 def main() -> int:
     """The command has run, and nothing of it is left."""
     parent, program, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:
-        return PARENT_GONE
+        return PARENT_EXITED
     command = run(program, arguments)
-    forget_pipes()
-    status = until_the_end(command)
-    bury_all(command)
+    detach_stdio()
+    status = wait_for_command(command)
+    kill_all(command)
     return 128 + signal.SIGTERM if status < 0 else os.waitstatus_to_exitcode(status) & 0xFF
 
 

@@ -32,8 +32,8 @@ from signet_actors.runtime.processes.async_actor import AsyncRef
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-LOOK_AGAIN_MS: Final = 60_000
-LAST_CALLS_MS: Final = 330_000
+RESELECT_MS: Final = 60_000
+RETIRE_TIMEOUT_MS: Final = 330_000
 """A call may take five minutes, and a little to be cut off; a provider is closed under whoever would take longer."""
 
 
@@ -72,7 +72,7 @@ class ProviderManager:
         self._last_success_ns = -1
         self._schema_refused = False
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Runs until it is closed: the choice is that of the newest configuration, and none is looked for again."""
         while not self._closed:
             self._reselect.clear()
@@ -82,8 +82,8 @@ class ProviderManager:
                 if selected.provider is not None:
                     await selected.provider.close()
                 continue
-            self._use(config, selected)
-            wait_s = LOOK_AGAIN_MS / 1000 if self._guarded is None and config.provider != "none" else None
+            self._switch_to(config, selected)
+            wait_s = RESELECT_MS / 1000 if self._guarded is None and config.provider != "none" else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._reselect.wait()
@@ -118,7 +118,7 @@ class ProviderManager:
                     reason="asked without from now on",
                 )
             return generated
-        raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._selection.reason, retry_after_ms=LOOK_AGAIN_MS)
+        raise ProviderError(ProviderErrorKind.UNAVAILABLE, self._selection.reason, retry_after_ms=RESELECT_MS)
 
     @property
     def name(self) -> str:
@@ -169,7 +169,7 @@ class ProviderManager:
             guarded.retire()
             await guarded.close()
 
-    def _use(self, config: ExtractionConfig, selected: Selected) -> None:
+    def _switch_to(self, config: ExtractionConfig, selected: Selected) -> None:
         """Calls from now on go to ``selected``; those that are out end where they began."""
         former, self._guarded, self._limits = self._guarded, None, None
         self._schema_refused = False
@@ -193,8 +193,8 @@ class ProviderManager:
         """It is closed, when the last of its calls has ended, or at the end of all patience, or because we are."""
         try:
             with suppress(TimeoutError):
-                async with asyncio.timeout(LAST_CALLS_MS / 1000):
-                    await former.emptied()
+                async with asyncio.timeout(RETIRE_TIMEOUT_MS / 1000):
+                    await former.wait_drained()
         finally:
             await former.close()
             self._log.info("former provider closed", name=former.name, model=former.model)

@@ -38,7 +38,7 @@ PAID_TOKENS_A_DAY: Final = 2_000_000
 
 _CONNECT_S: Final = 1.0
 
-HOW_TO_GET_ONE: Final = (
+SETUP_HINT: Final = (
     f"install Ollama (https://ollama.com) and run: ollama pull {DEFAULT_MODEL}; or name another provider in "
     "memory.pipelineV2.extraction.provider"
 )
@@ -61,18 +61,18 @@ async def select_provider(
     raises.
     """
     try:
-        return await _chosen(config, environment, find)
+        return await _select(config, environment, find)
     except ProviderError as error:
-        return _nobody(config, f"the provider {config.provider} cannot be used: {error.detail}")
+        return _no_provider(config, f"the provider {config.provider} cannot be used: {error.detail}")
 
 
-async def _chosen(config: ExtractionConfig, environment: Mapping[str, str], find: Finder | None) -> Selected:
+async def _select(config: ExtractionConfig, environment: Mapping[str, str], find: Finder | None) -> Selected:
     match config.provider:
         case "none":
-            return _nobody(
+            return _no_provider(
                 config,
                 "memory.pipelineV2.extraction.provider is none",
-                f"set it to auto (the default), then {HOW_TO_GET_ONE}",
+                f"set it to auto (the default), then {SETUP_HINT}",
             )
         case "auto":
             return await _automatic(config)
@@ -114,12 +114,12 @@ async def _automatic(config: ExtractionConfig) -> Selected:
     address = server_address(config.endpoint)
     if not await _may_be_listening(address):
         way_out = how_to_start(config.model or DEFAULT_MODEL)
-        return _lacking(config, f"Ollama cannot be reached at {address} (nobody listens there); {way_out}")
+        return _ollama_missing(config, f"Ollama cannot be reached at {address} (nobody listens there); {way_out}")
     provider = OllamaProvider(config.endpoint, config.model, structured=config.structured_output)
-    found = await _looked_at(provider)
+    found = await _check_availability(provider)
     if not found.ok:
         await provider.close()
-        return _lacking(config, found.detail)
+        return _ollama_missing(config, found.detail)
     return Selected(
         provider,
         Selection(
@@ -135,9 +135,9 @@ async def _automatic(config: ExtractionConfig) -> Selected:
     )
 
 
-def _lacking(config: ExtractionConfig, detail: str) -> Selected:
+def _ollama_missing(config: ExtractionConfig, detail: str) -> Selected:
     what, _, _way_out = detail.partition("; ")
-    return _nobody(config, f"the provider is auto, and {what}", detail)
+    return _no_provider(config, f"the provider is auto, and {what}", detail)
 
 
 async def _may_be_listening(address: str) -> bool:
@@ -164,7 +164,7 @@ async def _may_be_listening(address: str) -> bool:
 
 async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> Selected:
     if not config.model:
-        return _nobody(
+        return _no_provider(
             config,
             "the provider openai needs memory.pipelineV2.extraction.model",
             "set it to a model that the server has",
@@ -172,7 +172,7 @@ async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> S
     try:
         key = key_from(environment, config.api_key_env)
     except ProviderError as error:
-        return _nobody(
+        return _no_provider(
             config,
             f"the provider openai has no key: {error.detail}",
             "set the variable in the daemon's environment and restart it, or leave"
@@ -184,7 +184,7 @@ async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> S
 
 
 async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
-    found = await _looked_at(provider)
+    found = await _check_availability(provider)
     return Selected(
         provider,
         Selection(
@@ -200,7 +200,7 @@ async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
     )
 
 
-async def _looked_at(provider: LlmProvider) -> Availability:
+async def _check_availability(provider: LlmProvider) -> Availability:
     """The provider's own check; where that is cut short, by the process's end, the provider is closed."""
     try:
         return await provider.available()
@@ -209,7 +209,7 @@ async def _looked_at(provider: LlmProvider) -> Availability:
         raise
 
 
-def _nobody(config: ExtractionConfig, reason: str, detail: str = HOW_TO_GET_ONE) -> Selected:
+def _no_provider(config: ExtractionConfig, reason: str, detail: str = SETUP_HINT) -> Selected:
     return Selected(
         None,
         Selection(

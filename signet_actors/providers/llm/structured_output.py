@@ -15,8 +15,10 @@ from signet_actors.domain.extraction.answers import AnswerFormat
 from signet_actors.errors import ProviderError
 from signet_actors.providers.llm.provider import Generated
 
-_REFUSED: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED})
-_SPOKEN_OF: Final = ("format", "schema", "grammar")
+_REFUSED_STATUSES: Final = frozenset(
+    {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED}
+)
+_SCHEMA_WORDS: Final = ("format", "schema", "grammar")
 
 Send = Callable[[AnswerFormat | None, int], Awaitable[Generated]]
 
@@ -50,5 +52,5 @@ class StructuredOutput:
 def _refuses_schema(error: ProviderError) -> bool:
     """Whether the schema may be what the server answered this to; older servers fail instead of refusing it."""
     if error.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return any(word in error.detail.lower() for word in _SPOKEN_OF)
-    return error.status in _REFUSED
+        return any(word in error.detail.lower() for word in _SCHEMA_WORDS)
+    return error.status in _REFUSED_STATUSES

@@ -68,8 +68,8 @@ class BinaryCodes:
         length = np.abs(apart).sum(axis=1)
         self._scale[rows] = np.einsum("ij,ij->i", apart, apart) / np.maximum(length, 1e-12)
 
-    def likely(self, query: Floats, valid: npt.NDArray[np.bool_], wanted: int, *, coarse: int) -> Seqs:
-        """At most ``wanted`` rows of ``valid`` that are probably the nearest to ``query``, in no particular order.
+    def candidates(self, query: Floats, valid: npt.NDArray[np.bool_], n: int, *, coarse: int) -> Seqs:
+        """At most ``n`` rows of ``valid`` that are probably the nearest to ``query``, in no particular order.
 
         ``coarse``: so many are looked at more closely. Rows beyond the codes that were put must not be valid.
         """
@@ -82,12 +82,12 @@ class BinaryCodes:
             rows = np.flatnonzero(valid)
         elif count < len(valid) // 4:
             rows = np.flatnonzero(valid)
-            rows = rows[_least(_differing(self._codes.take(rows, axis=1), signs, large), coarse)]
+            rows = rows[_smallest(_hamming_distances(self._codes.take(rows, axis=1), signs, large), coarse)]
         else:
-            distances = _differing(self._codes[:, : len(valid)], signs, large)
+            distances = _hamming_distances(self._codes[:, : len(valid)], signs, large)
             distances |= valid.astype(np.uint16) - np.uint16(1)  # the largest number where a row is not valid
-            rows = _least(distances, coarse)
-        if len(rows) <= wanted:
+            rows = _smallest(distances, coarse)
+        if len(rows) <= n:
             return rows
         # What is lost of the whole by signs that differ; without its constant part, which orders nothing.
         level = np.minimum(np.rint(size * (_MEAN_LEVEL / mean)), 2**_PLANES - 1).astype(np.uint8)
@@ -98,7 +98,7 @@ class BinaryCodes:
             heavy = differing & _packed(level & (1 << plane) > 0)[:, np.newaxis]
             lost += np.bitwise_count(heavy).sum(axis=0, dtype=np.uint32) << np.uint32(plane)
         product = (np.float32(level.sum()) - 2 * lost.astype(np.float32)) * self._scale[rows]
-        nearest: Seqs = rows[np.argpartition(-product, wanted - 1)[:wanted]]
+        nearest: Seqs = rows[np.argpartition(-product, n - 1)[:n]]
         return nearest
 
 
@@ -111,7 +111,7 @@ def _packed(bits: npt.NDArray[np.bool_]) -> Codes:
     return packed.view(np.uint64)
 
 
-def _differing(codes: Codes, signs: Codes, compared: Codes) -> npt.NDArray[np.uint16]:
+def _hamming_distances(codes: Codes, signs: Codes, compared: Codes) -> npt.NDArray[np.uint16]:
     """In how many of the ``compared`` bits each code differs from ``signs``. ``codes``: shape (words, n)."""
     count = np.zeros(codes.shape[1], np.uint16)
     differing, ones = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
@@ -126,14 +126,14 @@ def _differing(codes: Codes, signs: Codes, compared: Codes) -> npt.NDArray[np.ui
     return count
 
 
-def _least(distances: npt.NDArray[np.uint16], wanted: int) -> Seqs:
-    """Where the ``wanted`` least distances are, in rising order, and at most half as many more that equal the last.
+def _smallest(distances: npt.NDArray[np.uint16], n: int) -> Seqs:
+    """Where the ``n`` least distances are, in rising order, and at most half as many more that equal the last.
 
     Of many more equals, those that stand last.
     """
-    limit = np.partition(distances, wanted - 1)[wanted - 1]
+    limit = np.partition(distances, n - 1)[n - 1]
     near = np.flatnonzero(distances <= limit)
-    surplus = len(near) - wanted
-    if surplus <= wanted // 2:
+    surplus = len(near) - n
+    if surplus <= n // 2:
         return near
     return np.delete(near, np.flatnonzero(distances[near] == limit)[:surplus])

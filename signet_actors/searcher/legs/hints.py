@@ -29,7 +29,7 @@ TERM_AT_LEAST = 20_000
 """Hints that may hold a term: below this number of hints none is left out."""
 
 _BATCH = 20_000
-_GROWTH = 1.05
+_GROWTH_FACTOR = 1.05
 _NEWEST = "SELECT seq FROM sqlite_sequence WHERE name = 'memory_hints'"
 _ROWS = (
     "SELECT h.seq, h.memory_seq, d.sz FROM memory_hints h LEFT JOIN memory_hints_fts_docsize d ON d.id = h.seq"
@@ -57,15 +57,15 @@ class HintsLeg:
         self._too_frequent: set[str] = set()
         self._frequent_of = 0
 
-    def follow(self, view: Snapshot) -> bool:
-        """What is known of hints covers ``view``, which the columns must show; False when there never was any."""
+    def sync(self, snapshot: Snapshot) -> bool:
+        """What is known of hints covers ``snapshot``, which the columns must show; False when there never was any."""
         columns = self._columns
         if self._generation != columns.generation:
             self._clear()
         if self._version != columns.version:
-            newest = view.value(_NEWEST) or 0
+            newest = snapshot.value(_NEWEST) or 0
             while self._newest < newest:
-                rows = view.rows(_ROWS, (self._newest,))
+                rows = snapshot.rows(_ROWS, (self._newest,))
                 if not rows:
                     break
                 self._append(rows)
@@ -73,21 +73,25 @@ class HintsLeg:
             self._version = columns.version
         return self._rows > 0
 
-    def merged(self, view: Snapshot, query: str, allowed: Mask, content: KeywordHits, *, pool: int) -> KeywordHits:
+    def merge_into(
+        self, snapshot: Snapshot, query: str, allowed: Mask, content: KeywordHits, *, pool: int
+    ) -> KeywordHits:
         """``content`` and what the hints of ``allowed`` rows say of ``query``, each row by its better word."""
-        seqs, strengths = self.search(view, query, allowed, pool=pool)
+        seqs, strengths = self.search(snapshot, query, allowed, pool=pool)
         if not len(seqs):
             return content
         merged, strength, only_hint = fusion.merge_by_max(content.seqs, content.strengths, seqs, strengths)
-        return content._replace(seqs=merged, strengths=strength, hinted=merged[only_hint])
+        return content._replace(seqs=merged, strengths=strength, hint_only=merged[only_hint])
 
-    def search(self, view: Snapshot, query: str, allowed: Mask, *, pool: int) -> tuple[Seqs, npt.NDArray[np.float64]]:
+    def search(
+        self, snapshot: Snapshot, query: str, allowed: Mask, *, pool: int
+    ) -> tuple[Seqs, npt.NDArray[np.float64]]:
         """The best ``pool`` rows of ``allowed`` with a hint that matches any term of ``query``, and the strength of
         that hint (BM25, > 0); best first.
         """
         terms = match_terms(query)
         found = [
-            self._of(view, expression)
+            self._matching_hints(snapshot, expression)
             for expression in (*map(phrase_expression, terms.phrases), *map(pair_expression, terms.pairs))
         ]
         hints = np.unique(np.concatenate((np.zeros(0, np.int64), *found)))
@@ -105,15 +109,15 @@ class HintsLeg:
         order = np.argsort(-strengths, kind="stable")[:pool]
         return rows[order], strengths[order]
 
-    def _of(self, view: Snapshot, expression: str) -> Seqs:
+    def _matching_hints(self, snapshot: Snapshot, expression: str) -> Seqs:
         """The hints that match; none where they are too many, which is remembered until the hints have grown."""
-        if self._rows > _GROWTH * self._frequent_of:
+        if self._rows > _GROWTH_FACTOR * self._frequent_of:
             self._too_frequent.clear()
             self._frequent_of = self._rows
         most = max(TERM_AT_LEAST, int(TERM_SHARE * self._rows))
         if expression in self._too_frequent:
             return _NO_HINTS
-        listed: str | None = view.value(_MATCH, (expression, most + 1))
+        listed: str | None = snapshot.value(_MATCH, (expression, most + 1))
         if listed is None:
             return _NO_HINTS
         hints = np.fromstring(listed, np.int64, sep=",")

@@ -30,15 +30,15 @@ NO_ROWS: Seqs = np.zeros(0, np.int64)
 
 
 class KeywordHits(NamedTuple):
-    """``seqs`` and ``strengths`` (BM25, > 0), best first; same length. ``named``: hits that may hold an identifier of
-    the query to the letter, because they hold its parts side by side. ``hinted``: hits that only a hint found.
+    """``seqs`` and ``strengths`` (BM25, > 0), best first; same length. ``identifier_hits``: hits with an identifier of
+    the query to the letter, because they hold its parts side by side. ``hint_only``: hits that only a hint found.
     """
 
     seqs: Seqs
     strengths: npt.NDArray[np.float64]
-    named: Seqs
+    identifier_hits: Seqs
     identifiers: tuple[str, ...]
-    hinted: Seqs = NO_ROWS
+    hint_only: Seqs = NO_ROWS
 
 
 class KeywordLeg:
@@ -50,27 +50,27 @@ class KeywordLeg:
         self.frequencies = TermFrequencies()
         self._strength = np.zeros(0, np.float64)  # by seq; all zero between queries
 
-    def search(self, view: Snapshot, query: str, allowed: Mask, *, pool: int) -> KeywordHits:
-        """The best ``pool`` rows of ``allowed`` that match any term of ``query``. The columns must show ``view``."""
+    def search(self, snapshot: Snapshot, query: str, allowed: Mask, *, pool: int) -> KeywordHits:
+        """The best ``pool`` rows of ``allowed`` that match any term of ``query``. The columns show ``snapshot``."""
         columns, terms = self._columns, match_terms(query)
         self.frequencies.resize(columns.size)
         budget = max(SCAN_AT_LEAST, int(SCAN_SHARE * columns.size))
-        phrases = self.frequencies.prune(view, terms.phrases, budget)
+        phrases = self.frequencies.prune(snapshot, terms.phrases, budget)
         expressions = [*map(phrase_expression, phrases), *map(pair_expression, terms.pairs)]
         if len(self._strength) < columns.size:
             self._strength = np.zeros(len(columns.live), np.float64)
-        strength, touched, named = self._strength, [NO_ROWS], [NO_ROWS]
+        strength, touched, identifier_hits = self._strength, [NO_ROWS], [NO_ROWS]
         mean_length = columns.indexed_tokens / max(columns.indexed_rows, 1)
         try:
             for at, expression in enumerate(expressions):
-                view.make_way()
-                holding = self._postings.of(view, MATCH, expression)
+                snapshot.check_preempted()
+                holding = self._postings.lookup(snapshot, MATCH, expression)
                 idf = bm25.inverse_document_frequency(columns.indexed_rows, len(holding))
                 rows: Seqs = holding[allowed[holding]].astype(np.int64)
                 touched.append(rows[strength[rows] == 0.0])
                 strength[rows] += idf * bm25.weights(columns.tokens[rows], mean_length)
                 if at < len(phrases) and phrases[at] in terms.identifiers:
-                    named.append(rows)
+                    identifier_hits.append(rows)
             seqs = np.concatenate(touched)
             strengths = strength[seqs]
         finally:
@@ -82,4 +82,6 @@ class KeywordLeg:
         order = np.argsort(-strengths, kind="stable")
         pruned = any(identifier not in phrases for identifier in terms.identifiers)
         seqs = seqs[order]
-        return KeywordHits(seqs, strengths[order], seqs if pruned else np.concatenate(named), terms.identifiers)
+        return KeywordHits(
+            seqs, strengths[order], seqs if pruned else np.concatenate(identifier_hits), terms.identifiers
+        )

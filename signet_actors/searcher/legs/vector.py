@@ -23,23 +23,23 @@ from signet_actors.searcher.vector_matrix import VectorMatrix
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import nearest, vec_table
 
-FOLLOW_ROWS = 4000
+SYNC_ROWS = 4000
 """Missing rows that a query adds to the matrix itself; a larger gap is closed between queries."""
 _SCAN_K = 4096
-_READ_AT_MOST = 4096
+_MAX_DIRECT_READS = 4096
 """So few admitted rows are compared one by one while the matrix is being built; more are scanned in ``vec0``."""
 _GATHER_BELOW = 0.25
 """Where fewer of the rows are admitted, theirs alone are picked out of the matrix."""
 _WHOLE_PRODUCT_BELOW = 16_384
 """Up to so many records the product with all of them is quicker than picking candidates."""
-_LIKELY_LEAST = 200
-_LIKELY_PER_HIT = 6
-_LIKELY_ONE_IN = 500  # of the admitted: the more there are, the more stand between those that are near
-_COARSE_PER_LIKELY = 4
+_CANDIDATES_MIN = 200
+_CANDIDATES_PER_HIT = 6
+_ROWS_PER_CANDIDATE = 500  # of the admitted: the more there are, the more stand between those that are near
+_COARSE_PER_CANDIDATE = 4
 """How many candidates the signs choose: see ``sign_codes`` for what they then hold."""
-_CENTRE_OF = 16_384
+_CENTRE_RECORDS = 16_384
 """So many records say where the vectors' centre is, chosen anew whenever the file has grown fourfold."""
-_AT_ONCE = 16_384
+_CHUNK_RECORDS = 16_384
 
 
 class VectorHits(NamedTuple):
@@ -59,17 +59,17 @@ class VectorLeg:
         self.matrix = VectorMatrix(directory, model, dimensions, database_id)
         self.complete = False
         self.version: object = None
-        self.trouble: str | None = None
+        self.error: str | None = None
         self._clear()
 
     def _clear(self) -> None:
         self._generation = self.matrix.generation
-        self._placed = 0
+        self._indexed_records = 0
         # By memories.seq: where the newest vector stands, its embeddings.seq (-1: none).
-        self._position: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self._recorded: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._record_of_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._embedding_of_row: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._codes: BinaryCodes | None = None  # once there are so many records that they are of use
-        self._coded = self._centred = 0
+        self._encoded_records = self._centre_span = 0
         self._current: Mask = np.zeros(0, np.bool_)
 
     @property
@@ -77,41 +77,41 @@ class VectorLeg:
         """True while the newest vector of some memory is of this model, as far as can be told."""
         return not self.complete or bool(self._current.any())
 
-    def follow(self, view: Snapshot, columns: MemoryColumns, *, max_rows: int = FOLLOW_ROWS) -> None:
-        """The matrix shows ``view``, or ``complete`` is False and ``trouble`` says what is wrong with the file.
+    def sync(self, snapshot: Snapshot, columns: MemoryColumns, *, max_rows: int = SYNC_ROWS) -> None:
+        """The matrix shows ``snapshot``, or ``complete`` is False and ``error`` says what is wrong with the file.
 
         The matrix is a cache: when its file cannot be written or read, the stored form answers.
         """
         if self.complete and self.version == columns.version:
             return
-        self.complete, self.trouble = False, None
+        self.complete, self.error = False, None
         try:
             if self.version != columns.version:
                 self.matrix.compact(int((columns.embedding_seq[: columns.size] > 0).sum()))
-            self.complete = self.matrix.follow(view, max_rows=max_rows)
-            self._place(columns)
+            self.complete = self.matrix.sync(snapshot, max_rows=max_rows)
+            self._index_records(columns)
         except OSError as error:
-            self.trouble = str(error)
+            self.error = str(error)
         self.version = columns.version
 
     def search(
-        self, view: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, *, pool: int
+        self, snapshot: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, *, pool: int
     ) -> VectorHits:
         """The ``pool`` admitted rows nearest to ``query`` (unit length, shape (dimensions,))."""
         if not self.complete:
-            return self._scan(view, columns, query, allowed, pool)
+            return self._search_stored(snapshot, columns, query, allowed, pool)
         valid = self._current & allowed
         count = int(np.count_nonzero(valid))
         if not count:
             return NO_HITS
         if self._codes is not None:
-            likely = _LIKELY_LEAST + _LIKELY_PER_HIT * pool + count // _LIKELY_ONE_IN
-            rows = self._codes.likely(query, valid, likely, coarse=_COARSE_PER_LIKELY * likely)
+            likely = _CANDIDATES_MIN + _CANDIDATES_PER_HIT * pool + count // _ROWS_PER_CANDIDATE
+            rows = self._codes.candidates(query, valid, likely, coarse=_COARSE_PER_CANDIDATE * likely)
             cosines = self._products(rows, query)
         else:
             rows = np.flatnonzero(valid)
             whole = count > _GATHER_BELOW * self.matrix.count
-            cosines = (self.matrix.vectors @ query)[self._position[rows]] if whole else self._products(rows, query)
+            cosines = (self.matrix.vectors @ query)[self._record_of_row[rows]] if whole else self._products(rows, query)
         if len(rows) > pool:
             best = np.argpartition(-cosines, pool)[:pool]
             rows, cosines = rows[best], cosines[best]
@@ -119,11 +119,11 @@ class VectorLeg:
         return VectorHits(rows[order], cosines[order].astype(np.float64))
 
     def _products(self, rows: Seqs, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        products: npt.NDArray[np.float32] = self.matrix.vectors[self._position[rows]] @ query
+        products: npt.NDArray[np.float32] = self.matrix.vectors[self._record_of_row[rows]] @ query
         return products
 
     def cosines(
-        self, view: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
+        self, snapshot: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
         """The true cosine of each row, NaN where it has no vector. Shape (len(seqs),).
 
@@ -136,68 +136,70 @@ class VectorLeg:
             present = np.flatnonzero(self._current[seqs])
             found[present] = self._products(seqs[present], query)
             return found
-        return self._read(view, query, seqs)
+        return self._read(snapshot, query, seqs)
 
-    def _place(self, columns: MemoryColumns) -> None:
+    def _index_records(self, columns: MemoryColumns) -> None:
         """What is known by row covers every record of the snapshot, and ``_current`` says which rows have a vector."""
         matrix = self.matrix
         if self._generation != matrix.generation:
             self._clear()
         self._reserve(columns.size)
-        while self._placed < matrix.count:
-            stop = min(matrix.count, self._placed + _AT_ONCE)
-            embeddings, memories = matrix.numbers(self._placed, stop)
+        while self._indexed_records < matrix.count:
+            stop = min(matrix.count, self._indexed_records + _CHUNK_RECORDS)
+            embeddings, memories = matrix.row_numbers(self._indexed_records, stop)
             # What another searcher saw committed after this snapshot would replace vectors that are current in it.
-            stop = self._placed + int(np.searchsorted(embeddings, matrix.newest, side="right"))
-            if stop == self._placed:
+            stop = self._indexed_records + int(np.searchsorted(embeddings, matrix.newest, side="right"))
+            if stop == self._indexed_records:
                 break
-            embeddings, memories = embeddings[: stop - self._placed], memories[: stop - self._placed]
+            embeddings, memories = embeddings[: stop - self._indexed_records], memories[: stop - self._indexed_records]
             self._reserve(int(memories.max()) + 1)
-            self._position[memories] = np.arange(self._placed, stop)
-            self._recorded[memories] = embeddings
-            self._placed = stop
-        if self._placed > _WHOLE_PRODUCT_BELOW:
+            self._record_of_row[memories] = np.arange(self._indexed_records, stop)
+            self._embedding_of_row[memories] = embeddings
+            self._indexed_records = stop
+        if self._indexed_records > _WHOLE_PRODUCT_BELOW:
             self._encode()
-        self._current = self._recorded[: columns.size] == columns.embedding_seq[: columns.size]
+        self._current = self._embedding_of_row[: columns.size] == columns.embedding_seq[: columns.size]
 
     def _encode(self) -> None:
         """The signs of every placed record are known."""
-        matrix, span = self.matrix, _CENTRE_OF
-        while 4 * span <= self._placed:
+        matrix, span = self.matrix, _CENTRE_RECORDS
+        while 4 * span <= self._indexed_records:
             span *= 4
-        if self._codes is None or span != self._centred:
+        if self._codes is None or span != self._centre_span:
             # Evenly out of the first so many, so that every searcher of the file has the same.
-            self._codes = BinaryCodes(matrix.vectors[: span : span // _CENTRE_OF].mean(axis=0))
-            self._centred, self._coded = span, 0
-        while self._coded < self._placed:
-            stop = min(self._placed, self._coded + _AT_ONCE)
-            self._codes.put(matrix.numbers(self._coded, stop)[1], matrix.vectors[self._coded : stop])
-            self._coded = stop
+            self._codes = BinaryCodes(matrix.vectors[: span : span // _CENTRE_RECORDS].mean(axis=0))
+            self._centre_span, self._encoded_records = span, 0
+        while self._encoded_records < self._indexed_records:
+            stop = min(self._indexed_records, self._encoded_records + _CHUNK_RECORDS)
+            self._codes.put(
+                matrix.row_numbers(self._encoded_records, stop)[1], matrix.vectors[self._encoded_records : stop]
+            )
+            self._encoded_records = stop
 
     def _reserve(self, size: int) -> None:
-        known = len(self._position)
+        known = len(self._record_of_row)
         if size <= known:
             return
         capacity = max(size, 1024, known * 3 // 2)
         position, recorded = np.zeros(capacity, np.int32), np.full(capacity, -1, np.int64)
-        position[:known], recorded[:known] = self._position, self._recorded
-        self._position, self._recorded = position, recorded
+        position[:known], recorded[:known] = self._record_of_row, self._embedding_of_row
+        self._record_of_row, self._embedding_of_row = position, recorded
 
-    def _scan(
-        self, view: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, pool: int
+    def _search_stored(
+        self, snapshot: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, pool: int
     ) -> VectorHits:
         rows = np.flatnonzero(allowed & (columns.embedding_seq[: len(allowed)] > 0))
-        table = vec_table(view.connection, self.matrix.model, self.matrix.dimensions)
+        table = vec_table(snapshot.connection, self.matrix.model, self.matrix.dimensions)
         if table is None or not len(rows):
             return NO_HITS
-        if len(rows) <= _READ_AT_MOST:
-            cosines = self._read(view, query, rows)
+        if len(rows) <= _MAX_DIRECT_READS:
+            cosines = self._read(snapshot, query, rows)
             present = np.flatnonzero(~np.isnan(cosines))
             order = present[np.argsort(-cosines[present], kind="stable")][:pool]
             return VectorHits(rows[order], cosines[order])
         owners = rows[np.argsort(columns.embedding_seq[rows], kind="stable")]
         keys = columns.embedding_seq[owners]
-        found = nearest(view.connection, table, query.tobytes(), _SCAN_K)
+        found = nearest(snapshot.connection, table, query.tobytes(), _SCAN_K)
         at = np.searchsorted(keys, [embedding_seq for embedding_seq, _ in found])
         hits = [
             (int(owners[index]), cosine)
@@ -209,12 +211,12 @@ class VectorLeg:
         )
 
     def _read(
-        self, view: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
+        self, snapshot: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
         """The cosines of ``seqs`` from the stored rows themselves, NaN where there is no vector of this model."""
         found = np.full(len(seqs), np.nan)
         stored = dict(
-            view.rows(
+            snapshot.rows(
                 "SELECT m.seq, e.vector FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
                 " WHERE m.seq IN (SELECT value FROM json_each(?)) AND e.model = ? AND e.dimensions = ?",
                 (msgspec.json.encode(seqs.tolist()).decode(), self.matrix.model, self.matrix.dimensions),

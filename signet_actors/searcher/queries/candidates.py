@@ -15,7 +15,7 @@ from signet_actors.searcher.recall import recall
 from signet_actors.store.snapshot import Snapshot
 
 
-def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:
+def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:
     """The best few of the memories with which the fact shares owner, visibility, project and scope, best first.
 
     The recall recipe ranks them, so that what a caller would find is what the decider sees. The version is of the same
@@ -32,7 +32,7 @@ def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[byt
     )
     ranked = recall(
         reader,
-        view,
+        snapshot,
         Recall(
             query=query.text,
             read=ReadScope(query.agent_id, query.scope),
@@ -50,7 +50,7 @@ def find(reader: Reader, view: Snapshot, query: FindCandidates, frames: list[byt
     own = [row for row in ranked if row.id not in query.without][: query.limit]
     stored = {
         memory_id: (version, recalled_at)
-        for memory_id, version, recalled_at in view.rows(
+        for memory_id, version, recalled_at in snapshot.rows(
             "SELECT id, version, last_accessed FROM memories WHERE id IN (SELECT value FROM json_each(:ids))",
             {"ids": msgspec.json.encode([row.id for row in own]).decode()},
         )

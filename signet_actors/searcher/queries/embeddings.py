@@ -17,7 +17,7 @@ from signet_actors.protocol.searcher import (
     SimilarFound,
 )
 from signet_actors.searcher.reader import Reader, seq_list
-from signet_actors.store.read_policy import both, matching, readable, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import vec_table
@@ -25,31 +25,33 @@ from signet_actors.store.vectors import vec_table
 _CURRENT = "JOIN embeddings e ON e.seq = m.embedding_seq"
 
 
-def find_similar(reader: Reader, view: Snapshot, query: FindSimilar) -> SimilarFound:
+def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> SimilarFound:
     """The nearest admitted memories to a stored one, itself left out; None without an anchor vector.
 
     The anchor is named by its id, so it may be of any scope; what is near it is searched for.
     """
-    policy = readable_in_any_scope(view.connection, query.read.agent_id)
-    where, bindings = both(("m.id = :id AND m.is_deleted = 0", {"id": query.id}), policy)
-    anchor = view.one(f"SELECT m.seq, e.vector, e.model FROM memories m {_CURRENT} WHERE {where}", bindings)
+    policy = readable_in_any_scope(snapshot.connection, query.read.agent_id)
+    where, bindings = conjunction(("m.id = :id AND m.is_deleted = 0", {"id": query.id}), policy)
+    anchor = snapshot.one(f"SELECT m.seq, e.vector, e.model FROM memories m {_CURRENT} WHERE {where}", bindings)
     if anchor is None:
         return SimilarFound(rows=None)
     seq, raw, model = anchor
-    reader.follow(view)
+    reader.sync(snapshot)
     vector = np.frombuffer(raw, np.float32)
-    leg = reader.leg(view, model, len(vector))
+    leg = reader.vector_leg(snapshot, model, len(vector))
     if leg is None:
         return SimilarFound(rows=None)
     length = float(np.linalg.norm(vector))
-    allowed = reader.admitted(view, query.read, query.filters).copy()
+    allowed = reader.allowed_rows(snapshot, query.read, query.filters).copy()
     allowed[seq] = False
-    hits = leg.search(view, reader.columns, vector / length if length else vector, allowed, pool=max(query.k, 1))
+    hits = leg.search(snapshot, reader.columns, vector / length if length else vector, allowed, pool=max(query.k, 1))
     seqs, cosines = hits.seqs[: query.k], hits.cosines[: query.k]
-    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read), matching(query.filters))
+    where, bindings = conjunction(
+        ("m.is_deleted = 0", {}), readable(snapshot.connection, query.read), matching(query.filters)
+    )
     found = {
         row[-1]: to_memory(row)
-        for row in view.rows(
+        for row in snapshot.rows(
             f"SELECT {MEMORY_COLUMNS}, m.seq FROM json_each(:seqs) i CROSS JOIN memories m ON m.seq = i.value"
             f" WHERE {where}",
             {**bindings, "seqs": seq_list(seqs)},
@@ -60,14 +62,14 @@ def find_similar(reader: Reader, view: Snapshot, query: FindSimilar) -> SimilarF
     )
 
 
-def export(view: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported, list[bytes]]:
+def export(snapshot: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported, list[bytes]]:
     """A page of stored embeddings, newest memory first, with the raw vectors as frames when asked for."""
-    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read))
-    total = view.value(f"SELECT count(*) FROM memories m {_CURRENT} WHERE {where}", bindings)
+    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, query.read))
+    total = snapshot.value(f"SELECT count(*) FROM memories m {_CURRENT} WHERE {where}", bindings)
     vector = "e.vector" if query.vectors else "NULL"
     rows: list[EmbeddingRow] = []
     frames: list[bytes] = []
-    for row in view.rows(
+    for row in snapshot.rows(
         f"SELECT {MEMORY_COLUMNS}, {vector} FROM memories m {_CURRENT} WHERE {where}"
         " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit OFFSET :offset",
         {**bindings, "limit": query.limit, "offset": query.offset},
@@ -80,28 +82,28 @@ def export(view: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported,
     return EmbeddingsExported(rows=rows, total=total), frames
 
 
-def health(view: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
+def health(snapshot: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
     """Counts over live memories, and of rows that should not be there."""
-    table = vec_table(view.connection, query.model, query.dimensions)
+    table = vec_table(snapshot.connection, query.model, query.dimensions)
     current = "FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.is_deleted = 0"
-    by_model = dict(view.rows(f"SELECT e.model, count(*) {current} GROUP BY e.model"))
+    by_model = dict(snapshot.rows(f"SELECT e.model, count(*) {current} GROUP BY e.model"))
     vec_missing = (
-        view.value(f"SELECT count(*) {current} AND e.model = ?", (query.model,))
+        snapshot.value(f"SELECT count(*) {current} AND e.model = ?", (query.model,))
         if table is None
-        else view.value(
+        else snapshot.value(
             f"SELECT count(*) {current} AND e.model = ? AND e.seq NOT IN (SELECT rowid FROM {table})", (query.model,)
         )
     )
     return EmbeddingHealth(
-        memories=view.value("SELECT count(*) FROM memories WHERE is_deleted = 0"),
-        embedded=view.value(f"SELECT count(*) {current}"),
+        memories=snapshot.value("SELECT count(*) FROM memories WHERE is_deleted = 0"),
+        embedded=snapshot.value(f"SELECT count(*) {current}"),
         by_model=by_model,
-        wrong_dimensions=view.value(
+        wrong_dimensions=snapshot.value(
             f"SELECT count(*) {current} AND e.model = ? AND e.dimensions <> ?", (query.model, query.dimensions)
         ),
-        null_vectors=view.value("SELECT count(*) FROM embeddings WHERE length(vector) <> 4 * dimensions"),
-        stale=view.value(f"SELECT count(*) {current} AND e.content_hash <> m.content_hash"),
-        orphaned=view.value(
+        null_vectors=snapshot.value("SELECT count(*) FROM embeddings WHERE length(vector) <> 4 * dimensions"),
+        stale=snapshot.value(f"SELECT count(*) {current} AND e.content_hash <> m.content_hash"),
+        orphaned=snapshot.value(
             "SELECT count(*) FROM embeddings e WHERE e.source_type = 'memory'"
             " AND NOT EXISTS (SELECT 1 FROM memories m WHERE m.id = e.source_id)"
         ),

@@ -12,24 +12,26 @@ from signet_actors.domain.forget_budget import CONFIRM_ABOVE, STORE_KEY, parse_d
 from signet_actors.domain.query_words import fts_match
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate, ForgetCandidatesFound
-from signet_actors.store.read_policy import both, matching, readable, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
 from signet_actors.store.snapshot import Snapshot
 
 
-def candidates(view: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesFound:
+def candidates(snapshot: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesFound:
     """Live memories by id, by keywords, or by filters alone; all that is set must hold, best or newest first.
 
     A memory that is named by its id may be of any scope, unless a scope is named too.
     """
     by_id = query.ids and query.read.scope is None
     visible = (
-        readable_in_any_scope(view.connection, query.read.agent_id) if by_id else readable(view.connection, query.read)
+        readable_in_any_scope(snapshot.connection, query.read.agent_id)
+        if by_id
+        else readable(snapshot.connection, query.read)
     )
     parts = [("m.is_deleted = 0", {}), visible, matching(query.filters)]
     if query.ids:
         ids = {f"id_{index}": memory_id for index, memory_id in enumerate(query.ids)}
         parts.append((f"m.id IN ({', '.join(f':{name}' for name in ids)})", ids))
-    where, bindings = both(*parts)
+    where, bindings = conjunction(*parts)
     strength, source, order = "NULL", f"memories m WHERE {where}", "m.created_at DESC, m.seq DESC"
     if query.query is not None:
         expression = fts_match(query.query)
@@ -40,17 +42,17 @@ def candidates(view: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesF
         source = (
             f"memories_fts JOIN memories m ON m.seq = memories_fts.rowid WHERE memories_fts MATCH :match AND {where}"
         )
-    rows = view.rows(
+    rows = snapshot.rows(
         f"SELECT m.id, {strength}, m.pinned, m.version FROM {source} ORDER BY {order} LIMIT :limit",
         {**bindings, "limit": query.limit},
     )
     count = len(rows)
     if count == query.limit <= CONFIRM_ABOVE:  # there may be more than were asked for
-        counted = view.value(
+        counted = snapshot.value(
             f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :most)", {**bindings, "most": CONFIRM_ABOVE + 1}
         )
         count = int(counted)
-    deletions = view.value("SELECT value FROM store_meta WHERE key = ?", (STORE_KEY,))
+    deletions = snapshot.value("SELECT value FROM store_meta WHERE key = ?", (STORE_KEY,))
     return ForgetCandidatesFound(
         candidates=[
             ForgetCandidate(memory_id, _score(strength), bool(pinned), version)

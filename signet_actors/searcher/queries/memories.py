@@ -26,7 +26,7 @@ from signet_actors.protocol.searcher import (
 from signet_actors.searcher.queries.pipeline import FACT_FORGOTTEN, REASON_FORGOTTEN
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.errors import QueryRefused
-from signet_actors.store.read_policy import both, matching, readable, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 
@@ -47,23 +47,23 @@ _HISTORY = ", ".join(_COLUMNS.get(name, f"h.{name}") for name in HistoryEvent.__
 _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
 
 
-def list_memories(reader: Reader, view: Snapshot, query: ListMemories) -> MemoryListed:
+def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> MemoryListed:
     """A page, newest first, with counts over everything that the caller may read."""
     state = "m.is_deleted = 1" if query.deleted else "m.is_deleted = 0"
-    where, bindings = both((state, {}), readable(view.connection, query.read), matching(query.filters))
+    where, bindings = conjunction((state, {}), readable(snapshot.connection, query.read), matching(query.filters))
     order = "m.deleted_at DESC, m.seq DESC" if query.deleted else "m.created_at DESC, m.seq DESC"
-    rows = view.rows(
+    rows = snapshot.rows(
         f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {order} LIMIT :limit OFFSET :offset",
         {**bindings, "limit": query.limit, "offset": query.offset},
     )
     memories = [to_memory(row) for row in rows]
-    reader.follow(view)
-    everything = reader.admitted(view, query.read, ListMemories(query.read).filters)
+    reader.sync(snapshot)
+    everything = reader.allowed_rows(snapshot, query.read, ListMemories(query.read).filters)
     size = len(everything)
     if query.deleted:
-        matching_rows = view.value(f"SELECT count(*) FROM memories m WHERE {where}", bindings)
+        matching_rows = snapshot.value(f"SELECT count(*) FROM memories m WHERE {where}", bindings)
     else:
-        matching_rows = int(reader.admitted(view, query.read, query.filters).sum())
+        matching_rows = int(reader.allowed_rows(snapshot, query.read, query.filters).sum())
     return MemoryListed(
         memories=memories,
         total=int(everything.sum()),
@@ -73,62 +73,64 @@ def list_memories(reader: Reader, view: Snapshot, query: ListMemories) -> Memory
     )
 
 
-def get_memory(view: Snapshot, query: GetMemory) -> MemoryFound:
+def get_memory(snapshot: Snapshot, query: GetMemory) -> MemoryFound:
     """The memory, or None when it is missing, deleted (unless asked for) or not the reader's to see."""
     state = "1" if query.include_deleted else "m.is_deleted = 0"
-    policy = readable_in_any_scope(view.connection, query.read.agent_id)
-    where, bindings = both(("m.id = :id", {"id": query.id}), (state, {}), policy)
-    row = view.one(f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where}", bindings)
+    policy = readable_in_any_scope(snapshot.connection, query.read.agent_id)
+    where, bindings = conjunction(("m.id = :id", {"id": query.id}), (state, {}), policy)
+    row = snapshot.one(f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where}", bindings)
     return MemoryFound(memory=None if row is None else to_memory(row))
 
 
-def get_history(view: Snapshot, query: GetHistory) -> HistoryFound:
+def get_history(snapshot: Snapshot, query: GetHistory) -> HistoryFound:
     """The trail of a memory, oldest first, without facts and reasons that may quote a forgotten one; None when the
     memory is missing or not the reader's to see."""
-    if not _is_readable(view, query.memory_id, query.read):
+    if not _is_readable(snapshot, query.memory_id, query.read):
         return HistoryFound(events=None)
-    rows = view.rows(
+    rows = snapshot.rows(
         f"SELECT {_HISTORY} FROM memory_history h WHERE h.memory_id = ? ORDER BY h.seq LIMIT ?",
         (query.memory_id, query.limit),
     )
     return HistoryFound(events=[HistoryEvent(*row) for row in rows])
 
 
-def get_job(view: Snapshot, query: GetJob) -> JobFound:
+def get_job(snapshot: Snapshot, query: GetJob) -> JobFound:
     """The job, unless it belongs to a memory that the caller may not read."""
-    row = view.one(f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = ?", (query.id,))
+    row = snapshot.one(f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = ?", (query.id,))
     if row is None:
         return JobFound(job=None)
     job = Job(*row)
-    if job.memory_id is not None and not _is_readable(view, job.memory_id, query.read):
+    if job.memory_id is not None and not _is_readable(snapshot, job.memory_id, query.read):
         return JobFound(job=None)
     return JobFound(job=job)
 
 
-def list_authors(view: Snapshot, query: ListAuthors) -> AuthorsListed:
+def list_authors(snapshot: Snapshot, query: ListAuthors) -> AuthorsListed:
     """Distinct authors of live memories, sorted."""
-    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read))
-    rows = view.rows(
+    where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, query.read))
+    rows = snapshot.rows(
         f"SELECT DISTINCT m.who FROM memories m WHERE {where} AND m.who IS NOT NULL ORDER BY m.who", bindings
     )
     return AuthorsListed(values=[who for (who,) in rows])
 
 
-def legacy_search(view: Snapshot, query: LegacySearch) -> LegacySearched:
+def legacy_search(snapshot: Snapshot, query: LegacySearch) -> LegacySearched:
     """FTS5 as the caller wrote it, best first; without a query the newest that the filters admit.
 
     Raises ``InvalidRequest`` for a text that is not an FTS5 expression.
     """
-    where, bindings = both(("m.is_deleted = 0", {}), readable(view.connection, query.read), matching(query.filters))
+    where, bindings = conjunction(
+        ("m.is_deleted = 0", {}), readable(snapshot.connection, query.read), matching(query.filters)
+    )
     if query.query is None:
-        rows = view.rows(
+        rows = snapshot.rows(
             f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where}"
             " ORDER BY m.created_at DESC, m.seq DESC LIMIT :limit",
             {**bindings, "limit": query.limit},
         )
         return LegacySearched(rows=[(to_memory(row), None) for row in rows])
     try:
-        found = view.rows(
+        found = snapshot.rows(
             f"SELECT {MEMORY_COLUMNS}, bm25(memories_fts) FROM memories_fts"
             " JOIN memories m ON m.seq = memories_fts.rowid"
             f" WHERE memories_fts MATCH :match AND {where} ORDER BY memories_fts.rank LIMIT :limit",
@@ -139,9 +141,9 @@ def legacy_search(view: Snapshot, query: LegacySearch) -> LegacySearched:
     return LegacySearched(rows=[(to_memory(row), float(keyword_score(row[-1]))) for row in found])
 
 
-def _is_readable(view: Snapshot, memory_id: str, read: ReadScope) -> bool:
-    predicate, bindings = readable_in_any_scope(view.connection, read.agent_id)
+def _is_readable(snapshot: Snapshot, memory_id: str, read: ReadScope) -> bool:
+    predicate, bindings = readable_in_any_scope(snapshot.connection, read.agent_id)
     return (
-        view.one(f"SELECT 1 FROM memories m WHERE m.id = :id AND {predicate}", {"id": memory_id, **bindings})
+        snapshot.one(f"SELECT 1 FROM memories m WHERE m.id = :id AND {predicate}", {"id": memory_id, **bindings})
         is not None
     )

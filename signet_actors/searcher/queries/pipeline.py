@@ -32,7 +32,7 @@ from signet_actors.protocol.pipeline_queries import (
     RunsListed,
 )
 from signet_actors.runtime.clock import iso
-from signet_actors.store.read_policy import both, readable, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.snapshot import Snapshot
 
 MOST_CAUSES = 10
@@ -41,8 +41,8 @@ REVIEW_STATES = ("pending", "approved", "rejected")
 # What a proposal says is what memories say, and not to be read while these are forgotten. A fact says what it was taken
 # from, and the memory that it made; a reason may quote whatever the model was shown.
 _FORGOTTEN = "EXISTS (SELECT 1 FROM memories f WHERE f.is_deleted = 1 AND f.id IN ({}))"
-_SAYS = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"
-FACT_FORGOTTEN = _FORGOTTEN.format(_SAYS)
+_SOURCES = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"
+FACT_FORGOTTEN = _FORGOTTEN.format(_SOURCES)
 """Of a proposal ``p``: its fact is what a forgotten memory says."""
 REASON_FORGOTTEN = (
     f"({_FORGOTTEN.format('p.memory_id, p.target_id, p.result_memory_id')} OR"
@@ -50,11 +50,11 @@ REASON_FORGOTTEN = (
     " WHERE s.proposal_seq = p.seq AND f.is_deleted = 1))"
 )
 """The same: its reason may quote a memory that is forgotten."""
-_TEXTS = {
+_REDACTED = {
     "fact_content": f"CASE WHEN {FACT_FORGOTTEN} THEN NULL ELSE p.fact_content END",
     "rationale": f"CASE WHEN {REASON_FORGOTTEN} THEN NULL ELSE p.rationale END",
 }
-_PROPOSAL = ", ".join(_TEXTS.get(name, f"p.{name}") for name in ProposalRow.__struct_fields__)
+_PROPOSAL = ", ".join(_REDACTED.get(name, f"p.{name}") for name in ProposalRow.__struct_fields__)
 _RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
 _FLAGS = ("syntactic_contradiction", "semantic_contradiction")
 _counts = msgspec.json.Decoder(dict[str, int])
@@ -80,32 +80,32 @@ _OLDEST_PENDING = """
 """
 
 
-def status(view: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
+def status(snapshot: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
     """Counts over the whole store: numbers, times, and what jobs died of."""
     today = query.now[:10]
-    counters: list[tuple[str, int, int]] = view.rows(
+    counters: list[tuple[str, int, int]] = snapshot.rows(
         "SELECT name, sum(count), sum(CASE WHEN day = ? THEN count ELSE 0 END) FROM pipeline_counters GROUP BY name",
         (today,),
     )
     return PipelineStatus(
-        queues=_queues(view, query.now),
+        queues=_queues(snapshot, query.now),
         dead_causes=[
             DeadCause(*row)
-            for row in view.rows(
+            for row in snapshot.rows(
                 "SELECT job_type, coalesce(error, 'unknown'), count(*), max(failed_at) FROM memory_jobs"
                 " WHERE status = 'dead' GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC LIMIT ?",
                 (MOST_CAUSES,),
             )
         ],
-        runs=view.value("SELECT count(*) FROM pipeline_runs"),
-        runs_undone=view.value("SELECT count(*) FROM pipeline_runs WHERE undone_at IS NOT NULL"),
-        last_run_at=view.value("SELECT created_at FROM pipeline_runs ORDER BY seq DESC LIMIT 1"),
-        reviews_pending=view.value("SELECT count(*) FROM memory_proposals WHERE review_state = 'pending'"),
+        runs=snapshot.value("SELECT count(*) FROM pipeline_runs"),
+        runs_undone=snapshot.value("SELECT count(*) FROM pipeline_runs WHERE undone_at IS NOT NULL"),
+        last_run_at=snapshot.value("SELECT created_at FROM pipeline_runs ORDER BY seq DESC LIMIT 1"),
+        reviews_pending=snapshot.value("SELECT count(*) FROM memory_proposals WHERE review_state = 'pending'"),
         today={name: number for name, _, number in counters if number},
         total={name: number for name, number, _ in counters},
         usage_today=[
             ProviderUsage(*row)
-            for row in view.rows(
+            for row in snapshot.rows(
                 f"SELECT {', '.join(ProviderUsage.__struct_fields__)} FROM provider_usage WHERE day = ?"
                 " ORDER BY provider, model",
                 (today,),
@@ -114,7 +114,7 @@ def status(view: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
     )
 
 
-def list_reviews(view: Snapshot, query: ListReviews) -> ReviewsListed:
+def list_reviews(snapshot: Snapshot, query: ListReviews) -> ReviewsListed:
     """What waits for a person (or did), oldest first, without the text of what is forgotten.
 
     Raises ``InvalidRequest`` for an unknown state.
@@ -122,36 +122,38 @@ def list_reviews(view: Snapshot, query: ListReviews) -> ReviewsListed:
     if query.state not in {*REVIEW_STATES, "all"}:
         raise InvalidRequest(f"unknown review state {query.state!r}", field="state")
     state = "p.review_state IS NOT NULL" if query.state == "all" else f"p.review_state = '{query.state}'"
-    where, bindings = both((state, {}), readable(view.connection, query.read))
+    where, bindings = conjunction((state, {}), readable(snapshot.connection, query.read))
     source = f"FROM memory_proposals p JOIN memories m ON m.id = p.memory_id WHERE {where}"
-    rows = view.rows(
+    rows = snapshot.rows(
         f"SELECT {_PROPOSAL} {source} ORDER BY p.seq LIMIT :limit OFFSET :offset",
         {**bindings, "limit": query.limit, "offset": query.offset},
     )
     proposals = [_proposal(row) for row in rows]
-    targets = _targets(view, query.read, [row.target_id for row in proposals if row.target_id is not None])
+    targets = _targets(snapshot, query.read, [row.target_id for row in proposals if row.target_id is not None])
     return ReviewsListed(
         items=[ReviewItem(row, *targets.get(row.target_id or "", (None, None))) for row in proposals],
-        total=view.value(f"SELECT count(*) {source}", bindings),
+        total=snapshot.value(f"SELECT count(*) {source}", bindings),
     )
 
 
-def get_run(view: Snapshot, query: GetRun) -> RunFound:
+def get_run(snapshot: Snapshot, query: GetRun) -> RunFound:
     """The run with its proposals, if the reader may see the memory that it was about; without forgotten text."""
-    policy = readable_in_any_scope(view.connection, query.read.agent_id)
-    where, bindings = both(("r.id = :id OR r.job_id = :id", {"id": query.id}), policy)
-    row = view.one(f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}", bindings)
+    policy = readable_in_any_scope(snapshot.connection, query.read.agent_id)
+    where, bindings = conjunction(("r.id = :id OR r.job_id = :id", {"id": query.id}), policy)
+    row = snapshot.one(
+        f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}", bindings
+    )
     if row is None:
         return RunFound(None)
     run = _run(row)
-    rows = view.rows(f"SELECT {_PROPOSAL} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal", (run.id,))
-    return RunFound(run, [_proposal(row) for row in rows], _relations(view, run.job_id))
+    rows = snapshot.rows(f"SELECT {_PROPOSAL} FROM memory_proposals p WHERE p.run_id = ? ORDER BY p.ordinal", (run.id,))
+    return RunFound(run, [_proposal(row) for row in rows], _relations(snapshot, run.job_id))
 
 
-def _relations(view: Snapshot, job_id: str) -> list[Relation]:
+def _relations(snapshot: Snapshot, job_id: str) -> list[Relation]:
     """What the job's result says was found in a memory that is not forgotten; nothing of a result that is not one of
     a run."""
-    kept = view.one(
+    kept = snapshot.one(
         "SELECT j.result -> '$.entities' FROM memory_jobs j JOIN memories m ON m.id = j.memory_id"
         " WHERE j.id = ? AND m.is_deleted = 0 AND json_valid(j.result)",
         (job_id,),
@@ -164,14 +166,14 @@ def _relations(view: Snapshot, job_id: str) -> list[Relation]:
         return []
 
 
-def list_runs(view: Snapshot, query: ListRuns) -> RunsListed:
+def list_runs(snapshot: Snapshot, query: ListRuns) -> RunsListed:
     """Runs over memories that the reader may see, newest first; those of other scopes only by the memory's id."""
     if query.memory_id is None:
-        where, bindings = readable(view.connection, query.read)
+        where, bindings = readable(snapshot.connection, query.read)
     else:
         of_one = ("r.memory_id = :memory", {"memory": query.memory_id})
-        where, bindings = both(of_one, readable_in_any_scope(view.connection, query.read.agent_id))
-    rows = view.rows(
+        where, bindings = conjunction(of_one, readable_in_any_scope(snapshot.connection, query.read.agent_id))
+    rows = snapshot.rows(
         f"SELECT {_RUN} FROM pipeline_runs r JOIN memories m ON m.id = r.memory_id WHERE {where}"
         " ORDER BY r.seq DESC LIMIT :limit OFFSET :offset",
         {**bindings, "limit": query.limit, "offset": query.offset},
@@ -179,29 +181,29 @@ def list_runs(view: Snapshot, query: ListRuns) -> RunsListed:
     return RunsListed([_run(row) for row in rows])
 
 
-def _queues(view: Snapshot, now: str) -> list[KindQueue]:
+def _queues(snapshot: Snapshot, now: str) -> list[KindQueue]:
     figures: dict[str, dict[str, Any]] = {}
     times = {"delayed": "next_due_at", "leased": "oldest_lease_at"}
     for state, sql in _QUEUES:
-        for kind, number, time in view.rows(sql):
+        for kind, number, time in snapshot.rows(sql):
             figures.setdefault(kind, {})[state] = number
             if state in times:
                 figures[kind][times[state]] = time
     stale_before = iso((epoch_ms(now) or 0) - STALE_LEASE_MS)
-    for kind, number in view.rows(_STALE_LEASES, (stale_before,)):
+    for kind, number in snapshot.rows(_STALE_LEASES, (stale_before,)):
         figures[kind]["stale_leases"] = number
-    for kind, created_at in view.rows(_OLDEST_PENDING):
+    for kind, created_at in snapshot.rows(_OLDEST_PENDING):
         figures[kind]["oldest_pending_at"] = created_at
     return [KindQueue(kind, **found) for kind, found in sorted(figures.items())]
 
 
-def _targets(view: Snapshot, read: ReadScope, ids: list[str]) -> dict[str, tuple[str, int]]:
+def _targets(snapshot: Snapshot, read: ReadScope, ids: list[str]) -> dict[str, tuple[str, int]]:
     """Content and version of those of the memories that are alive and the reader's to see."""
-    where, bindings = both(
+    where, bindings = conjunction(
         ("m.is_deleted = 0", {"ids": msgspec.json.encode(ids).decode()}),
-        readable(view.connection, read),
+        readable(snapshot.connection, read),
     )
-    rows = view.rows(
+    rows = snapshot.rows(
         "SELECT m.id, m.content, m.version FROM json_each(:ids) i CROSS JOIN memories m ON m.id = i.value"
         f" WHERE {where}",
         bindings,

@@ -13,22 +13,22 @@ _OLDEST_PENDING = """
 """
 
 
-def _jobs(view: Snapshot, status: str) -> int:
+def _jobs(snapshot: Snapshot, status: str) -> int:
     """Counted on the partial index of the state: the literal lets the planner see that it fits."""
-    return int(view.value(f"SELECT count(*) FROM memory_jobs WHERE status = '{status}'"))
+    return int(snapshot.value(f"SELECT count(*) FROM memory_jobs WHERE status = '{status}'"))
 
 
-def store_stats(reader: Reader, view: Snapshot) -> StoreStats:
+def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
     """Counts over the whole store, without regard to any scope: numbers only."""
-    reader.follow(view)
+    reader.sync(snapshot)
     live = int(reader.columns.live[: reader.columns.size].sum())
     return StoreStats(
         memories=live,
-        tombstones=view.value("SELECT count(*) FROM memories WHERE is_deleted = 1"),
-        embeddings=view.value("SELECT count(*) FROM embeddings"),
-        agents=view.value("SELECT count(*) FROM agents"),
-        jobs={status: count for status in JOB_STATES if (count := _jobs(view, status))},
-        oldest_pending_job=view.value(_OLDEST_PENDING),
-        schema_version=view.value("PRAGMA user_version"),
+        tombstones=snapshot.value("SELECT count(*) FROM memories WHERE is_deleted = 1"),
+        embeddings=snapshot.value("SELECT count(*) FROM embeddings"),
+        agents=snapshot.value("SELECT count(*) FROM agents"),
+        jobs={status: count for status in JOB_STATES if (count := _jobs(snapshot, status))},
+        oldest_pending_job=snapshot.value(_OLDEST_PENDING),
+        schema_version=snapshot.value("PRAGMA user_version"),
         database_bytes=reader.database.stat().st_size,
     )

@@ -10,7 +10,7 @@ import msgspec
 from signet_actors.protocol.http.transfer import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import ExportMemories, MemoriesExported
-from signet_actors.store.read_policy import both, readable, readable_in_any_scope
+from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.snapshot import Snapshot
 
@@ -21,25 +21,25 @@ _ROWS_AT_ONCE = 50
 _encode = msgspec.json.Encoder().encode
 
 
-def export(view: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, list[bytes]]:
+def export(snapshot: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, list[bytes]]:
     """A page of live memories and where the next one begins."""
     if query.scope is None:
-        policy = readable_in_any_scope(view.connection, query.agent_id)
+        policy = readable_in_any_scope(snapshot.connection, query.agent_id)
     else:
-        policy = readable(view.connection, ReadScope(agent_id=query.agent_id, scope=query.scope))
-    where, bindings = both(("m.seq > :after AND m.is_deleted = 0", {}), policy)
+        policy = readable(snapshot.connection, ReadScope(agent_id=query.agent_id, scope=query.scope))
+    where, bindings = conjunction(("m.seq > :after AND m.is_deleted = 0", {}), policy)
     lines: list[bytes] = []
     after: int | None = query.after
     size = 0
     while len(lines) < query.limit and size < query.max_bytes:
-        rows = view.rows(
+        rows = snapshot.rows(
             f"SELECT {_COLUMNS} FROM memories m NOT INDEXED WHERE {where} ORDER BY m.seq LIMIT :limit",
             {**bindings, "after": after, "limit": min(_ROWS_AT_ONCE, query.limit - len(lines))},
         )
         if not rows:
             after = None
             break
-        times = _times(view, [row[2] for row in rows])
+        times = _times(snapshot, [row[2] for row in rows])
         for row in rows:
             after = row[0]
             columns = [*row[1:], times.get(row[2], [])]
@@ -52,10 +52,10 @@ def export(view: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, lis
     return MemoriesExported(count=len(lines), next=after), [b"".join(lines)]
 
 
-def _times(view: Snapshot, ids: list[str]) -> dict[str, list[LineTime]]:
+def _times(snapshot: Snapshot, ids: list[str]) -> dict[str, list[LineTime]]:
     """The temporal edges of the memories that have some."""
     found: dict[str, list[LineTime]] = {}
-    for memory_id, facet, start, end in view.rows(
+    for memory_id, facet, start, end in snapshot.rows(
         "SELECT subject_id, facet, start_at, end_at FROM temporal_edges WHERE subject_type = 'memory'"
         " AND subject_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (msgspec.json.encode(ids).decode(),),
