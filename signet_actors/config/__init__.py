@@ -1,1 +1,1 @@
-"""The configuration: its schema, its file, its environment, and the places of a workspace."""
+"""The configuration: schema, file, environment, and the paths of a workspace."""

@@ -1,4 +1,4 @@
-"""Rules between keys, and what this release cannot do yet: pure, from a whole configuration to findings.
+"""Check a whole configuration: rules between keys, and values that this release does not support yet. Pure.
 
 Source: docs/decisions.md 22, 44; docs/reliability.md "Supervision policy" and "The writer's loop".
 """
@@ -18,7 +18,7 @@ _PIPELINE: Final = ("memory", "pipelineV2")
 
 @dataclass(frozen=True, slots=True)
 class ConfigFinding:
-    """Something about one or several keys; the first names the place. A fatal one ends start-up."""
+    """A problem with one or several keys. The first key is the reported place. A fatal finding aborts the start."""
 
     paths: tuple[tuple[str, ...], ...]
     message: str
@@ -26,7 +26,7 @@ class ConfigFinding:
 
 
 def findings(config: Config) -> Iterator[ConfigFinding]:
-    """Everything that single ranges cannot say."""
+    """Yield every problem that the range of a single key does not cover."""
     yield from _not_built_yet(config)
     yield from _embedding(config)
     yield from _roster(config)
@@ -35,7 +35,7 @@ def findings(config: Config) -> Iterator[ConfigFinding]:
 
 
 def is_loopback(host: str) -> bool:
-    """The host names this machine only: ``localhost`` or a literal loopback address. No name is resolved."""
+    """Return whether ``host`` is ``localhost`` or a literal loopback address. Names are not resolved."""
     if host.lower() == "localhost":
         return True
     try:
@@ -137,7 +137,7 @@ def _pipeline(config: Config) -> Iterator[ConfigFinding]:
 
 
 def _extraction(config: Config) -> Iterator[ConfigFinding]:
-    """A provider that is named and lacks something answers no prompt: the daemon runs, and the jobs wait for ever."""
+    """Yield warnings about incomplete or useless provider settings. The daemon runs, but may extract nothing."""
     pipeline = config.memory.pipeline_v2
     extraction = pipeline.extraction
     here = (*_PIPELINE, "extraction")

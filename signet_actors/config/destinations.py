@@ -1,4 +1,4 @@
-"""The keys that only the owner's file may change: where texts and provider keys are sent, and what protects them.
+"""Keys that only the owner's file may change: where texts and provider keys are sent, and the protections.
 
 Source: docs/configuration.md "Keys of providers".
 """
@@ -13,11 +13,11 @@ from signet_actors.config.schema import Config, EmbeddingConfig, ExtractionConfi
 _DESTINATION: Final = (("endpoint", "endpoint"), ("api_key_env", "apiKeyEnv"))
 _LOCAL_EMBEDDING: Final = ("auto", "embedded", "none")
 _LOCAL_EXTRACTION: Final = ("none",)
-"""Providers that send nothing anywhere; any of them may take the place of another provider."""
+"""Providers that send no text to other machines. Any of them may replace another provider."""
 
 
 def owner_only_changes(former: Config, new: Config) -> list[str]:
-    """Return the dotted names of the keys that differ and that only the owner's file may change."""
+    """Return the dotted names of the changed keys that only the owner's file may change."""
     was, now = former.memory.pipeline_v2, new.memory.pipeline_v2
     protections = (
         *((f"memory.pipelineV2.{name}", weaker) for name, weaker in _weaker_pipeline(was, now)),
@@ -75,6 +75,6 @@ def _changed_destination(
     if new.provider not in local:
         if new.provider != former.provider:
             changed.append(f"{section}.provider")
-        if new.model != former.model:  # it names a destination too: opencode's provider/model, Ollama's cloud models
+        if new.model != former.model:  # also a destination: opencode's provider/model, Ollama's cloud models
             changed.append(f"{section}.model")
     return changed

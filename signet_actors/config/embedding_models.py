@@ -1,7 +1,7 @@
-"""What is known beforehand about embedding models of others: their width, and the words that they want before a text.
+"""Known properties of third-party embedding models: vector width, and the prefixes that they require.
 
-Some models are trained with a prefix that tells a question from a passage, and lose much of their worth without it.
-The servers that run them do not add it.
+Some models are trained with a prefix that distinguishes a question from a passage, and are much less accurate without
+it. The servers that run these models do not add it.
 
 Source: the models' own cards (nomic-embed-text, mxbai-embed-large, bge-*-en-v1.5, e5, text-embedding-3).
 """
@@ -19,7 +19,7 @@ _BGE_QUERY_PREFIX: Final = "Represent this sentence for searching relevant passa
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """``dimensions`` is the full width; ``shortens`` says that the model gives fewer when asked."""
+    """``dimensions`` is the full width. ``shortens`` means that the model can return shorter vectors on request."""
 
     dimensions: int
     document_prefix: str = ""
@@ -50,12 +50,12 @@ DEFAULT_FASTEMBED_MODEL: Final = "BAAI/bge-small-en-v1.5"
 
 
 def known_model(model: str) -> KnownModel | None:
-    """What is known about ``model``, whoever publishes it and whatever tag it bears; None when nothing is."""
+    """Return the properties of ``model``, ignoring its publisher and tag, or None if it is unknown."""
     return _KNOWN.get(model.rpartition("/")[2].partition(":")[0])
 
 
 def known_width(provider: str, model: str, dimensions: int) -> int | None:
-    """The width that ``model`` has, when ``dimensions`` cannot be right; None when it can, or nothing is known."""
+    """Return the true width of ``model`` if ``dimensions`` cannot be right, else None (also for an unknown model)."""
     known = known_model(model)
     if known is None or known.dimensions == dimensions:
         return None
@@ -64,13 +64,12 @@ def known_width(provider: str, model: str, dimensions: int) -> int | None:
 
 
 def default_model(provider: str) -> str:
-    """The model of a provider for which none is named; empty where one must be."""
+    """Return the default model of a provider; empty if the configuration must name one."""
     return {"ollama": DEFAULT_OLLAMA_MODEL, "fastembed": DEFAULT_FASTEMBED_MODEL}.get(provider, "")
 
 
 def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
-    """The model and the width of the vectors that ``config`` asks for, as they are stored; None where there are to be
-    none."""
+    """Return the model and the width that vectors of ``config`` are stored with, or None if there are no vectors."""
     if config.provider == "none":
         return None
     if config.provider in {"auto", "embedded"}:
@@ -83,11 +82,11 @@ def configured_space(config: EmbeddingConfig) -> tuple[str, int] | None:
 
 
 def local_model_name(folder: Path) -> str:
-    """What vectors of the model in ``folder`` bear: the directory's name, which stays when the workspace moves."""
+    """Return the stored name of the model in ``folder``: the directory's name, which survives moving the workspace."""
     return f"local/{folder.resolve().name}"
 
 
 def space_name(config: EmbeddingConfig) -> str:
-    """``configured_space`` in one line, empty for None."""
+    """Return ``configured_space`` as one string; empty for None."""
     space = configured_space(config)
     return "" if space is None else f"{space[0]}:{space[1]}"

@@ -1,6 +1,6 @@
-"""Every key of the configuration as a row, derived from the structs of ``schema.py``.
+"""Every configuration key as a row, derived from the structs of ``schema.py``.
 
-The reader, the generated reference and the tests all walk these rows: no list of keys is written twice.
+The reader, the generated reference and the tests use these rows, so no list of keys is written twice.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import msgspec
 from signet_actors.config.schema import Config
 
 UNITS: Final = {"_ms": "ms", "_bytes": "bytes", "_chars": "characters", "_days": "days", "_seconds": "s"}
-"""Unit of a key, by the ending of its attribute's name."""
+"""The unit of a key, by the suffix of its attribute."""
 
 _KINDS: Final[dict[type, str]] = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a section: how it is written, what it may hold, and what it is when it is not given.
+    """One field of a section: its name, its permitted values, and its default.
 
-    ``plain`` is the type without its annotations; ``section`` the struct below, when there is one; of a list,
-    ``element`` is the struct of its elements or ``item`` what each text must be; ``choices`` are the literal
-    values; bounds are inclusive; ``form`` says in words what ``pattern`` asks for.
+    ``plain`` is the type without annotations. ``section`` is the nested struct, if any. For a list, ``element`` is the
+    struct of its elements, or ``item`` describes its texts. ``choices`` are the literal values. Bounds are inclusive.
+    ``form`` describes ``pattern`` in words.
     """
 
     attribute: str
@@ -58,12 +58,12 @@ class Field:
 
     @property
     def unit(self) -> str:
-        """The unit in words, or nothing."""
+        """The unit in words, or empty."""
         return next((unit for ending, unit in UNITS.items() if self.attribute.endswith(ending)), "")
 
     @property
     def range_text(self) -> str:
-        """``100 to 60000``, or nothing when the field has no range."""
+        """``100 to 60000``, or empty if the field has no range."""
         return "" if self.low is None else f"{self._number(self.low)} to {self._number(self.high)}"
 
     def _number(self, bound: float | None) -> str:
@@ -73,7 +73,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A field with its place in the whole configuration and its default there."""
+    """A field with its path in the whole configuration and its default there."""
 
     path: tuple[str, ...]
     attributes: tuple[str, ...]
@@ -82,13 +82,13 @@ class Key:
 
     @property
     def dotted(self) -> str:
-        """The path as messages and the reference show it."""
+        """The path as shown in messages and in the reference."""
         return ".".join(self.path)
 
 
 @functools.cache
 def fields_of(section: type[msgspec.Struct]) -> dict[str, Field]:
-    """The fields of a section by attribute name, in the order of their declaration."""
+    """Return the fields of a section by attribute name, in declaration order."""
     hints = typing.get_type_hints(section, include_extras=True)
     return {
         info.name: _field(info.name, info.encode_name, hints[info.name], required=info.required)
@@ -97,17 +97,17 @@ def fields_of(section: type[msgspec.Struct]) -> dict[str, Field]:
 
 
 def camel(name: str) -> str:
-    """``min_score`` as ``minScore``; a name without underscores is unchanged."""
+    """Convert ``min_score`` to ``minScore``. A name without underscores is unchanged."""
     return re.sub(r"(?<=[a-z0-9])_([a-z0-9])", lambda found: found.group(1).upper(), name)
 
 
 def snake(name: str) -> str:
-    """``minScore`` as ``min_score``; ``pipelineV2`` as ``pipeline_v2``."""
+    """Convert ``minScore`` to ``min_score``, and ``pipelineV2`` to ``pipeline_v2``."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "_" + found.group(1).lower(), name)
 
 
 def keys() -> Iterator[Key]:
-    """Every key that holds a value, section by section in the order of the schema."""
+    """Yield every key that has a value, section by section in schema order."""
     yield from _keys((), (), Config())
 
 

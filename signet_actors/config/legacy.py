@@ -1,7 +1,7 @@
 """Older spellings of keys, and the keys of ``agent.yaml`` that belong to other programs.
 
-Source: memory-pipeline.txt "Configuration Reference" (legacy flat keys; nested keys take precedence) and the flat
-names that the documents use elsewhere; docs/decisions.md 43 (aliases) and 46 (posthog*).
+Source: memory-pipeline.txt "Configuration Reference" (legacy flat keys; nested keys take precedence) and the flat names
+that the documents use elsewhere; docs/decisions.md 43 (aliases) and 46 (posthog*).
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ FLAT_KEYS: Final[tuple[tuple[str, str], ...]] = (
     ("documentChunkOverlap", "documents.chunkOverlap"),
     ("documentMaxContentBytes", "documents.maxContentBytes"),
 )
-"""Flat keys under ``memory.pipelineV2`` and the nested key that each stands for."""
+"""Flat keys under ``memory.pipelineV2``, and the nested key of each."""
 
 MOVED_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     *(((*PIPELINE, flat), (*PIPELINE, *nested.split("."))) for flat, nested in FLAT_KEYS),
     (("search", "reranking"), (*PIPELINE, "reranker", "enabled")),
     (("authMode",), ("auth", "mode")),
 )
-"""Whole paths: where an older file has a value, and where it belongs. The newer place wins when both are given."""
+"""Old and new path of each moved key. If both are given, the new one takes precedence."""
 
 ALIASES: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     (("embedding", "endpoint"), ("baseUrl", "base_url")),
     ((*PIPELINE, "extraction", "endpoint"), ("baseUrl", "base_url")),
 )
-"""Other names of a key in the same section. camelCase and snake_case of one name need no row here."""
+"""Other names of a key in the same section. The camelCase and snake_case spellings of a name need no entry."""
 
 FOREIGN_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     (
@@ -117,5 +117,6 @@ FOREIGN_KEYS: Final[tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = (
     ),
     (("hooks", "userPromptSubmit"), ("recallLimit", "maxInjectChars", "minScore")),
 )
-"""Keys, by section, that are accepted in silence and change nothing: other programs read them, or this release ignores
-them. Nothing below them is looked at."""
+"""Keys, by section, that are accepted without a warning and have no effect, because other programs read them or this
+release ignores them. Their contents are not checked.
+"""

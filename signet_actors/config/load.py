@@ -1,8 +1,8 @@
-"""From ``agent.yaml`` and the environment to a complete ``Config``, or to every problem at once.
+"""Load ``agent.yaml`` and the environment into a complete ``Config``, or report every problem at once.
 
-A missing file is fine: everything has a default. What belongs to other programs is passed over in silence, any other
-unknown key is a warning that names the key that was probably meant, and whatever cannot be used ends in one
-``ConfigError`` whose detail has a line for each problem: file, key, given value, what is allowed.
+A missing file is valid, because every key has a default. Keys of other programs are ignored. Any other unknown key is a
+warning that suggests the intended key. All invalid values are reported in one ``ConfigError``, with one line per
+problem: file, key, given value, permitted values.
 
 Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 30, 43, 44.
 """
@@ -34,12 +34,12 @@ ENVIRONMENT_KEYS: Final[tuple[tuple[str, KeyPath], ...]] = (
     ("SIGNET_HOST", ("gateway", "host")),
     ("SIGNET_PORT", ("gateway", "port")),
 )
-"""Variables that override a key of the file, and the key."""
+"""Environment variables and the keys of the file that they override."""
 
 _MAX_WARNINGS: Final = 50
 _MAX_SHOWN_CHARS: Final = 60
 _CONFIDENTIAL_PATTERNS: Final = (KEY_VARIABLE_PATTERN, ENDPOINT_PATTERN)
-"""Where people paste a key or a password by mistake: the value given there is never repeated in a message."""
+"""Patterns of keys into which people paste a secret by mistake. Messages never repeat a value given there."""
 
 _FOREIGN: Final = dict(FOREIGN_KEYS)
 _ALIASES: Final = dict(ALIASES)
@@ -47,7 +47,7 @@ _ALIASES: Final = dict(ALIASES)
 
 @dataclass(frozen=True, slots=True)
 class LoadedConfig:
-    """A configuration that holds together, what was odd about it, and the file it came from (None: there is none)."""
+    """A valid configuration, its warnings, and the file that it came from (None if there is no file)."""
 
     config: Config
     warnings: list[str]
@@ -55,7 +55,7 @@ class LoadedConfig:
 
 
 def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
-    """The configuration of a workspace. Raises ``ConfigError`` that lists every problem, one a line."""
+    """Return the configuration of a workspace. Raises ``ConfigError`` with every problem, one per line."""
     path = workspace / CONFIG_FILE_NAME
     reader = _ConfigReader(CONFIG_FILE_NAME)
     document: Any = None
@@ -79,16 +79,16 @@ def load_config(workspace: Path, environ: Mapping[str, str]) -> LoadedConfig:
 
 
 def effective_mapping(config: Config) -> dict[str, Any]:
-    """The whole configuration in the file's spelling, as plain values.
+    """Return the whole configuration as plain values, with the key names of the file.
 
-    It holds no secret: keys of providers are known by the name of their environment variable only.
+    It contains no secret: provider keys are given only by the name of an environment variable.
     """
     mapping: dict[str, Any] = msgspec.to_builtins(config)
     return mapping
 
 
 def workspace_from(environ: Mapping[str, str]) -> Path:
-    """The absolute path of the workspace: ``SIGNET_WORKSPACE``, else ``~/.agents``. Raises ``ConfigError``."""
+    """Return the absolute path of the workspace: ``SIGNET_WORKSPACE``, else ``~/.agents``. Raises ``ConfigError``."""
     given = environ.get(WORKSPACE_VARIABLE, "")
     if "\0" in given:
         raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: has a NUL character")
@@ -114,11 +114,11 @@ def workspace_from(environ: Mapping[str, str]) -> Path:
 
 
 class _InvalidValue(Exception):
-    """A value cannot be used; the message says what it is and what is allowed."""
+    """A value is not valid. The message states the value and what is permitted."""
 
 
 class _ConfigReader:
-    """One pass over a file: what was found, and where each value was written."""
+    """Reads one file, and collects its problems, its warnings and the place of each value."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -130,7 +130,7 @@ class _ConfigReader:
         self._invalid: set[KeyPath] = set()
 
     def collect_moved(self, tree: Mapping[Any, Any]) -> None:
-        """Values at older places are remembered under the place where they belong; the first of several counts."""
+        """Collect values at old places, by their new path. If there are several, the first counts."""
         for source, target in MOVED_KEYS:
             mapping: Any = tree
             for step in source[:-1]:
@@ -145,9 +145,9 @@ class _ConfigReader:
     def section(
         self, base: msgspec.Struct, mapping: Mapping[Any, Any], path: KeyPath, written: KeyPath
     ) -> msgspec.Struct:
-        """``base`` with what the mapping says; problems are noted and leave the default in place.
+        """Return ``base`` with the values of the mapping. A problem is recorded and leaves the default in place.
 
-        ``path`` is the section's place in the schema, ``written`` the same in the file's own spelling.
+        ``path`` is the section's path in the schema, ``written`` the same in the file's own spelling.
         """
         fields = fields_of(type(base))
         given = self._names(fields, mapping, path, written)
@@ -179,7 +179,7 @@ class _ConfigReader:
         return msgspec.structs.replace(base, **changes)
 
     def add_finding(self, finding: ConfigFinding) -> None:
-        """A finding about several keys counts when each of them could be read; its first key names the place."""
+        """Record a finding, unless one of its keys was invalid. Its first key is the reported place."""
         if self._invalid.intersection(finding.paths):
             return
         first = finding.paths[0]
@@ -191,17 +191,17 @@ class _ConfigReader:
             self._warn(line)
 
     def override(self, variable: str, path: KeyPath) -> None:
-        """From here on the value at ``path`` is known as the variable's."""
+        """Record that an environment variable replaces the value at ``path``."""
         self._labels[path] = f"environment: {variable}"
         self._invalid.discard(path)
 
     def add_problem(self, path: KeyPath, line: str) -> None:
-        """A problem that leaves the default in place."""
+        """Record a problem with the value at ``path``, which keeps its default."""
         self._invalid.add(path)
         self.problems.append(line)
 
     def all_warnings(self) -> list[str]:
-        """The warnings, with one line for those that were too many."""
+        """Return the warnings, with one line for those beyond the limit."""
         if not self._omitted_count:
             return list(self._warnings)
         return [*self._warnings, f"{self.source}: {self._omitted_count} more warnings of this kind"]
@@ -209,7 +209,7 @@ class _ConfigReader:
     def _names(
         self, fields: Mapping[str, Field], mapping: Mapping[Any, Any], path: KeyPath, written: KeyPath
     ) -> dict[str, Any]:
-        """The mapping's own key for each attribute that it gives; unknown keys are warned of."""
+        """Return the mapping's own key for each attribute that it gives. Unknown keys add a warning."""
         attributes = {
             spelling: attribute
             for attribute, part in fields.items()
@@ -305,7 +305,7 @@ class _ConfigReader:
 
 
 def read_scalar(part: Field, value: Any) -> Any:
-    """The value as the field's type, within its range. Raises ``_InvalidValue``."""
+    """Return the value as the field's type, checked against its range. Raises ``_InvalidValue``."""
     if part.choices:
         if isinstance(value, str) and value in part.choices:
             return value
@@ -355,7 +355,7 @@ def _sequence(part: Field, value: Any) -> list[Any]:
 
 
 def _with_environment(config: Config, environ: Mapping[str, str], reader: _ConfigReader) -> Config:
-    """The configuration with the variables that are set and not empty; they are held to the same rules."""
+    """Return the configuration with the overrides from the environment. They are checked like the file's values."""
     gateway = config.gateway
     for variable, path in ENVIRONMENT_KEYS:
         text = environ.get(variable, "").strip()
@@ -378,12 +378,12 @@ def _section_places() -> dict[str, KeyPath]:
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """The ways to write one name: as it is, in camelCase, in snake_case; each once."""
+    """Return the distinct spellings of a name: as written, in camelCase, in snake_case."""
     return tuple(dict.fromkeys((name, camel(name), snake(name))))
 
 
 def _shown(value: Any) -> str:
-    """A given value in a message: short, on one line, and never the inside of a list or mapping."""
+    """Return a given value for a message: short, on one line, without the contents of a list or mapping."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""The reference of the configuration as Markdown, made from the schema; ``docs/configuration.md`` contains it."""
+"""The configuration reference in Markdown, generated from the schema and included in ``docs/configuration.md``."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ WITHOUT_EFFECT: Final = (
     "auth.rateLimits",
     "hooks",
 )
-"""Keys and sections whose part of the daemon is not in this release. They are checked like all others. Whoever builds
-the part takes its line away."""
+"""Keys and sections whose feature is not in this release. They are checked like all others. Remove a line here when you
+implement its feature.
+"""
 
 _WITHOUT_EFFECT_MEANING: Final = (
     "These keys and sections are read and checked, so that a file is complete and right, but the parts of the daemon "
@@ -52,7 +53,7 @@ _FOREIGN_MEANING: Final = (
 
 
 def reference() -> str:
-    """The whole generated part, from marker to marker, without a newline at its end."""
+    """Return the generated part, from marker to marker, without a trailing newline."""
     blocks = (
         [BEGIN],
         ["## All keys"],

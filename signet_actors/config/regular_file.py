@@ -1,6 +1,6 @@
-"""Open files in places where another program may have put something else: a FIFO, a device, a link, a directory.
+"""Open files at paths where another program may have put a FIFO, a device, a link or a directory.
 
-Opening a FIFO or reading a device can wait for ever. These functions never do.
+Opening a FIFO or reading a device can block for ever. These functions never block.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from signet_actors.errors import ConfigError
 
 
 def open_regular(path: Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
-    """Return a descriptor of the regular file at ``path``, or with ``follow`` of the one that a link there leads to.
+    """Return a descriptor of the regular file at ``path``. With ``follow``, a symbolic link is followed.
 
-    Raises ``ConfigError`` where something else is there, ``OSError`` for any other reason.
+    Raises ``ConfigError`` if the path is not a regular file, ``OSError`` for any other reason.
     """
     try:
         no_link = 0 if follow else os.O_NOFOLLOW
         descriptor = os.open(path, flags | no_link | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as error:
-        if error.errno == errno.ENXIO or _is_not_regular(path):  # ENXIO: a socket, or a FIFO that is written to
+        if error.errno == errno.ENXIO or _is_not_regular(path):  # ENXIO: a socket, or a FIFO opened for writing
             raise _not_regular_error(path) from None
         raise
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -34,7 +34,7 @@ def open_regular(path: Path, flags: int, mode: int = 0o600, *, follow: bool = Fa
 def read_regular(path: Path, limit: int, *, follow: bool = False) -> bytes:
     """Return the content of the regular file at ``path``, at most ``limit`` bytes; ``follow`` as in ``open_regular``.
 
-    Raises ``ConfigError`` where something else or a longer file is there, ``OSError`` for any other reason.
+    Raises ``ConfigError`` if the file is not regular or is longer, ``OSError`` for any other reason.
     """
     with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
         data = file.read(limit + 1)

@@ -1,15 +1,15 @@
 """The configuration as frozen structs: every key with its type, range, unit, default and meaning.
 
-A range stands in ``msgspec.Meta`` beside the type; the unit is the last word of the attribute's name. The YAML
-spelling is the struct's encoded name, so that the same structs travel to the children as JSON within ``ChildContext``.
-Reading a file, naming every problem in it and accepting older spellings is ``load.py``'s work.
+The range is in ``msgspec.Meta`` next to the type. The unit is the last word of the attribute's name. The YAML name is
+the struct's encoded name, so the same structs are sent to child processes as JSON within ``ChildContext``. ``load.py``
+reads the file, reports its problems and accepts older spellings.
 
 Source: memory-pipeline.txt "Configuration Reference"; memory-system.txt "Alpha Blending", "Importance Decay",
 "Retention Worker"; memory-api.txt "Recall" (auth.rateLimits); architecture.txt "Multi-Agent Support";
-docs/compatibility.md "Authentication"; docs/decisions.md 16, 18, 20, 43, 44, 46; docs/reliability.md
-"Supervision policy" and "The writer's loop".
-Departs: ``extraction.model`` is empty by default, which means the provider's own default model: the
-reference's ``haiku`` belongs to its provider ``claude-code``, and ours is ``auto`` (docs/decisions.md 18 and 46).
+docs/compatibility.md "Authentication"; docs/decisions.md 16, 18, 20, 43, 44, 46; docs/reliability.md "Supervision
+policy" and "The writer's loop".
+Departs: ``extraction.model`` is empty by default, which means the provider's own default model: the reference's
+``haiku`` belongs to its provider ``claude-code``, and ours is ``auto`` (docs/decisions.md 18 and 46).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFAULT_PORT: Final = 3850
 
 EMBEDDED_MODEL: Final = "wordllama-l2-supercat-256"
 EMBEDDED_DIMENSIONS: Final = 256
-"""What the embedded provider has; a test holds these against ``providers.embedded``."""
+"""The vector width of the embedded provider; a test compares both constants with ``providers.embedded``."""
 
 _SECOND_MS: Final = 1000
 _MINUTE_MS: Final = 60 * _SECOND_MS
@@ -55,7 +55,9 @@ KEY_VARIABLES: Final = (
     "VOYAGE_API_KEY",
     "XAI_API_KEY",
 )
-"""The variables that model providers document for their keys. Every other secret of the environment stays there."""
+"""The environment variables that model providers document for their keys. No other secret of the environment can be
+used.
+"""
 
 KEY_VARIABLE_PATTERN: Final = rf"^(SIGNET_[A-Za-z0-9_]+|{'|'.join(KEY_VARIABLES)})?\Z"
 AGENT_NAME_PATTERN: Final = (
@@ -66,7 +68,7 @@ MAX_AGENT_NAME_CHARS: Final = _MAX_NAME_CHARS
 HOST_PATTERN: Final = r"^[A-Za-z0-9._:-]+\Z"
 ALLOWED_HOST_PATTERN: Final = r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?\Z"
 ENDPOINT_PATTERN: Final = r"^(https?://[^\s/?#@]+[^\s?#@]*)?\Z"
-"""No user, password, query or fragment: an address never carries a secret."""
+"""No user, password, query or fragment, so that an endpoint never contains a secret."""
 
 _KEY_VARIABLE_FORM: Final = (
     'a name that begins with SIGNET_, or one of docs/configuration.md, "Keys of providers", such as OPENAI_API_KEY'
@@ -88,7 +90,7 @@ def _ranged(low: float, high: float, meaning: str) -> Meta:
 def _text(
     meaning: str, *, chars: int = _MAX_NAME_CHARS, pattern: str | None = None, form: str = "text", least: int = 0
 ) -> Meta:
-    """``form`` says in words what ``pattern`` asks for."""
+    """``form`` describes ``pattern`` in words."""
     return Meta(title=form, min_length=least, max_length=chars, pattern=pattern, description=meaning)
 
 
@@ -96,7 +98,7 @@ MODEL_PATTERN: Final = r"\A(?!-)[^\x00-\x1f\x7f-\x9f]*\Z"
 _MODEL_FORM: Final = "a name that does not begin with -"
 PROGRAM_MODEL_PATTERN: Final = r"\A(?!-)[^\s\x00-\x1f\x7f-\x9f]*\Z"
 _PROGRAM_MODEL_FORM: Final = "a name without blanks that does not begin with -"
-"""It becomes an argument of a program, which must not read it as an option."""
+"""The model becomes a command-line argument, which the program must not parse as an option."""
 
 EmbeddingProvider = Literal["auto", "embedded", "ollama", "openai", "fastembed", "none"]
 ExtractionProvider = Literal["auto", "none", "ollama", "openai", "claude-code", "opencode"]
@@ -145,7 +147,7 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
 
 
 class SearchConfig(Struct, frozen=True):
-    """How the legs of a recall become one ranking. Source: memory-system.txt "Alpha Blending"; docs/decisions.md 7."""
+    """How the legs of a recall are combined. Source: memory-system.txt "Alpha Blending"; docs/decisions.md 7."""
 
     fusion: Annotated[
         Fusion, _described("How keyword and vector results are joined: weighted scores, or reciprocal ranks")
@@ -156,10 +158,10 @@ class SearchConfig(Struct, frozen=True):
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):
-    """How long what is no longer needed is kept. Source: memory-system.txt "Retention Worker".
+    """How long data that is no longer needed is kept. Source: memory-system.txt "Retention Worker".
 
-    The least window is one hour, so that a number of days, minutes or seconds given as milliseconds is refused
-    rather than purging everything.
+    The minimum is one hour, so that a number of days, minutes or seconds given as milliseconds is rejected instead of
+    purging everything.
     """
 
     interval_ms: Annotated[int, _ranged(_SECOND_MS, 7 * _DAY_MS, "Time between two sweeps")] = 6 * _HOUR_MS
@@ -189,7 +191,7 @@ class BackupConfig(Struct, frozen=True, rename="camel"):
 
 
 class GatewayConfig(Struct, frozen=True, rename="camel"):
-    """The HTTP edge: where it listens and what it refuses.
+    """The HTTP gateway: its listen address and its limits.
 
     Source: docs/decisions.md 24, 25, 42-44; docs/reliability.md R13.
     """
@@ -245,13 +247,13 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
 
 
 class RedactionConfig(Struct, frozen=True, rename="camel"):
-    """What is made unreadable before it is stored. Source: docs/decisions.md 26."""
+    """What is redacted before it is stored. Source: docs/decisions.md 26."""
 
     memories: Annotated[bool, _described("Secrets found in a memory are replaced before it is stored")] = True
 
 
 class BreakerConfig(Struct, frozen=True, rename="camel"):
-    """When calls to a provider that fails are paused, and for how long.
+    """When, and for how long, calls to a failing provider are paused.
 
     Source: docs/decisions.md 14; docs/reliability.md R11.
     """
@@ -339,7 +341,7 @@ class GraphConfig(Struct, frozen=True, rename="camel"):
 
 
 class RerankerConfig(Struct, frozen=True, rename="camel"):
-    """An optional last pass over the best results. Source: memory-pipeline.txt "Optional Reranking"."""
+    """Optional reranking of the best results. Source: memory-pipeline.txt "Optional Reranking"."""
 
     enabled: Annotated[bool, _described("The best results are put in order once more by their vectors")] = False
     model: Annotated[str, _text("Model of the reranker; empty is the stored vectors, and there is no other")] = ""
@@ -351,7 +353,7 @@ class RerankerConfig(Struct, frozen=True, rename="camel"):
 
 
 class AutonomousConfig(Struct, frozen=True, rename="camel"):
-    """What the daemon may do by itself. Source: memory-pipeline.txt "Maintenance Worker"; docs/decisions.md 16."""
+    """Actions of the daemon on its own. Source: memory-pipeline.txt "Maintenance Worker"; docs/decisions.md 16."""
 
     enabled: Annotated[bool, _described("Scheduled maintenance and repairs run")] = True
     frozen: Annotated[bool, _described("Hard stop of everything that nobody asked for")] = False
@@ -397,7 +399,7 @@ class DocumentsConfig(Struct, frozen=True, rename="camel"):
 
 
 class GuardrailsConfig(Struct, frozen=True, rename="camel"):
-    """Sizes of memories.
+    """Size limits of memories.
 
     Source: memory-pipeline.txt "Configuration Reference"; docs/compatibility.md "Oversized content".
     """
@@ -419,7 +421,7 @@ class ContinuityConfig(Struct, frozen=True, rename="camel"):
 
 
 class TelemetryConfig(Struct, frozen=True, rename="camel"):
-    """Local telemetry; none is ever sent.
+    """Local telemetry, which is never sent anywhere.
 
     Source: memory-pipeline.txt "Configuration Reference"; docs/decisions.md 27.
     """
@@ -457,7 +459,7 @@ class HintsConfig(Struct, frozen=True, rename="camel"):
 
 
 class DampeningConfig(Struct, frozen=True, rename="camel"):
-    """Corrections after the fusion. Source: memory-pipeline.txt "Post-Fusion Dampening"."""
+    """Score corrections after fusion. Source: memory-pipeline.txt "Post-Fusion Dampening"."""
 
     gravity_enabled: Annotated[bool, _described("Vector results without a word of the query lose score")] = True
     hub_enabled: Annotated[bool, _described("Results that only name very frequent entities lose score")] = True
@@ -495,7 +497,7 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
 
 
 class MemoryConfig(Struct, frozen=True):
-    """Memories as such. Source: memory-system.txt "Importance Decay"."""
+    """Settings of memories. Source: memory-system.txt "Importance Decay"."""
 
     decay_rate: Annotated[float, _ranged(0.0, 1.0, "Importance is multiplied by this for each day without access")] = (
         0.95
@@ -504,7 +506,7 @@ class MemoryConfig(Struct, frozen=True):
 
 
 class RosterEntry(Struct, frozen=True):
-    """A named agent and whose memories it reads. Source: architecture.txt "Multi-Agent Support"."""
+    """A named agent and the agents whose memories it reads. Source: architecture.txt "Multi-Agent Support"."""
 
     name: Annotated[str, _text("Id of the agent", pattern=AGENT_NAME_PATTERN, form=_AGENT_NAME_FORM, least=1)]
     read_policy: Annotated[
@@ -543,7 +545,7 @@ class RateLimitsConfig(Struct, frozen=True, rename="camel"):
 
 
 class AuthConfig(Struct, frozen=True, rename="camel"):
-    """Who may do what. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
+    """Authentication and rate limits. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
 
     mode: Annotated[AuthMode, _described("Only `local` works in this release")] = "local"
     default_token_ttl_seconds: Annotated[int, _ranged(60, 31_536_000, "Life of a token")] = 604_800
@@ -558,13 +560,13 @@ class UserPromptSubmitConfig(Struct, frozen=True, rename="camel"):
 
 
 class HooksConfig(Struct, frozen=True, rename="camel"):
-    """What harnesses are given at their hooks. Source: docs/compatibility.md "Hooks and sessions"."""
+    """Settings of harness hooks. Source: docs/compatibility.md "Hooks and sessions"."""
 
     user_prompt_submit: UserPromptSubmitConfig = UserPromptSubmitConfig()
 
 
 class SearcherConfig(Struct, frozen=True, rename="camel"):
-    """The pool of readers. Source: docs/reliability.md "Supervision policy"."""
+    """The pool of searchers. Source: docs/reliability.md "Supervision policy"."""
 
     processes: Annotated[int, _ranged(0, 64, "Searcher processes; 0 is one less than the cores, at least 1")] = 0
     queue_limit: Annotated[
@@ -642,7 +644,7 @@ class LoggingConfig(Struct, frozen=True, rename="camel"):
 
 
 class Config(Struct, frozen=True, rename="camel"):
-    """Everything that can be set, complete: what the file does not say has its default here."""
+    """The complete configuration, with defaults for every key that the file does not set."""
 
     embedding: EmbeddingConfig = EmbeddingConfig()
     search: SearchConfig = SearchConfig()

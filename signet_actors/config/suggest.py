@@ -1,4 +1,4 @@
-"""The name that was probably meant by one that does not exist."""
+"""Suggest the known name that an unknown name was probably meant to be."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ _MIN_SIMILARITY = 0.6
 
 
 def closest(written: str, known: Iterable[str]) -> str | None:
-    """The known name most like ``written``, letter case and underscores aside; None when none is like it."""
+    """Return the known name most similar to ``written``, ignoring case and separators, or None if none is similar."""
     plain = {_plain(name): name for name in known}
     found = difflib.get_close_matches(_plain(written), plain, n=1, cutoff=_MIN_SIMILARITY)
     return plain[found[0]] if found else None
 
 
 def did_you_mean(written: str, known: Iterable[str]) -> str:
-    """``; did you mean "x"?`` to be put behind a message, or nothing."""
+    """Return ``; did you mean "x"?`` to append to a message, or an empty string."""
     name = closest(written, known)
     return f'; did you mean "{name}"?' if name is not None else ""
 

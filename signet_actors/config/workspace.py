@@ -1,4 +1,4 @@
-"""Where everything lies within a workspace.
+"""The paths in a workspace.
 
 Source: architecture.txt "User Data Layout"; docs/decisions.md 28 and 45; docs/security.md "Local mode".
 """
@@ -53,7 +53,7 @@ _SYSTEM_DIRECTORIES: Final = (
     "/System",
     "/Users",
 )
-"""Directories of the machine itself: a workspace is a folder of its own, because its mode is made 0700."""
+"""System directories, which cannot be a workspace: it needs a directory of its own, because its mode is set to 0700."""
 
 _SYSTEM_TREES: Final = (
     "/bin",
@@ -67,12 +67,12 @@ _SYSTEM_TREES: Final = (
     "/usr",
     "/System",
 )
-"""The same with everything below them: nothing of a user's own lies there."""
+"""System directories whose subdirectories cannot be a workspace either, because they contain no user data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The paths below one root. Nothing is read or made except by ``ensure``."""
+    """The paths below one root directory. Only ``ensure`` accesses the file system."""
 
     root: Path
 
@@ -83,7 +83,7 @@ class Workspace:
 
     @property
     def identity_files(self) -> tuple[Path, ...]:
-        """The Markdown files that say who the agent is, in the order in which they are given to it."""
+        """The Markdown files that describe the agent, in the order in which they are given to it."""
         return tuple(self.root / name for name in IDENTITY_FILE_NAMES)
 
     @property
@@ -103,7 +103,7 @@ class Workspace:
 
     @property
     def user_file(self) -> Path:
-        """``USER.md``: about the user."""
+        """``USER.md``: information about the user."""
         return self.root / "USER.md"
 
     @property
@@ -113,22 +113,22 @@ class Workspace:
 
     @property
     def memory_dir(self) -> Path:
-        """The database's directory."""
+        """The directory of the database."""
         return self.root / "memory"
 
     @property
     def database(self) -> Path:
-        """The database, the source of truth. SQLite keeps its -wal and -shm beside it."""
+        """The database, the source of truth. SQLite keeps its -wal and -shm files next to it."""
         return self.memory_dir / DATABASE_NAME
 
     @property
     def backup_dir(self) -> Path:
-        """Verified backups, named by time and schema; made with the first one."""
+        """Verified backups, named by time and schema. Created with the first backup."""
         return self.memory_dir / "backups"
 
     @property
     def daemon_dir(self) -> Path:
-        """What only the daemon reads and writes."""
+        """Files that only the daemon reads and writes."""
         return self.root / ".daemon"
 
     @property
@@ -138,42 +138,42 @@ class Workspace:
 
     @property
     def address_file(self) -> Path:
-        """Where the daemon listens, as JSON: host, port, pid."""
+        """The daemon's listen address as JSON: host, port, pid."""
         return self.daemon_dir / "address"
 
     @property
     def lock_file(self) -> Path:
-        """Locked for as long as a daemon, or a check or restore, holds the workspace."""
+        """Locked while a daemon, a check or a restore uses the workspace."""
         return self.daemon_dir / "lock"
 
     @property
     def secret_file(self) -> Path:
-        """The key of confirm tokens, 0600, made once."""
+        """The key that signs confirm tokens, mode 0600, created once."""
         return self.daemon_dir / "secret"
 
     @property
     def owner_token_file(self) -> Path:
-        """What ``gateway.requireOwner`` asks for: 64 hexadecimal digits, 0600, made once."""
+        """The token that ``gateway.requireOwner`` requires: 64 hexadecimal digits, mode 0600, created once."""
         return self.daemon_dir / "owner-token"
 
     @property
     def database_marker_file(self) -> Path:
-        """There as soon as the workspace has had a database: a missing one is not taken for a first start."""
+        """Exists once the workspace has had a database. A missing database is then not mistaken for a first start."""
         return self.daemon_dir / "database"
 
     @property
     def disk_reserve_file(self) -> Path:
-        """Space that is given up when the disk is full."""
+        """Reserved disk space, which is released when the disk is full."""
         return self.daemon_dir / "ballast"
 
     @property
     def restore_file(self) -> Path:
-        """There while a restore has been decided and is not finished; see ``writer.restore``."""
+        """Exists while a restore has been decided but is not complete; see ``writer.restore``."""
         return self.daemon_dir / "restore"
 
     @property
     def integrity_check_file(self) -> Path:
-        """There when the database was found damaged while it was in use: the next start checks it whole."""
+        """Exists if the database was found damaged while in use. The next start then runs a full integrity check."""
         return self.daemon_dir / "suspect"
 
     @property
@@ -183,7 +183,7 @@ class Workspace:
 
     @property
     def index_dir(self) -> Path:
-        """Indexes that can be built anew from the database."""
+        """Indexes that can be rebuilt from the database."""
         return self.daemon_dir / "index"
 
     @property
@@ -192,10 +192,10 @@ class Workspace:
         return self.daemon_dir / "run"
 
     def ensure(self) -> None:
-        """The directories exist, belong to this user and are closed to others (0700).
+        """Create the directories; they must belong to this user and are made private (0700).
 
-        The root may be a link to a directory of this user. Nothing below it may be one: whoever made it could have the
-        daemon write elsewhere, and SQLite opens no database by a link. Raises ``ConfigError``.
+        The root may be a symbolic link to a directory of this user. Nothing below it may be a link: its creator could
+        redirect the daemon's writes, and SQLite opens no database through a link. Raises ``ConfigError``.
         """
         try:
             if _is_system_directory(self.root.resolve()):
@@ -225,7 +225,10 @@ def _is_system_directory(directory: Path) -> bool:
 
 
 def _make_private(directory: Path, *, follow: bool) -> None:
-    """The directory is 0700 and ours. It is held open meanwhile, so that what was checked is what is changed."""
+    """Check that the directory belongs to this user, and set its mode to 0700.
+
+    Both use one open descriptor, so the directory that was checked is the one that is changed.
+    """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     if not follow and directory.is_symlink():
         raise ConfigError(f"{directory} is a link; it must be a directory of its own")

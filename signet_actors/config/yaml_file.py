@@ -1,8 +1,8 @@
-"""A YAML file as plain values, within bounds, or every reason why not.
+"""Read a YAML file into plain values within limits, or report every problem.
 
-Only the safe types are constructed. The file's size and depth are bounded, a key given twice is a problem rather
-than a silent overwrite, and merge keys are refused because they can multiply; an alias is shared, never copied, so
-that a chain of aliases costs nothing.
+Only safe types are constructed. File size and nesting depth are limited. A repeated key is a problem, not a silent
+overwrite. Merge keys are rejected because they can multiply data. An alias is shared, never copied, so a chain of
+aliases costs nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_DEPTH: Final = 32
 if TYPE_CHECKING:
     _Loader = yaml.SafeLoader
 else:
-    _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is, about ten times as fast
+    _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml if installed, about ten times as fast
 
 _MAX_SHOWN_CHARS: Final = 60
 _MAX_PROBLEMS: Final = 50
@@ -30,7 +30,7 @@ _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
 class UnreadableYaml(Exception):
-    """The file cannot be read as YAML; ``problems`` says why, with line and column where they are known."""
+    """The file cannot be read as YAML. ``problems`` lists the reasons, with line and column if known."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -38,7 +38,7 @@ class UnreadableYaml(Exception):
 
 
 def read_yaml(path: Path) -> Any:
-    """The one document in the file; None when the file is missing or empty.
+    """Return the single document in the file, or None if the file is missing or empty.
 
     Raises ``UnreadableYaml``.
     """
@@ -47,7 +47,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def parse_yaml(data: bytes) -> Any:
-    """The one document in ``data``; None when there is none. Raises ``UnreadableYaml``."""
+    """Return the single document in ``data``, or None if it is empty. Raises ``UnreadableYaml``."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -107,7 +107,7 @@ def _located(error: yaml.MarkedYAMLError) -> str:
 
 
 def _check_depth(text: str) -> None:
-    """The nesting is bounded: counted over the events, before anything recurses over the document."""
+    """Check the nesting depth by counting events, before anything recurses over the document."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionEndEvent):
@@ -126,12 +126,13 @@ _FLOAT: Final = re.compile(
     r"(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?"
     r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
-"""As YAML 1.1 has them, but without base 60 (``1:30:00``): such a number takes time that grows with the square of its
-length, YAML 1.2 knows none, and who writes one mostly means a time of day."""
+"""As in YAML 1.1, but without base 60 (``1:30:00``): such a number takes time quadratic in its length, YAML 1.2 does
+not have it, and an author who writes one usually means a time of day.
+"""
 
 
 class _BoundedLoader(_Loader):
-    """The safe loader with an account of repeated keys."""
+    """The safe loader, which also records repeated keys."""
 
     yaml_implicit_resolvers = {
         first: [(tag, {_INT_TAG: _INT, _FLOAT_TAG: _FLOAT}.get(tag, pattern)) for tag, pattern in resolvers]
@@ -143,7 +144,7 @@ class _BoundedLoader(_Loader):
         self.repeated: list[str] = []
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """The value of a node; a scalar that looks like a number or a date and is none is a located problem."""
+        """Return the value of a node. An invalid number or date is reported with its position."""
         try:
             return super().construct_object(node, deep=deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
@@ -153,12 +154,12 @@ class _BoundedLoader(_Loader):
             ) from None
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        """Return the number; base 60 is refused with an explicit tag, too."""
+        """Return the number. Base 60 is rejected also with an explicit tag."""
         self._check_not_base_60(node)
         return int(super().construct_yaml_int(node))
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
-        """The same for a fraction."""
+        """Return the number. Base 60 is rejected also with an explicit tag."""
         self._check_not_base_60(node)
         return float(super().construct_yaml_float(node))
 

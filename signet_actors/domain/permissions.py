@@ -50,7 +50,7 @@ ROLE_PERMISSIONS: dict[Role, frozenset[Permission]] = {
 
 
 AUTONOMOUS_ACTOR_TYPES = frozenset({"pipeline", "agent"})
-"""Actor types that are not people, by their own declaration. They may not review proposals or delete irreversibly."""
+"""Actor types that are not people, by their own declaration. They may not force-delete or purge memories."""
 
 PERSON_ACTOR_TYPE = "operator"
 """The only actor type whose decision counts as a person's review."""

@@ -1,7 +1,7 @@
-"""A question becomes search terms: words without stop words, identifiers as phrases, CJK text as bigrams.
+"""Turn a question into search terms: words without stop words, identifiers as phrases, CJK text as bigrams.
 
-Queries run against ``memories_fts(content, cjk)`` with the tokenizer ``porter unicode61 remove_diacritics 2``.
-No text of a user is ever FTS5 syntax: every term is a quoted string.
+Queries run against ``memories_fts(content, cjk)`` with the tokenizer ``porter unicode61 remove_diacritics 2``. User
+text never becomes FTS5 syntax: every term is a quoted string.
 
 Source: docs/decisions.md 8; docs/quality.md rules 3 and 4; docs/compatibility.md "Worked examples: query words".
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from signet_actors.domain.normalization import sanitize_text
 
 MAX_QUERY_CHARS = 20_000
-"""What follows in a longer query is not searched for."""
+"""The rest of a longer query is ignored."""
 
 _STOP_WORDS = """
     a about above after again against all am an and any are as at be because been before being below between
@@ -27,14 +27,15 @@ _STOP_WORDS = """
     we were what when where which while who whom why will with would you your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
-"""English words that say nothing about the subject. Measured: leaving them out is worth +3.9 points of evidence
-recall at 10 (docs/quality.md rule 4)."""
+"""English words that say nothing about the subject. Measured: removing them gains 3.9 points of evidence recall at 10
+(docs/quality.md rule 4).
+"""
 
 
 class QueryTerms(NamedTuple):
-    """The terms of a query, each without repetition and in the order of the text.
+    """The terms of a query, without duplicates, in text order.
 
-    ``words`` are lower-case; ``identifiers`` keep their case; ``cjk`` are runs of Han, Hiragana, Katakana or Hangul.
+    ``words`` are lower-case. ``identifiers`` keep their case. ``cjk`` are runs of Han, Hiragana, Katakana or Hangul.
     """
 
     words: tuple[str, ...]
@@ -42,8 +43,8 @@ class QueryTerms(NamedTuple):
     cjk: tuple[str, ...]
 
 
-# Scripts that are written without spaces, or whose words unicode61 does not part. Before NFKC also conjoining
-# jamo and half-width forms, which NFKC turns into the characters of the second class.
+# Scripts written without spaces, or whose words unicode61 does not separate. The first class also has conjoining
+# jamo and half-width forms, which NFKC turns into characters of the second class.
 _HAN_KANA_HANGUL = (
     "\u3005\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd"
@@ -52,9 +53,9 @@ _MAYBE_CJK = re.compile(f"[{_HAN_KANA_HANGUL}\u1100-\u11ff\u3131-\u318e\ua960-\u
 _CJK_RUN = re.compile(f"[{_HAN_KANA_HANGUL}]+")
 _CJK_OR_NOT = re.compile(f"([{_HAN_KANA_HANGUL}]+)")
 
-# don't, she's, we'll: what follows the apostrophe, and all of a negation, are stop words.
+# don't, she's, we'll: the part after the apostrophe is a stop word, and so is a whole negation.
 _CONTRACTION = re.compile(r"(?<!\w)([^\W\d_]{1,40})['\u2019](t|s|m|d|re|ve|ll)(?!\w)", re.IGNORECASE)
-# Everything but white space and the punctuation that stands in no identifier. Combining marks stay with their letters.
+# Everything except white space and punctuation that no identifier contains. Combining marks stay with their letters.
 _PIECE = re.compile(
     r"""[^\s!"$%&'()*,;<=>?\[\]^`{|}\u00a1\u00a7\u00ab\u00b7\u00bb\u00bf\u2000-\u206f\u3000-\u303f\uff01-\uff0f]+"""
 )
@@ -63,13 +64,13 @@ _QUANTITY = re.compile(
     r"\d+(?:st|nd|rd|th|s|am|pm|h|hr|hrs|min|mins|ms|k|m|b|bn|x|kg|g|km|cm|mm|kb|mb|gb|tb|px|y|yo|d|w)", re.IGNORECASE
 )
 _TICKET = re.compile(r"[A-Z][A-Z0-9]*-\d+")
-# camelCase and three humps; two humps may be a brand (YouTube), which is a word like any other.
+# camelCase, or three capitalized parts. Two parts may be a brand (YouTube), which is an ordinary word.
 _CAMEL = re.compile(r"[a-z]{2,}[A-Z][^\W_]*|(?:[A-Z]+[a-z]+){3,}[A-Z]*")
 _HYPHENATED_QUANTITY = re.compile(r"\d+(?:-[a-z]+)+")
 
 
 def query_terms(text: str) -> QueryTerms:
-    """The terms of ``text``. Stop words are left out, unless then nothing at all would be left.
+    """Return the terms of ``text``. Stop words are removed unless nothing else would remain.
 
     Source: docs/decisions.md 8.
     """
@@ -94,21 +95,21 @@ def query_terms(text: str) -> QueryTerms:
 
 
 def identifiers_in(text: str) -> tuple[str, ...]:
-    """The identifiers in ``text``, each once, in order and as written.
+    """Return the distinct identifiers in ``text``, in order and as written.
 
-    An identifier is what people expect to find exactly: paths, file names, dotted and ``::`` names, snake_case,
+    An identifier is a term that users expect to match exactly: paths, file names, dotted and ``::`` names, snake_case,
     camelCase, ticket ids (KA-6), error codes (E0412), versions, dates, addresses, flags.
     """
     return query_terms(text).identifiers
 
 
 def cjk_bigrams(text: str) -> str | None:
-    """What the column ``cjk`` holds for ``text``, so that parts of words without spaces are found; None without any.
+    """Return the content of the column ``cjk`` for ``text``, or None if it contains no CJK text.
 
-    Each run of Han, Hiragana, Katakana or Hangul becomes its overlapping pairs of characters followed by its last
-    character, which lets a question of a single character find every place where it stands. Other text that
-    touches a run ("使用PostgreSQL数据库") stands between them by itself, because unicode61 would read all of it as one
-    word. Compatibility forms (half-width katakana, decomposed Hangul) are unified by NFKC.
+    The column makes parts of words findable in scripts without spaces. Each run of Han, Hiragana, Katakana or Hangul
+    becomes its overlapping character pairs followed by its last character, so a query of a single character finds every
+    occurrence. Other text adjacent to a run ("使用PostgreSQL数据库") is separated from it, because unicode61 would read
+    everything as one word. NFKC unifies compatibility forms (half-width katakana, decomposed Hangul).
     """
     text = sanitize_text(text)
     if not _MAYBE_CJK.search(text):
@@ -130,10 +131,10 @@ def cjk_bigrams(text: str) -> str | None:
 
 
 class MatchTerms(NamedTuple):
-    """What an expression over ``memories_fts`` asks for: ``phrases`` in both columns, ``pairs`` in ``cjk`` alone.
+    """The terms of an expression over ``memories_fts``: ``phrases`` match both columns, ``pairs`` only ``cjk``.
 
-    A phrase is raw text, most specific first; a pair is one or two characters, where one asks for what begins with it.
-    ``identifiers`` are those phrases that are a whole identifier of the query, in lower case.
+    A phrase is raw text; the most specific comes first. A pair is one or two characters; a single character is a
+    prefix. ``identifiers`` are the phrases that are a whole identifier of the query, in lower case.
     """
 
     phrases: tuple[str, ...]
@@ -142,11 +143,11 @@ class MatchTerms(NamedTuple):
 
 
 def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
-    """The terms of ``text`` as FTS5 shall seek them; what exceeds ``max_terms`` is left out.
+    """Return the terms of ``text`` for FTS5, at most ``max_terms``.
 
-    Identifiers come first (the last part of a path also by itself, and without a line number), then words, then CJK
-    bigrams. Bigrams are sought in the column ``cjk`` alone, words and identifiers in both columns, because ``cjk``
-    holds the words that touch CJK text.
+    Identifiers come first (also the last part of a path alone, and without a line number), then words, then CJK
+    bigrams. Bigrams match only the column ``cjk``. Words and identifiers match both columns, because ``cjk`` contains
+    the words adjacent to CJK text.
     """
     terms = query_terms(text)
     plain: dict[str, None] = {}
@@ -164,18 +165,18 @@ def match_terms(text: str, *, max_terms: int = 64) -> MatchTerms:
 
 
 def phrase_expression(phrase: str) -> str:
-    """The FTS5 expression for the rows that hold ``phrase``. Source: docs/decisions.md 8 (escaping)."""
+    """Return the FTS5 expression for rows that contain ``phrase``. Source: docs/decisions.md 8 (escaping)."""
     return _quoted(phrase)
 
 
 def pair_expression(pair: str) -> str:
-    """The FTS5 expression for the rows that hold a pair of ``MatchTerms.pairs``."""
-    # A lone character asks for everything that begins with it; the index also holds each run's last one.
+    """Return the FTS5 expression for rows that contain a pair of ``MatchTerms.pairs``."""
+    # A single character is a prefix query. The index also contains the last character of each run.
     return f"cjk : {_quoted(pair)} *" if len(pair) == 1 else f"cjk : {_quoted(pair)}"
 
 
 def fts_expression(terms: MatchTerms) -> str | None:
-    """An FTS5 expression that matches rows with any of the terms; None if there is none.
+    """Return an FTS5 expression for rows with any of the terms, or None if there are no terms.
 
     Source: docs/decisions.md 8 (escaping); docs/quality.md rule 4 (OR).
     """
@@ -184,12 +185,12 @@ def fts_expression(terms: MatchTerms) -> str | None:
 
 
 def fts_match(text: str, *, max_terms: int = 64) -> str | None:
-    """``fts_expression`` of all terms of ``text``."""
+    """Return the ``fts_expression`` of the terms of ``text``."""
     return fts_expression(match_terms(text, max_terms=max_terms))
 
 
 def dense_query(text: str, common_words: Collection[str]) -> str:
-    """``text`` without the ``common_words`` (lower-case), or all of it if nothing but stop words would be left.
+    """Return ``text`` without the ``common_words`` (lower-case), or unchanged if only stop words would remain.
 
     Source: docs/quality.md rule 3 (worth +6.0 and +3.8 points of evidence recall at 10).
     """
@@ -219,13 +220,13 @@ def _bigrams(run: str) -> list[str]:
 
 
 def _expand(match: re.Match[str]) -> str:
-    """The word of a contraction that may say something; nothing of "don't"."""
+    """Return the word before the apostrophe of a contraction, and nothing for a negation such as "don't"."""
     word, rest = match[1], match[2]
     return " " if rest.lower() == "t" and word.lower().endswith("n") else f"{word} "
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Stretches of ``text`` that may be one identifier, without the punctuation around them."""
+    """Yield the parts of ``text`` that may be an identifier, without surrounding punctuation."""
     for piece in _PIECE.findall(text):
         stripped = piece.strip(":+").rstrip("./\\:@#~+-")
         if stripped and _has_token(stripped):
@@ -258,14 +259,14 @@ def _is_identifier(piece: str) -> bool:
 
 
 def _words_of_hyphenated(piece: str) -> list[str]:
-    """The words of a hyphenated name that is prose as much as identifier ("covid-19-related"), none of a ticket id."""
+    """Return the words of a hyphenated name that may be prose ("covid-19-related"); none for a ticket id."""
     if "-" not in piece or _TICKET.fullmatch(piece) or re.search(r"[_./\\:@#]", piece) or piece.startswith("-"):
         return []
     return [word for word in words_of(piece) if len(word) > 2 and word.isalpha()]
 
 
 def words_of(text: str) -> list[str]:
-    """Runs of letters and digits, lower-case. Combining marks belong to their letters."""
+    """Return the runs of letters and digits in lower case. Combining marks belong to their letters."""
     lower = text.lower()
     if lower.isascii():
         return _ASCII_WORD.findall(lower)

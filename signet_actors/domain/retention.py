@@ -1,4 +1,4 @@
-"""What a retention sweep removes, in which order, up to when, and whether its clock may be believed.
+"""What a retention sweep removes, in which order and up to when, and whether it may trust its clock.
 
 Source: memory-system.txt "Retention Worker"; memory-pipeline.txt "Retention Worker"; docs/reliability.md R16.
 """
@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 HOUR_MS = 3_600_000
 MAX_FORWARD_JUMP_MS = 48 * HOUR_MS
-"""Wall time that runs ahead of the high-water mark by more than this, elapsed time allowed for, is a leap."""
+"""A clock that is ahead of the high-water mark by more than this, plus the elapsed time, has jumped."""
 MAX_BACKWARD_JUMP_MS = 5 * 60_000
-"""A clock that falls behind the mark by no more than this was merely corrected."""
+"""A clock that is behind the high-water mark by at most this was only corrected."""
 CONFIRM_AFTER_MS = HOUR_MS
-"""The sweep that confirms a leap comes at least this much later, so that two in a row prove nothing."""
+"""The sweep that confirms a jump comes at least this much later; two sweeps in quick succession prove nothing."""
 
 
 class Step(NamedTuple):
     """One step of the sweep.
 
-    ``window`` names the attribute of ``config.retention`` that holds its age limit in milliseconds; ``after`` the
-    steps that must have nothing left before it may run.
+    ``window`` names the attribute of ``config.retention`` with its age limit in milliseconds. ``after`` lists the steps
+    that must have nothing left to do before this one may run.
     """
 
     name: str
@@ -39,19 +39,21 @@ STEPS = (
     Step("dead_jobs", "dead_job_retention_ms"),
     Step("provider_usage", "history_retention_ms"),
 )
-"""The mandatory order: what refers to a tombstone goes before the tombstone, and a run before the history that
-explains it."""
+"""The mandatory order. References to a tombstone go before the tombstone, and runs before the history that explains
+them.
+"""
 
 
 def cutoff_ms(now_ms: int, window_ms: int) -> int:
-    """The moment (milliseconds since the epoch) before which rows go; never before the epoch."""
+    """Return the time (milliseconds since the epoch) before which rows are removed; never before the epoch."""
     return max(0, now_ms - max(0, window_ms))
 
 
 class ClockVerdict(StrEnum):
     """Whether a sweep may purge by this clock.
 
-    STEADY and CONFIRMED may; JUMPED_FORWARD and JUMPED_BACK are fresh suspicions, UNCONFIRMED an older one that waits.
+    Only STEADY and CONFIRMED may. JUMPED_FORWARD and JUMPED_BACK are new suspicions; UNCONFIRMED is an earlier one that
+    still waits for confirmation.
     """
 
     STEADY = "steady"
@@ -62,10 +64,10 @@ class ClockVerdict(StrEnum):
 
 
 class ClockDecision(NamedTuple):
-    """``reason`` says in words why nothing may be purged ("" where it may).
+    """``reason`` says in words why nothing may be purged ("" if purging is permitted).
 
-    ``suspected_since_ms`` is to be stored beside the mark: the wall time of the sweep that first saw the leap.
-    ``recheck_in_ms`` is when a further sweep may confirm it (0 = no need).
+    ``suspected_since_ms``, the wall time of the sweep that first saw the jump, must be stored with the high-water mark.
+    ``recheck_in_ms`` is the time after which another sweep may confirm it (0 = not needed).
     """
 
     verdict: ClockVerdict
@@ -75,7 +77,7 @@ class ClockDecision(NamedTuple):
 
     @property
     def may_purge(self) -> bool:
-        """Whether the sweep goes on, and the high-water mark moves to now."""
+        """True if the sweep may continue and move the high-water mark to now."""
         return self.verdict in (ClockVerdict.STEADY, ClockVerdict.CONFIRMED)
 
 
@@ -87,14 +89,13 @@ def check_clock(
     elapsed_ms: int = 0,
     operator_confirmed: bool = False,
 ) -> ClockDecision:
-    """Whether rows may be judged old by a wall clock that shows ``now_ms``.
+    """Decide whether rows may be considered old by a wall clock that shows ``now_ms``.
 
-    A clock that leapt ahead makes every tombstone look expired, and one that went back has shown that it cannot be
-    trusted. Such a clock is believed only when a later sweep, at least an hour on, finds it running on without a
-    further leap; one that returns to the mark by itself is believed at once. ``mark_ms`` is the time of the last
-    sweep that was believed, None before the first. ``elapsed_ms`` is how much monotonic time this process has seen
-    since the mark (or since the suspicion) was stored; 0 when it does not know, for example after a restart.
-    ``operator_confirmed`` is an operator's word and settles it.
+    A clock that jumped ahead makes every tombstone look expired. A clock that went back has proved unreliable. Such a
+    clock is trusted only if a later sweep, at least an hour on, sees no further jump. A clock that returns to the mark
+    is trusted at once. ``mark_ms`` is the time of the last trusted sweep, None before the first. ``elapsed_ms`` is the
+    monotonic time that this process measured since the mark (or the suspicion) was stored; 0 if unknown, for example
+    after a restart. ``operator_confirmed`` means that an operator confirmed the clock, which is final.
 
     Source: docs/reliability.md R16.
     """

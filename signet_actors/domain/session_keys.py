@@ -1,4 +1,4 @@
-"""The agent that a harness wrote into its session key.
+"""Read the agent id from a harness's session key.
 
 Source: architecture.txt "Multi-Agent Support" (OpenClaw session keys); docs/compatibility.md "Actors and agents".
 """
@@ -10,7 +10,7 @@ _AGENT = "agent:"
 
 
 def agent_from_session_key(key: str) -> str | None:
-    """The ``id`` of ``agent:{id}:{rest}``, also behind ``session:``; None for every other key."""
+    """Return the ``id`` of ``agent:{id}:{rest}``, also after ``session:``; None for any other key."""
     text = key.strip().removeprefix(_SESSION)
     if not text.startswith(_AGENT):
         return None

@@ -1,7 +1,7 @@
-"""One form of time in the store: ``YYYY-MM-DDTHH:MM:SS.mmmZ``, UTC, which sorts as text.
+"""The stored form of a timestamp: ``YYYY-MM-DDTHH:MM:SS.mmmZ``, UTC, which sorts as text.
 
-Source: memory-api.txt "POST /api/memory/remember" (createdAt and the temporal fields); docs/architecture.md
-"Names and units".
+Source: memory-api.txt "POST /api/memory/remember" (createdAt and the temporal fields); docs/architecture.md "Names and
+units".
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def _parse(text: str) -> datetime | None:
 
 
 def normalize_timestamp(text: str) -> str | None:
-    """``text`` (ISO 8601, or SQLite's ``YYYY-MM-DD HH:MM:SS``) in the one stored form; None if it is no such time.
+    """Return ``text`` (ISO 8601, or SQLite's ``YYYY-MM-DD HH:MM:SS``) in the stored form, or None if it is not valid.
 
-    A time without an offset is UTC, a bare date its first moment in UTC. Digits beyond the millisecond are cut.
-    None also for what does not exist (30 February) and what leaves the years 0001 to 9999 in UTC.
+    A time without an offset is UTC. A bare date is its first moment in UTC. Digits beyond milliseconds are cut off.
+    None also for dates that do not exist (30 February) and for years outside 0001 to 9999 in UTC.
     """
-    if _STORED.fullmatch(text):  # as most come, and an export's all do: a sixth of the time of taking it apart
+    if _STORED.fullmatch(text):  # the usual form, and that of exports; a sixth of the time of parsing
         try:
             datetime.fromisoformat(text)
         except ValueError:
@@ -60,6 +60,6 @@ def normalize_timestamp(text: str) -> str | None:
 
 
 def epoch_ms(text: str) -> int | None:
-    """Milliseconds since the Unix epoch (negative before 1970) of what ``normalize_timestamp`` accepts, else None."""
+    """Return the milliseconds since the Unix epoch (negative before 1970), or None if ``text`` is not a valid time."""
     moment = _parse(text)
     return None if moment is None else (moment - _EPOCH) // timedelta(milliseconds=1)

@@ -1,5 +1,7 @@
-"""A long text is read window by window, because one call of ``re`` or ``str`` over all of it would stop every other
-thread of the process for as long as it takes: the interpreter lock is given up between calls, never inside one.
+"""Search a long text window by window, so that other threads can run in between.
+
+A single call of ``re`` or ``str`` holds the interpreter lock until it returns, and over a long text it would stop every
+other thread of the process.
 
 Source: docs/reliability.md R13.
 """
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 WINDOW: Final = 16_384
-"""Characters that one call reads: a millisecond or two of the slowest pattern."""
+"""Characters per call: one or two milliseconds with the slowest pattern."""
 
 _BLANK = re.compile(r"\s")
 
@@ -19,11 +21,11 @@ _BLANK = re.compile(r"\s")
 def windowed_matches(
     pattern: re.Pattern[str], text: str, reach: int, may_match: Callable[[int, int], bool] | None = None
 ) -> Iterator[re.Match[str]]:
-    """What ``pattern.finditer(text)`` yields, as long as no match is longer than ``reach`` characters.
+    """Yield the matches of ``pattern.finditer(text)``, provided that no match is longer than ``reach`` characters.
 
-    A longer one is found if its first ``reach`` characters are a match by themselves, and is then yielded whole; so
-    a repetition at the end of a pattern may be unbounded, one in its middle may not. ``may_match(begin, end)`` may say
-    False of a stretch that holds no whole match, which is then not searched. The pattern must not match nothing.
+    A longer match is found if its first ``reach`` characters are a match by themselves, and is then yielded whole. So a
+    repetition at the end of a pattern may be unbounded, but not one in its middle. If ``may_match(begin, end)`` returns
+    False, that stretch is not searched. The pattern must not match the empty string.
     """
     size = len(text)
     if size <= WINDOW + reach:
@@ -38,7 +40,7 @@ def windowed_matches(
             at, end = end, end + WINDOW
             continue
         if match.end() == limit < size:
-            # It may go on behind the limit, or be one only because the limit hid what follows.
+            # The match may continue after the limit, or match only because the limit hid the rest.
             match = pattern.match(text, start := match.start())
             if match is None:
                 at = start + 1
@@ -51,9 +53,9 @@ def windowed_matches(
 
 
 def word_windows(text: str) -> Iterator[str]:
-    """``text`` in pieces of about ``WINDOW`` characters, cut at single white-space characters, which are dropped.
+    """Yield ``text`` in pieces of about ``WINDOW`` characters, cut at single white-space characters, which are dropped.
 
-    A piece is longer where a word is.
+    A piece is longer if it contains a longer word.
     """
     at = 0
     while blank := _BLANK.search(text, at + WINDOW):

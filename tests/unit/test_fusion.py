@@ -43,9 +43,9 @@ def test_a_score_lies_between_zero_and_one_and_more_of_a_leg_is_never_less(value
         assert ((scores >= 0) & (scores <= 1 + 1e-9)).all()
     best = int(np.argmax(bm25))
     if bm25[best] > 0:
-        merge_by_max = cosine.copy()
-        merge_by_max[best] = 1.0
-        scores = convex(bm25, merge_by_max, alpha=alpha)
+        stretched = cosine.copy()
+        stretched[best] = 1.0
+        scores = convex(bm25, stretched, alpha=alpha)
         assert scores[best] == scores.max()
 
 

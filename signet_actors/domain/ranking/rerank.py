@@ -1,9 +1,9 @@
-"""The last pass over the best candidates: a share of each one's score is replaced by how alike its vector is.
+"""Rerank the best candidates: replace a share of each score by the cosine of the candidate's vector.
 
 Source: memory-pipeline.txt "Optional Reranking", "Embedding-Based Reranker"; docs/decisions.md 9, 46.
-Departs: there is no time limit and no order to fall back to, because the cosines are at hand when candidates have been
-fused and the pass is a few array operations; and a score never falls below those of the tail, so that whoever reads
-the scores sees the order that is documented, the reranked head before the untouched tail.
+Departs: there is no timeout and no fallback order, because the cosines are already computed and reranking takes only a
+few array operations. A reranked score never falls below the scores of the tail, so the scores show the documented
+order: the reranked head before the unchanged tail.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ COSINE_SHARE = 0.3
 
 
 def rerank_by_cosine(scores: Floats, cosine: Floats, *, top: int) -> Floats:
-    """``0.7 * score + 0.3 * cosine`` for the ``top`` best of ``scores``; all others, and those without a vector, keep
-    theirs.
+    """Return ``0.7 * score + 0.3 * cosine`` for the ``top`` best scores; all other scores are unchanged.
 
-    ``scores``: shape (n,), >= 0. ``cosine``: shape (n,), in [-1, 1], NaN = no vector; one below zero counts as zero.
-    ``top`` 0 changes nothing. Of equal scores at the edge the first ones are in the head.
+    A candidate without a vector also keeps its score. ``scores``: shape (n,), >= 0. ``cosine``: shape (n,), in [-1, 1],
+    NaN = no vector; negative values count as zero. ``top`` 0 changes nothing. Among equal scores at the boundary, the
+    first ones are reranked.
     """
     if top <= 0 or not len(scores):
         return scores

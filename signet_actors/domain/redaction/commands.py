@@ -1,6 +1,6 @@
-"""Secrets in command lines, request headers, cookies, addresses, key blocks and password files.
+"""Find secrets in command lines, request headers, cookies, URLs, key blocks and password files.
 
-Every scanner begins at a literal mark and goes through the text once.
+Every scanner starts at a literal mark and reads the text once.
 
 Source: mysql(1), sshpass(1), curl(1), redis-cli(1), docker login, sqlcmd, smbclient(1), ldapsearch(1), openssl(1) for
 the options; PostgreSQL documentation "The Password File"; netrc(5); RFC 6265 for cookies; RFC 6750 and RFC 7617 for
@@ -41,7 +41,7 @@ COMMAND_OPTIONS: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
     (("curl",), "-user", "user"),
     (("smbclient", "rpcclient", "smbmap"), "U", "user"),
 )
-"""Commands, the option that takes a password, and how it follows: in the same word, the next one, or ``user:pass``."""
+"""Commands, their password option, and its form: in the same word, in the next word, either, or ``user:pass``."""
 
 _OPTIONS: Final = {
     command: {option: how for names, option, how in COMMAND_OPTIONS if command in names}
@@ -80,12 +80,12 @@ _BEFORE_COMMAND = re.compile(
     r"(?:.{0,160}[`\"'(:$#%>])?\s*+(?:[-*+]\s|\d{1,3}[.)]\s|sudo\s|[A-Za-z_]\w{0,40}=\S{0,99}\s){0,5}\s*+(?:[\w./~-]{0,99}/)?",
     re.DOTALL,
 )
-"""What stands between the begin of a line and a command: a prompt, a quote, a bullet, ``sudo``, variables, a folder."""
+"""What may precede a command on its line: a prompt, a quote, a bullet, ``sudo``, variables, a directory."""
 _OPTION_BEFORE = re.compile(r"(?:^|\s)--?[A-Za-z][\w-]{0,40}[\s=]+$")
 _PORTS = re.compile(r"[\d.:\-]{0,64}:\d{1,5}(?:-\d{1,5})?(?:/\w{3,4})?")
 _WORD = re.compile(r"[a-z]{1,256}+")
 _MORE_ARGUMENTS = re.compile(rf"{_GAP}(?:-|(?:ssh|scp|sftp|rsync|ping)\b|[\w-]{{0,64}}+[.@:/])")
-"""After the option the command goes on, which a sentence about the option does not: ``sshpass -p leaks the …``."""
+"""Matches if the command continues after the option, unlike a sentence about it: ``sshpass -p leaks the …``."""
 _REACH: Final = 1024
 _MAX_OPTION_CHARS: Final = 256
 _OPTION_END = re.compile(r"[^\s\"'`]*+")
@@ -100,7 +100,7 @@ _PGPASS = re.compile(
     r":[^\s:\"'`]{1,63}+:(?P<password>[^\s:\"'`]{1,256}+)(?:[ \t\r]{0,40}+$|[\"'`])",
     re.MULTILINE,
 )
-"""A whole line, or all between quotes: exactly five fields, the second a port of PostgreSQL."""
+"""A whole line, or all text between quotes: exactly five fields, of which the second is a PostgreSQL port."""
 
 _BEARER = re.compile(
     r"(?:\bbearer\s{1,40}+|\bauthorization(?:\\{0,8}+[\"'])?+\s{0,40}+[:=]\s{0,40}+(?:\\{0,8}+[\"'])?+"
@@ -124,7 +124,7 @@ _KEY_HEAD = re.compile(r"-----BEGIN[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
 _KEY_END = re.compile(r"-----END[ A-Z0-9]{0,40}?PRIVATE KEY(?: BLOCK)?-----")
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]{16}")
 _BEFORE_KEY_LINE: Final = r"(?:[^A-Za-z+/=\\]|\\[nr]){0,12}+"
-"""Line ends, also escaped ones, and what quotes or numbers a line."""
+"""Line ends (also escaped ones), and characters that quote or number a line."""
 _KEY_LINES = re.compile(
     rf"(?:{_BEFORE_KEY_LINE}(?:(?:Proc-Type|DEK-Info|Comment|Version)[^\r\n]{{0,200}}[\r\n]{{1,4}}){{0,4}}+"
     rf"{_BEFORE_KEY_LINE}[A-Za-z0-9+/=]{{16,4096}}+)++"
@@ -134,7 +134,7 @@ _PUTTY = re.compile(r"Private-Lines:\s{0,4}+\d{1,4}+((?:\s{1,4}+[A-Za-z0-9+/=]{1
 
 
 def key_blocks(plain: str) -> Iterator[SecretSpan]:
-    """Yield private keys: from BEGIN to END, or to the end of the lines of base64 where END is missing."""
+    """Yield private keys: from BEGIN to END, or to the end of the base64 lines if END is missing."""
     at = plain.find(_KEY_BEGIN)
     while at >= 0:
         head = _KEY_HEAD.match(plain, at)
@@ -154,7 +154,7 @@ def key_blocks(plain: str) -> Iterator[SecretSpan]:
 
 
 def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield passwords that a command takes as an option; an option belongs to the command before it in its line."""
+    """Yield passwords in command options. An option belongs to the preceding command on its line."""
     if any(mark in folded for mark in COMMAND_MARKS):
         options: dict[str, str] = {}
         begin = 0  # where the command's line begins
@@ -176,14 +176,17 @@ def command_options(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 
 def _is_command(plain: str, begin: int, start: int, *, arguments: bool) -> bool:
-    """Return whether the name of a command is one, and no word of a sentence or argument of another command."""
+    """Return whether a command name is really a command, not a word of a sentence or another command's argument."""
     if arguments and _OPTION_BEFORE.search(plain[max(begin, start - 48) : start]) is None:
         return True
     return start - begin <= _BEFORE_CHARS and _BEFORE_COMMAND.fullmatch(plain, begin, start) is not None
 
 
 def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> Iterator[SecretSpan]:
-    """Yield the password behind an option; unless it is ``sure`` whose option it is, it must look like one."""
+    """Yield the password after an option.
+
+    Unless ``sure`` that the option belongs to the command, the value must look like a password.
+    """
     start, end = event.span("value")
     if _PORTS.fullmatch(plain, start, end):
         return
@@ -203,7 +206,7 @@ def _option_value(how: str, event: re.Match[str], plain: str, *, sure: bool) -> 
 
 
 def password_file_lines(plain: str) -> Iterator[SecretSpan]:
-    """Yield the passwords of ``.pgpass`` lines: host, port, database, user and password between colons."""
+    """Yield the passwords of ``.pgpass`` lines: host, port, database, user and password separated by colons."""
     for line in windowed_matches(_PGPASS, plain, _REACH):
         start, end = line.span("password")
         if not line["base"].isdigit() and is_literal_secret(plain[start:end]):
@@ -211,7 +214,7 @@ def password_file_lines(plain: str) -> Iterator[SecretSpan]:
 
 
 def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield what follows ``Authorization:`` or ``Bearer``."""
+    """Yield the tokens after ``Authorization:`` or ``Bearer``."""
     for match in windowed_matches(_BEARER, folded, _REACH):
         start, end = match.span(1)
         value = plain[start : min(trimmed_end(plain, start, end), start + 256)]
@@ -222,7 +225,7 @@ def header_tokens(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 
 def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield the values of cookies that identify a session."""
+    """Yield the values of session cookies."""
     at = 0
     for header in windowed_matches(_COOKIES, folded, _REACH):
         if header.start() < at:
@@ -239,7 +242,7 @@ def cookies(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 
 def address_passwords(plain: str) -> Iterator[SecretSpan]:
-    """Yield the passwords of addresses: ``scheme://user:password@host``."""
+    """Yield the passwords in URLs: ``scheme://user:password@host``."""
     for match in windowed_matches(_ADDRESS, plain, 4096):
         start, end = match.span(1)
         if is_url_password(plain[start : min(end, start + 256)]):

@@ -1,4 +1,4 @@
-"""Look-alike letters are read as the ASCII letters that they imitate, position by position."""
+"""Replace look-alike letters by the ASCII letters that they imitate, with a map back to the original positions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _INVISIBLE: Final = frozenset(
 
 
 def _table() -> dict[int, str]:
-    """Imitations by code point: listed ones, full-width forms, and mathematical letters."""
+    """Return the imitations by code point: the listed ones, full-width forms, and mathematical letters."""
     table = {ord(char): plain for plain, chars in _IMITATIONS.items() for char in chars}
     for code in (*range(0xFF01, 0xFF5F), *range(0x1D400, 0x1D800)):
         plain = unicodedata.normalize("NFKC", chr(code))
@@ -67,20 +67,20 @@ _TABLE: Final = _table()
 
 
 class PlainText(NamedTuple):
-    """``text`` in plain letters; its character ``i`` stood at ``positions[i]``, or at ``i`` where that is None."""
+    """``text`` in plain letters, with the original ``positions`` of its characters; None if they are unchanged."""
 
     text: str
     positions: list[int] | None
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """The place of ``text[start:end]`` in the original."""
+        """Return the position of ``text[start:end]`` in the original."""
         if self.positions is None or start == end:
             return start, end
         return self.positions[start], self.positions[end - 1] + 1
 
 
 def plain_letters(text: str) -> PlainText:
-    """Return ``text`` with look-alike letters replaced and invisible characters left out."""
+    """Return ``text`` with look-alike letters replaced and invisible characters removed."""
     if text.isascii():
         return PlainText(text, None)
     positions: list[int] | None = None

@@ -1,6 +1,7 @@
-"""Values that stand beside a name: ``password = …``, ``"apiKey": "…"``, ``<password>…</password>``, ``Passwort: …``.
+"""Find values next to a name: ``password = …``, ``"apiKey": "…"``, ``<password>…</password>``, ``Passwort: …``.
 
-Every step begins at a literal word and reads a bounded stretch, or a run that is not read twice: linear in the text.
+Every step starts at a literal word and reads a bounded stretch, or a run that is not read twice, so scanning takes
+linear time.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAME_MARKS: Final = (
     *("pass", "pwd", "secret", "token", "key", "credential", "identified by"),
     *("kennwort", "contrase", "senha", "wachtwoord", "\u043fapo\u043b\u044c", "\u5bc6\u7801"),
 )
-"""Lower case, in plain letters. One of them stands in each text that a name stands in."""
+"""In lower case and plain letters. Every text with a name contains at least one of them."""
 
 _REACH: Final = 256
 _WORDS_FOR_PASSWORDS: Final = (
@@ -61,22 +62,22 @@ _OWNERS: Final = (
     *("auth", "access", "api", "client", "refresh", "bearer", "bot", "user", "db", "root", "admin", "app", "my"),
     *("ssh", "ftp", "smtp", "mail", "pg", "store"),
 )
-"""What a name may be glued to in small letters: ``authtoken``, ``clientsecret``."""
+"""Words that may directly precede a name in lower case: ``authtoken``, ``clientsecret``."""
 _SQL_BEFORE: Final = ("with ", "encrypted ", "set ")
 _COMPARISONS: Final = ("==", "===", "!=", "!==")
 _OPTION_BEFORE = re.compile(r"(?:^|[\s\"'`])--[a-z0-9-]{0,40}$")
 _WORDS_OF_PROSE: Final = ("pass",)
-"""Alone, a name only before ``=`` or a quote: ``PASS: TestLogin2`` is the result of a test."""
+"""Used alone, these are names only before ``=`` or a quote: ``PASS: TestLogin2`` is a test result."""
 _MAX_PARAMETER_CHARS: Final = 4096
 _PASSPHRASES: Final = {mark: re.compile(rf"[^\r\n\\{mark}]{{8,128}}+(?=\\{{0,8}}+{mark})") for mark in "\"'`"}
 _PARAMETER_BEFORE = re.compile(r"[?&][\w.-]{0,40}$")
 _TRAILING: Final = ".,:\\"
 _TRAILING_MARKS: Final = _TRAILING + "!?"
-"""Behind a value, ``!`` and ``?`` may end the sentence or be part of a password: not judged, but replaced with it."""
+"""``!`` and ``?`` after a value may end the sentence or belong to the password: not checked, but replaced with it."""
 _MAX_TRAILING: Final = 8
 _CONTEXT_CHARS: Final = 48
 _MIN_CREDENTIAL_DIGITS: Final = 16
-"""A credential of digits alone has so many at least; a shorter number is a limit or a size."""
+"""Minimum length of a credential that consists only of digits. A shorter number is a limit or a size."""
 
 _CLOSING_TAG = re.compile(
     r"<\\?/(?:[\w.-]{1,32}+:)?(?P<name>[\w.-]{0,64}?(?P<password>pass(?:w(?:or[dt]|d)|phrase|code)|pwd|kennwort)"
@@ -86,13 +87,13 @@ _CDATA: Final = "<![cdata["
 
 
 def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield kind, start and end of each value beside a name in ``plain``; ``folded`` is it in lower case.
+    """Yield kind, start and end of each value next to a name in ``plain``; ``folded`` is the same text in lower case.
 
-    ``name = value`` and quoted values must look like a value; after ``:`` or ``is``, which prose uses too, a bare value
-    must look like nothing else, unless it is a password that ends its line.
+    After ``name =``, and in quotes, a value must look like a value. After ``:`` or ``is``, which prose also uses, an
+    unquoted value must be unmistakable, unless it is a password at the end of its line.
     """
-    run_start = run_end = 0  # the run of a bare value that was looked for last
-    judged_until = 0  # no value begins in front of this place
+    run_start = run_end = 0  # the last run of characters that may be an unquoted value
+    judged_until = 0  # no value begins before this position
     for name in windowed_matches(_NAME, folded, _REACH):
         begin, start = name.start(), name.end()
         if start < judged_until:
@@ -104,7 +105,7 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             stop = _BARE_STOP.search(plain, start)
             run_start, run_end = start, stop.start() if stop else len(plain)
             if not dashed and not may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
-                judged_until = run_end  # no part of the run has the characters of a value
+                judged_until = run_end  # no part of the run has the characters that a value needs
                 continue
         before = folded[max(0, begin - _CONTEXT_CHARS) : begin]
         option = dashed and sign in {None, "="} and not said and _OPTION_BEFORE.search(before) is not None
@@ -166,12 +167,12 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             judged_until = end
             yield kind, start, end
         elif opening is None:
-            # In one run the values of further names are parts of this one: not each of them is judged.
+            # The values of further names in the same run are parts of this one, and are not checked again.
             judged_until = min(end, start + MAX_CHECKED_CHARS)
 
 
 def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield the text of each XML element whose name is that of a secret."""
+    """Yield the text of each XML element that is named like a secret."""
     for tag in windowed_matches(_CLOSING_TAG, folded, _REACH):
         end = tag.start()
         if plain.endswith("]]>", max(0, end - 3), end):
@@ -194,7 +195,7 @@ def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:
 
 
 def trimmed_end(text: str, start: int, end: int, punctuation: str = _TRAILING_MARKS) -> int:
-    """Return ``end`` without the punctuation of the sentence behind the value."""
+    """Return ``end`` without the sentence's punctuation after the value."""
     least = max(start + 1, end - _MAX_TRAILING)
     while end > least and text[end - 1] in punctuation:
         end -= 1
@@ -202,12 +203,12 @@ def trimmed_end(text: str, start: int, end: int, punctuation: str = _TRAILING_MA
 
 
 def secret_end(text: str, start: int, end: int) -> int:
-    """Return where the secret ends of which ``trimmed_end`` is judged: with the ``!`` that may be part of it."""
+    """Return the end of the secret: like ``trimmed_end``, but including ``!`` and ``?``, which may belong to it."""
     return trimmed_end(text, start, end, _TRAILING)
 
 
 def _is_not_secret_name(plain: str, begin: int, before: str, name: str) -> bool:
-    """Return whether the word is part of another ("compass"), or names what is public ("page token")."""
+    """Return whether the word is part of another word ("compass") or names something public ("page token")."""
     if not before:
         return False
     if before[-1].isalnum() and not name.startswith(("key", "passw", "kennwort")):
@@ -218,27 +219,27 @@ def _is_not_secret_name(plain: str, begin: int, before: str, name: str) -> bool:
 
 
 def _quoted_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
-    """Return where the quoted value ends that begins at ``start``; None where a blank comes first."""
+    """Return the end of the quoted value that begins at ``start``, or None if white space comes before the quote."""
     mark = opening["mark"]
     if mark is None:
         stop = _ENTITY_STOP.search(plain, start)
     else:
         stop = (_ESCAPED_STOPS if opening["escapes"] else _STOPS)[mark].search(plain, start)
     if stop is None or stop[0].isspace():
-        # What has no closing quote is a value only where it is as long as no word.
+        # Text without a closing quote is a value only if it is longer than any word.
         end = stop.start() if stop else len(plain)
         return end if end - start >= MAX_CHECKED_CHARS else None
     return stop.start()
 
 
 def _passphrase_end(plain: str, start: int, opening: re.Match[str]) -> int | None:
-    """Return where the passphrase of several words ends that begins at ``start``; None where there is none."""
+    """Return the end of the passphrase of several words that begins at ``start``, or None if there is none."""
     words = _PASSPHRASES[opening["mark"]].match(plain, start) if opening["mark"] else None
     return words.end() if words is not None and is_passphrase(words[0]) else None
 
 
 def _is_compared_value(value: str) -> bool:
-    """Return whether a literal that is compared with a token is one; the name of a kind of token is none."""
+    """Return whether a literal compared with a token is a token itself, not the name of a token type."""
     return is_strong_value(value) and (len(value) >= 20 or not value.isidentifier())
 
 

@@ -1,8 +1,7 @@
-"""The secrets of a text are found and replaced by ``[REDACTED:<kind>]``.
+"""Find secrets in a text and replace them by ``[REDACTED:<kind>]``.
 
-Patterns and names only, never entropy: a false alarm would destroy what the user wanted to remember. A scanner runs
-only where one of its literal marks occurs, which keeps ordinary text within some microseconds, and none takes more than
-linear time.
+Only patterns and names are used, never entropy, because a false positive would destroy the user's text. A scanner runs
+only if one of its literal marks occurs, so ordinary text takes a few microseconds. Every scanner takes linear time.
 
 Source: docs/security.md "Where the specification is unsafe"; OWASP Logging Cheat Sheet "Data to exclude".
 """
@@ -28,14 +27,14 @@ from signet_actors.domain.redaction.values import SecretSpan
 from signet_actors.errors import ErrorCode, InvalidRequest
 
 MAX_SECRETS: Final = 10_000
-"""Secrets in one text. What holds more is a dump, not a memory, and is refused whole."""
+"""Maximum secrets in one text. A text with more is a dump rather than a memory, and is rejected."""
 
 _SCANNERS: Final = 4
-"""How often one secret may be found: by its form, by its name, by the command and by the header around it."""
+"""How many scanners may find the same secret: by its format, by its name, by a command, and by a header."""
 
 
 class Redacted(NamedTuple):
-    """A text without its secrets, how many there were, and their kinds in the order of the text, each once."""
+    """A text without its secrets, the number of secrets, and their distinct kinds in text order."""
 
     text: str
     found: int
@@ -43,7 +42,7 @@ class Redacted(NamedTuple):
 
 
 def redact(text: str) -> Redacted:
-    """Return ``text`` with each secret replaced; what surrounds it stays, because it is the memory. Idempotent.
+    """Return ``text`` with each secret replaced and the rest unchanged. Idempotent.
 
     Raises InvalidRequest for a text with more than ``MAX_SECRETS`` secrets.
     """
@@ -52,10 +51,10 @@ def redact(text: str) -> Redacted:
 
 
 def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
-    """Return the secrets of ``text`` in order, none overlapping another; raise as ``redact``.
+    """Return the secrets of ``text`` in order and without overlaps. Raises like ``redact``.
 
-    In a text whose lines were ``joined`` to one, commands and password files are not looked for: where one of them
-    ends cannot be seen there.
+    If the lines of the text were ``joined`` into one, commands and password files are not searched for, because their
+    ends cannot be determined.
     """
     plain = plain_letters(text)
     found: list[SecretSpan] = []
@@ -72,7 +71,7 @@ def secrets_in(text: str, *, joined: bool = False) -> list[SecretSpan]:
 
 
 def replace_secrets(text: str, found: Iterable[SecretSpan]) -> str:
-    """Return ``text`` with a mark in place of each secret; these are in order and do not overlap."""
+    """Return ``text`` with each secret replaced by its mark. The secrets are in order and do not overlap."""
     parts: list[str] = []
     at = 0
     for kind, start, end in found:
@@ -85,7 +84,7 @@ def replace_secrets(text: str, found: Iterable[SecretSpan]) -> str:
 
 
 def kinds_of(found: Iterable[SecretSpan]) -> tuple[str, ...]:
-    """Return the kinds of the secrets, each once, in their order."""
+    """Return the distinct kinds of the secrets in order."""
     return tuple(dict.fromkeys(kind for kind, _, _ in found))
 
 
@@ -96,7 +95,7 @@ def _too_many_secrets() -> InvalidRequest:
 
 
 def _without_overlaps(found: list[SecretSpan], size: int) -> list[SecretSpan]:
-    """Of overlapping secrets the longest, of equally long ones the first; in order of the text."""
+    """Return the longest of overlapping secrets, or the first of equally long ones, in text order."""
     found.sort(key=lambda span: span[1] - span[2])
     covered = bytearray(size)
     taken: list[SecretSpan] = []
@@ -109,7 +108,7 @@ def _without_overlaps(found: list[SecretSpan], size: int) -> list[SecretSpan]:
 
 
 def lower_case(plain: str) -> str:
-    """Return ``plain`` in lower case, character by character: no position moves."""
+    """Return ``plain`` in lower case, character by character, so that positions do not change."""
     folded = plain.lower()
     if len(folded) != len(plain):
         folded = "".join([low if len(low := char.lower()) == 1 else char for char in plain])
@@ -141,7 +140,7 @@ def _secrets(plain: str, *, joined: bool) -> Iterator[SecretSpan]:
 
 
 def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[SecretSpan]:
-    """Yield the tokens of ``form`` that are known by ``mark``."""
+    """Yield the tokens of ``form`` that start with ``mark``."""
     match = form.pattern.match
     at = plain.find(mark)
     while at >= 0:
@@ -163,7 +162,7 @@ def tokens(form: TokenFormat, mark: str, plain: str, folded: str) -> Iterator[Se
 
 
 def _is_inside(form: TokenFormat, plain: str, start: int) -> bool:
-    """Return whether a longer run goes on at ``start``: no token begins there, and no run is read twice."""
+    """Return whether ``start`` is inside a longer run of characters, where no token starts. No run is read twice."""
     return start > 0 and plain[start - 1] in form.glue and plain[start] in WORD_CHARS
 
 
@@ -175,14 +174,17 @@ def _in_context(form: TokenFormat, folded: str, start: int, end: int) -> bool:
 
 
 def _aws_secret_near(plain: str, start: int, end: int) -> Iterator[SecretSpan]:
-    """The secret access key that stands beside its id."""
+    """Yield the secret access key close to its key id."""
     for match in AWS_SECRET.finditer(plain, max(0, start - AWS_SECRET_CHARS), end + AWS_SECRET_CHARS):
         if is_aws_secret(match[0]):
             yield "aws-key", *match.span()
 
 
 def _formats_by_prefilter() -> tuple[tuple[str, tuple[tuple[str, TokenFormat], ...]], ...]:
-    """All marks with their forms, under a character that the marks hold and most texts do without, or under ""."""
+    """Return all marks with their formats, grouped by a character that the marks contain and most texts do not.
+
+    Marks without such a character are grouped under "".
+    """
     groups: dict[str, list[tuple[str, TokenFormat]]] = {}
     for form in FORMATS:
         for mark in form.marks:
@@ -195,7 +197,7 @@ _FORMATS_BY_PREFILTER: Final = _formats_by_prefilter()
 
 
 def _formats_in(plain: str, folded: str) -> Iterable[tuple[TokenFormat, str]]:
-    """The forms that a mark calls for, with the mark."""
+    """Return the formats whose mark occurs in the text, with the mark."""
     called = []
     for gate, marks in _FORMATS_BY_PREFILTER:
         if gate in plain:

@@ -1,7 +1,7 @@
-"""The public token formats, one entry each, with the document that describes the form.
+"""The public token formats, one entry each, with the document that describes the format.
 
-A token is found by a literal mark (``str.find``), and its pattern is then matched at that one place. Each pattern is a
-bounded run, and the search goes on behind what was read, so the whole is linear in the text by construction.
+A token is found by a literal mark (``str.find``); its pattern is then matched at that position only. Each pattern is a
+bounded run, and the search continues after the characters read, so scanning takes linear time.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ WORD_CHARS: Final = _ALNUM_CHARS + "_-"
 
 @dataclass(frozen=True, slots=True)
 class TokenFormat:
-    """One documented form.
+    """A documented token format.
 
-    ``pattern`` is matched where a mark stands. ``back`` are characters in front of the mark that belong to the token,
-    at most ``back_chars`` of them. Where ``context`` is given, one of its words must stand in the text within
-    ``CONTEXT_CHARS`` of the token (lower case): the form alone is also that of harmless text. ``accept`` judges the
-    token. ``ends`` is how a token goes on. It never begins
-    behind a character of ``glue``: that would be the inside of another run.
+    ``pattern`` is matched where a mark is found. ``back`` lists characters before the mark that belong to the token, at
+    most ``back_chars`` of them. If ``context`` is given, one of its words (lower case) must occur within
+    ``CONTEXT_CHARS`` of the token, because harmless text can have the same format. ``accept`` checks the token.
+    ``ends`` matches the rest of a token after its pattern. A token never starts directly after a character of ``glue``,
+    because that would be inside another run.
     """
 
     kind: str
@@ -80,13 +80,13 @@ def is_jwt(token: str) -> bool:
 
 
 def is_aws_secret(token: str) -> bool:
-    """Return whether ``token`` has the letters of a secret access key; a digest has no capitals."""
+    """Return whether ``token`` has the letters of a secret access key. A digest has no capitals."""
     kinds = (str.islower, str.isupper, str.isdigit)
     return all(any(map(kind, token)) for kind in kinds) and may_be_real_token(token)
 
 
 AWS_SECRET: Final = re.compile(r"(?<![A-Za-z0-9/+=_-])[A-Za-z0-9/+]{40}+(?![A-Za-z0-9/+=_-])")
-"""The secret that belongs to an access key id; only looked for beside one, because a digest has the same form."""
+"""The secret of an access key id. Searched only close to an id, because a digest has the same format."""
 AWS_SECRET_CHARS: Final = 200
 
 _GITHUB = "GitHub Docs: About authentication to GitHub, token formats"

@@ -1,4 +1,4 @@
-"""Whether a piece of text is a secret, or only stands where one could: a placeholder, a reference, a word of prose."""
+"""Decide whether a piece of text is a secret, or only a placeholder, a reference or a word of prose."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SecretSpan = tuple[str, int, int]
 """A secret in a text: kind, start and end."""
 
 MAX_CHECKED_CHARS: Final = 256
-"""Characters of a value that are judged."""
+"""Number of characters of a value that are checked."""
 
 _DIGIT = re.compile(r"[0-9]")
 _LOWER = re.compile(r"[a-z]")
@@ -30,7 +30,7 @@ _PLACEHOLDER = re.compile(
 _PLACEHOLDER_PARTS: Final = (
     *("example", "placeholder", "redacted", "dummy", "changeme", "***", "....", "<", "\u2026", "${", "{{", "%("),
 )
-"""Lower case. Looked for one by one, because one pattern of them all takes twenty times as long."""
+"""In lower case. Searched one by one, because a single pattern of them takes twenty times as long."""
 _YOUR = re.compile(r"(?<![a-z])your[-_]")
 _REFERENCE = re.compile(
     r"(?:arn|urn):.{0,256}"
@@ -41,7 +41,7 @@ _REFERENCE = re.compile(
     r"|(?:ctrl|control|alt|option|shift|cmd|command|meta|super|win|fn)[+].{0,40}",
     re.IGNORECASE,
 )
-"""A resource name, a date, a file, the next name of a list, or a combination of keys."""
+"""A resource name, a date, a file, the next name in a list, or a key combination."""
 _AFTER_SYMBOL = re.compile(
     r"\$[A-Z_][A-Z0-9_]{0,256}|\$[A-Za-z_]{0,256}+\d?[A-Za-z_]{0,256}+|\$\w{1,256}+[-:/.\[>(].{0,256}"  # $NAME, $a->b
     r"|@[^A-Z]{0,256}|@.{0,256}/.{0,256}|#[0-9A-Fa-f]{1,256}+|[@#$]\d{1,256}+"  # @file, @scope/Name, #1234, $1
@@ -61,7 +61,7 @@ _TEXT_ABOUT_PASSWORDS: Final = """
     use used user users value variable vault was weak were when will with without word words wrong you your
 """
 _WORDS_ABOUT_PASSWORDS: Final = frozenset(_TEXT_ABOUT_PASSWORDS.split())
-"""Words of messages about passwords; in a passphrase of small letters none of them stands."""
+"""Words of messages about passwords. A passphrase in lower case contains none of them."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{40}")
 _SAME_CHARACTER = re.compile(r"([A-Za-z0-9])\1{5}")
 _ALGORITHM = re.compile(
@@ -80,20 +80,20 @@ _NAME_IN_CODE = re.compile(
 
 
 def has_digit(text: str) -> bool:
-    """Return whether ``text`` holds an ASCII digit."""
+    """Return whether ``text`` contains an ASCII digit."""
     return _DIGIT.search(text) is not None
 
 
 def may_be_real_token(token: str) -> bool:
-    """Return whether ``token``, which has a provider's form, is one that a provider may have issued.
+    """Return whether ``token``, which has a provider's format, may have been issued by that provider.
 
-    A documented example, a mask, or a run of one character is not; nor is a name without a digit.
+    False for a documented example, a mask, a repeated character, or a token without a digit.
     """
     return _DIGIT.search(token) is not None and not has_placeholder(token) and _SAME_CHARACTER.search(token) is None
 
 
 def has_placeholder(value: str) -> bool:
-    """Return whether a part of ``value`` says that it only stands for a secret."""
+    """Return whether part of ``value`` marks it as a placeholder."""
     folded = value.lower()
     for part in _PLACEHOLDER_PARTS:
         if part in folded:
@@ -102,13 +102,13 @@ def has_placeholder(value: str) -> bool:
 
 
 def is_value(value: str) -> bool:
-    """Return whether what stands after ``password=`` is a value: no placeholder, reference, path or plain word."""
-    # The cheap questions first: a text may hold very many names whose values are none.
+    """Return whether the text after ``password=`` is a value: no placeholder, reference, path or plain word."""
+    # Cheap checks first: a text may contain very many names without a real value.
     return len(value) >= 6 and (_DIGIT.search(value) is not None or _kinds(value) >= 3) and is_literal_secret(value)
 
 
 def is_literal_secret(value: str) -> bool:
-    """Return whether a value that can only be a secret is one, be it a plain word; not a placeholder or reference."""
+    """Return whether text in the position of a secret is one, even a plain word, but no placeholder or reference."""
     return (
         len(value) >= 4
         and (value[0] not in "/~.$<{%([@&*#" or _is_base64_key(value))
@@ -124,17 +124,17 @@ def is_literal_secret(value: str) -> bool:
 
 
 def _is_base64_key(value: str) -> bool:
-    """Return whether a value that begins with a slash is a key of 40 characters instead of a path."""
+    """Return whether a value that begins with a slash is a 40-character key and not a path."""
     return len(value) == 40 and _BASE64.fullmatch(value) is not None and _kinds(value) >= 3
 
 
 def is_option_value(value: str) -> bool:
-    """Return whether what a command takes as a password is one: not a name in capitals, which stands for a value."""
+    """Return whether a password option's value is a real one, not a name in capitals that stands for the value."""
     return is_literal_secret(value) and not (value.isupper() and value.isalpha()) and not value.startswith("-")
 
 
 def is_strong_value(value: str) -> bool:
-    """Return whether ``value`` looks like nothing but a secret; asked where ``:`` may be a colon of prose."""
+    """Return whether ``value`` can hardly be anything but a secret; used after ``:``, which may be a colon in prose."""
     if not is_value(value) or _WORDS_AND_INDEX.fullmatch(value):
         return False
     if len(value) >= 20 and has_digit(value) and _TOKEN_LIKE.fullmatch(value):
@@ -143,12 +143,12 @@ def is_strong_value(value: str) -> bool:
 
 
 def is_symbol_password(value: str) -> bool:
-    """Return whether a password that begins with a symbol is one: no variable, file, number or color."""
+    """Return whether a value that begins with a symbol is a password, not a variable, file, number or color."""
     return value[0] in "@#$" and is_value(value[1:]) and _AFTER_SYMBOL.fullmatch(value) is None
 
 
 def is_passphrase(value: str) -> bool:
-    """Return whether words between quotes are a passphrase; a message about passwords is none."""
+    """Return whether quoted words are a passphrase and not a message about passwords."""
     if _PHRASE.fullmatch(value) is None:
         return False
     words = value.split(" ")
@@ -162,7 +162,7 @@ def is_passphrase(value: str) -> bool:
 
 
 def may_be_value(text: str, start: int, end: int) -> bool:
-    """Return whether ``text[start:end]``, or any part of it, has the characters of a value."""
+    """Return whether ``text[start:end]``, or any part of it, has the characters that a value needs."""
     if _DIGIT.search(text, start, end):
         return True
     return bool(
@@ -171,7 +171,7 @@ def may_be_value(text: str, start: int, end: int) -> bool:
 
 
 def is_url_password(value: str) -> bool:
-    """Return whether the password of an address is one: not a placeholder, not a port."""
+    """Return whether the password part of a URL is a password, not a placeholder or a port."""
     return (
         not value.startswith(("[", "<", "$", "{", "%", "*"))
         and _PLACEHOLDER.fullmatch(value) is None
@@ -184,5 +184,5 @@ _PORT = re.compile(r"\d{1,5}[?#,;]")
 
 
 def _kinds(value: str) -> int:
-    """Count the kinds of characters: small letters, capitals, digits, others."""
+    """Return the number of character classes used: lower case, upper case, digits, others."""
     return sum(kind.search(value) is not None for kind in (_LOWER, _UPPER, _DIGIT, _SPECIAL))
