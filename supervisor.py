@@ -1,11 +1,10 @@
-"""The tree of processes that is the Signet daemon, and the program that runs it.
+"""The tree of processes that make up the Signet daemon, and the program that runs it.
 
-Children start from top to bottom, each group when the one above it is ready, and stop from bottom to top. A child
-that dies is restarted alone (one for one), within the budget of its role in ``supervision.budgets``: a core child
-that cannot be kept alive ends the daemon with exit code 75, an optional one ends ``failed`` and is tried again later.
-A searcher counts as lost only when no other searcher serves.
-
-Children are named by module and started as fresh interpreters: a broken import kills one child, not the tree.
+Children start from top to bottom, each group when the one above it is ready, and stop from bottom to top. A child that
+crashes is restarted alone (one_for_one), within the restart budget of its role in ``supervision.budgets``. When a core
+child exceeds its budget, the daemon exits with code 75; an optional child becomes ``failed`` and is tried again later.
+A pool of searchers counts as lost only when none of them is up. Children are named by module and started as fresh
+interpreters, so that a broken import affects one child only.
 
 Source: docs/reliability.md "Supervision policy"; architecture.txt "Daemon".
 """
@@ -24,27 +23,30 @@ from signet_actors.runtime.supervision.daemon import run_supervisor
 
 
 def searcher_count(config: Config) -> int:
-    """As configured, else one less than the cores, at least one."""
+    """Return the configured number of searchers; by default one less than the CPU cores, at least one."""
     return config.searcher.processes or max(1, (os.cpu_count() or 1) - 1)
 
 
 def decider_count(config: Config) -> int:
-    """One, unless the pipeline is switched off."""
+    """Return 1, or 0 when the pipeline is switched off."""
     return int(config.memory.pipeline_v2.enabled)
 
 
 def extractor_count(config: Config) -> int:
-    """One, unless neither the pipeline, nor the refresh of vectors, nor the summary of a recall has work for it."""
+    """Return 1, or 0 when the pipeline, the embedding refresh and recall summaries are all switched off."""
     pipeline = config.memory.pipeline_v2
     return int(pipeline.enabled or pipeline.embedding_tracker.enabled or pipeline.reranker.use_extraction_model)
 
 
 _ONE_BLAS_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""For who adds up a few rows at most: making and ending the threads is a tenth of the import of the gateway's code."""
+"""For processes that add up a few rows at most: BLAS threads take a tenth of the gateway's import time."""
 
 _GATEWAY_ENVIRON = {**_ONE_BLAS_THREAD, "MALLOC_ARENA_MAX": "1"}
-"""Its threads work on long texts now and then, and glibc never gives back the end of an arena that is a thread's own:
-8 MB after an import. They hold the interpreter's lock most of the time, so that they seldom meet at the one arena's."""
+"""Use one malloc arena for all threads of the gateway.
+
+glibc never returns the end of a per-thread arena: 8 MB after an import. The threads rarely compete for the one arena,
+because they hold the interpreter lock most of the time.
+"""
 
 TREE = (
     ChildSpec("writer", "signet_actors.writer", core=True, standby=True),
@@ -73,7 +75,7 @@ TREE = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the daemon in the foreground until it is asked to stop; ``--console`` mirrors the log to the terminal."""
+    """Run the daemon in the foreground until it is asked to stop; ``--console`` mirrors the log to the terminal."""
     given = sys.argv[1:] if arguments is None else arguments
     if [argument for argument in given if argument != "--console"]:
         say("usage: python -m supervisor [--console]")

@@ -1,7 +1,7 @@
-"""One child as the kernel sees it: the process of its present life, and the interpreter that stands by for the next.
+"""The operating system side of one child: its running process and its standby process.
 
-Every child is a fresh interpreter on a module, never a fork of the supervisor. Whether and when there is another life
-is not decided here.
+Every process is a fresh interpreter on a module, never a fork of the supervisor. The decision to start or restart one
+is made in ``supervisor.py``.
 
 Source: docs/reliability.md "Supervision policy", R9 and R10.
 """
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 _PIPE_BYTES = 48 * 1024
-"""Less than an empty pipe takes at once; a warmup and the boot data may lie in it together."""
+"""Less than an empty pipe accepts without blocking. The warm-up context and the real one may both be in it."""
 _KILL_WAIT_MS = 2_000
 _CHILD_MAIN = "signet_actors.runtime.processes.child_main"
 
 
 class ChildProcess:
-    """The processes of the child ``name``, at most one life and one standby at a time.
+    """The processes of the child ``name``: at most one running and one standby.
 
-    ``inherited`` are the descriptors that every one of them is born with, ``environ`` what its environment has beside
-    ours.
+    ``inherited`` lists the file descriptors that each process inherits. ``environ`` is added to the supervisor's own
+    environment.
     """
 
     def __init__(
@@ -54,19 +54,19 @@ class ChildProcess:
 
     @property
     def exists(self) -> bool:
-        """True from ``launch`` until ``clear``: a life that has ended counts until its end has been dealt with."""
+        """True from ``launch`` until ``clear``: an exited process counts until its exit has been handled."""
         return self._process is not None
 
     @property
     def pid(self) -> int | None:
-        """The process of the present life."""
+        """The process id of the running process."""
         return self._process.pid if self._process is not None else None
 
     def launch(self, document: bytes) -> None:
-        """A life has begun with the boot data ``document``, in the interpreter that stands by or in a fresh one.
+        """Start the child with the JSON line ``document``, in the standby process if there is one.
 
-        A fresh one reads its boot data from an unlinked file, because a pipe could block here. Raises OSError when
-        there is no memory, no process or no disk for it.
+        A fresh process reads the line from an unlinked file, because writing to a pipe could block. Raises OSError when
+        memory, processes or disk space run out.
         """
         self._process = self._adopt_standby(document)
         if self._process is None:
@@ -76,16 +76,16 @@ class ChildProcess:
                 self._process = self._start_interpreter(file.fileno())
 
     def spawn_standby(self, warmup: bytes) -> None:
-        """An interpreter has been started that imports the child's code, prepares itself for a life like
-        ``warmup``, and then waits for boot data on its stdin.
+        """Start a standby process: it imports the child's code, warms up, and waits for its context on stdin.
 
-        It is not yet a life of the child: it has no name, no socket and no heartbeat, and its death is nobody's.
+        ``warmup`` is the context to warm up with. The process has no name, socket or heartbeat yet; its exit is
+        ignored.
         """
         if self._standby is not None:
             return
         try:
             self._standby = self._start_interpreter(subprocess.PIPE)
-        except OSError as error:  # no memory or no processes: the next life starts cold, if it can
+        except OSError as error:  # no memory or no processes: the next start imports its code itself
             self._log.warning("standby failed", child=self._name, exc_info=error)
             return
         self._warmup_bytes = 0
@@ -95,13 +95,13 @@ class ChildProcess:
         self._log.info("standby prepared", child=self._name, pid=self._standby.pid)
 
     def kill_standby(self) -> None:
-        """No interpreter stands by."""
+        """Kill the standby process, if there is one."""
         process, self._standby = self._standby, None
         if process is None:
             return
         process.kill()
         if process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):  # of a warmup that it did not live to read
+            with contextlib.suppress(BrokenPipeError):  # it exited before it read the warm-up context
                 process.stdin.close()
         try:
             process.wait(_KILL_WAIT_MS / 1000)
@@ -109,26 +109,26 @@ class ChildProcess:
             self._log.critical("standby cannot be killed", child=self._name, pid=process.pid)
 
     def kill(self) -> None:
-        """The present life, if any, has been sent SIGKILL; ``reap`` tells when it is over."""
+        """Send SIGKILL to the running process, if any; ``reap`` returns its exit code later."""
         if self._process is not None:
             self._process.kill()
 
     def reap(self) -> int | None:
-        """How the present life ended (exit code, or minus the signal), None while it has not; no zombie is left.
+        """Return the exit code (minus the signal number) of the running process, None while it runs; never waits.
 
-        The kernel's word, asked without waiting, and only about processes that were started here. The life still
-        ``exists`` until it is buried, so that its last words can be told from those of a stranger.
+        Only processes started here are waited for. The child still ``exists`` until ``clear``, so that its last
+        messages are not mistaken for those of an unknown process.
         """
         if self._standby is not None and self._standby.poll() is not None:
             self.kill_standby()
         return self._process.poll() if self._process is not None else None
 
     def clear(self) -> None:
-        """The life that ``reap`` told the end of is forgotten, and another may be launched."""
+        """Forget the exited process, so that ``launch`` can start another."""
         self._process = None
 
     def terminate(self) -> None:
-        """Neither a life nor a standby is left, or the log names what the kernel does not let go of."""
+        """Kill both processes and wait for them; log the pid of one that does not end."""
         self.kill_standby()
         if self._process is None:
             return
@@ -139,7 +139,7 @@ class ChildProcess:
             self._log.critical("child cannot be killed", child=self._name, pid=self._process.pid)
 
     def _adopt_standby(self, document: bytes) -> subprocess.Popen[bytes] | None:
-        """The interpreter that stood by, now with its boot data; None when there is none fit for it."""
+        """Pass ``document`` to the standby process and return it; None when there is none that can take it."""
         process = self._standby
         if process is None:
             return None
@@ -154,14 +154,14 @@ class ChildProcess:
 
     @staticmethod
     def _write_to_stdin(process: subprocess.Popen[bytes], document: bytes) -> None:
-        """The document is in the pipe, or nobody will read it: whoever was to has died, which ``reap`` finds."""
+        """Write the line to the process; if it has exited, ``reap`` finds out."""
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(document)
             process.stdin.flush()
 
     def _start_interpreter(self, stdin: int) -> subprocess.Popen[bytes]:
-        """A fresh interpreter on the child's module, which never looks for it in the current directory."""
+        """Start an interpreter on the child's module; the current directory is not on its import path."""
         with blocked():
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", _CHILD_MAIN, str(os.getpid()), self._module],

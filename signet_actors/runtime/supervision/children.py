@@ -1,6 +1,6 @@
-"""The tree: which children there are, in which groups they start, and what is known of each over all its lives.
+"""The children of the tree: their specification, their start groups and their current state.
 
-Knowledge only. What follows from it is decided in ``supervision.py``, and done to processes in ``child_process.py``.
+This module only holds state. ``supervisor.py`` decides what to do, ``child_process.py`` acts on processes.
 
 Source: docs/reliability.md "Supervision policy"; Erlang/OTP, child specifications.
 """
@@ -24,18 +24,18 @@ def _one(_config: Config) -> int:
 class ChildSpec:
     """One line of the tree.
 
-    ``core``   the daemon gives up when the child cannot be kept alive; an optional child ends ``failed`` instead.
-    ``count``  how many of it (of an optional child also after each reload); more than one makes a pool named
-               ``<role>-1`` to ``<role>-N``, of which the rest serves while one is away.
-    ``pool``   names are numbered even when there is only one.
-    ``reads``  the child holds snapshots of the store, which can keep the write-ahead log from being folded back.
-    ``listens`` the child inherits the listening TCP socket.
-    ``standby`` an interpreter that has imported the code stands by for the next life, for children whose import is
-               long and whose absence is felt.
-    ``standby_after_crash`` the same, but only while a death of the child is not long ago: it costs nothing before.
-    ``after_crash_of`` the child is wanted only once a child of that role has died, and for ten minutes after the last
-               death of either.
-    ``environ`` what its environment has beside the supervisor's own.
+    ``core``: the daemon exits when the child exceeds its restart budget; an optional child becomes ``failed`` instead.
+    ``count``: how many processes to run (for optional children, evaluated again on each reload). More than one makes a
+    pool named ``<role>-1`` to ``<role>-N``; the others serve while one is down.
+    ``pool``: number the names even when there is only one.
+    ``reads``: the child opens snapshots of the store, which can block a WAL checkpoint.
+    ``listens``: the child inherits the listening TCP socket.
+    ``standby``: keep a standby process that has already imported the code, for children that import slowly and whose
+    absence callers notice.
+    ``standby_after_crash``: keep one only for a while after a crash.
+    ``after_crash_of``: run the child only after a crash of that role, until both have served without a crash for ten
+    minutes.
+    ``environ``: variables added to the supervisor's environment.
     """
 
     role: str
@@ -53,17 +53,27 @@ class ChildSpec:
 
 @dataclass(slots=True)
 class Child:
-    """A name in the tree, over all its lives.
+    """The state of one named child. Times are on the monotonic clock.
 
-    ``config`` the configuration that this life was last given;
-    ``last_seen_ns`` when it was last heard, or started; ``has_reported`` whether this life has said anything yet;
-    ``restart_at_ns`` when its next life is due, None = not known; ``kill_reason`` is empty unless the supervisor
-    killed this life; ``snapshots_asked`` and ``snapshots_ended`` the last request to end its snapshots that it was told
-    and that it has followed; ``on_probation`` one more early death of this optional child means waiting again;
-    ``standby_due`` this life has not yet had an interpreter start to stand by for the next; ``wanted`` while the
-    configuration in force has a use for it; ``stop_deadline_ns`` this life has been asked to leave because none had,
-    and is killed then; ``earlier_incarnations`` those that had ended when it was last wanted anew; ``files`` the
-    temporary files that it has opened in this life or the last one. Times are on the monotonic clock.
+    ``process``: its operating system processes. ``incarnation`` counts its starts; the fields below are of the current
+    one unless they say otherwise.
+    ``config``: the configuration that it received last.
+    ``crash_history``: its early crashes over all incarnations, which the restart policy counts.
+    ``last_seen_ns``: when its last message arrived, or when it was started.
+    ``has_reported``: it has sent at least one message.
+    ``ready_ms``: when it became ready; None before.
+    ``restart_at_ns``: when it is due to start; None = not scheduled.
+    ``detail``: what it does, or why it is down, as text for people.
+    ``exit_notice``: its announcement of its own exit.
+    ``kill_reason``: why the supervisor killed it; empty if it did not.
+    ``snapshots_asked``, ``snapshots_ended``: the number of the last request to end its snapshots, sent and confirmed.
+    ``on_probation``: this optional child has exceeded its budget; another early crash makes it wait again.
+    ``standby_due``: a standby process is still to be started.
+    ``wanted``: the current configuration needs it.
+    ``stop_deadline_ns``: it is draining because it is no longer needed, and is killed at that time.
+    ``earlier_incarnations``: the incarnations before it was last needed again; they do not count as restarts.
+    ``counters``: those of its last heartbeat.
+    ``files``: the temporary files that it opened in this incarnation or the last one.
     """
 
     spec: ChildSpec
@@ -92,7 +102,7 @@ class Child:
     files: list[FileIdentity] = field(default_factory=list)
 
     def begin_incarnation(self, now_ns: int, config: Config) -> None:
-        """Nothing is known of this child's life but that it is a new one, born with ``config``."""
+        """Reset the state for a new process that starts with ``config``."""
         self.incarnation += 1
         self.config = config
         self.state = STARTING
@@ -109,7 +119,7 @@ class Child:
 
 
 class Children:
-    """Every child of a tree, in start order; iterates over those that are wanted or still there."""
+    """All children of a tree in start order; iterates over those that are wanted or still have a process."""
 
     def __init__(
         self, tree: Sequence[ChildSpec], config: Config, make_process: Callable[[ChildSpec, str], ChildProcess]
@@ -119,11 +129,11 @@ class Children:
         self._make_process = make_process
         self._by_name: dict[str, Child] = {}
         self._crashed_roles: set[str] = set()
-        """Roles of which a child has died lately, where another role is wanted for that."""
+        """Roles that crashed lately, where another role's ``after_crash_of`` names them."""
         self.warning = ""
-        """What is wrong with the daemon as a whole while it goes on."""
+        """A problem of the whole daemon that does not stop it."""
         self.failure = ""
-        """Why the daemon cannot go on."""
+        """Why the daemon is about to stop."""
         for group, spec in enumerate(tree):
             for name in self._names(spec, config):
                 self._by_name[name] = Child(spec, name, group, make_process(spec, name))
@@ -132,10 +142,10 @@ class Children:
         return (child for child in tuple(self._by_name.values()) if child.wanted or child.process.exists)
 
     def reconfigure(self, config: Config) -> list[Child]:
-        """Of each optional role as many children are wanted as ``config`` says; the answer is those that were not
-        before, and have a life to begin when their former one, if it is still there, has ended.
+        """Update which optional children are wanted; return those that were not wanted before.
 
-        Core children stay as they are: they are what everybody else counts on.
+        A returned child can start when its former process, if any, has exited. Core children never change while the
+        daemon runs.
         """
         new = []
         for group, spec in enumerate(self._tree):
@@ -160,14 +170,14 @@ class Children:
         return new
 
     def note_crash(self, role: str) -> bool:
-        """Return whether a death in ``role`` makes other children wanted, which ``follow`` then finds."""
+        """Record a crash; return whether it makes other children wanted, which ``reconfigure`` then returns."""
         called = role not in self._crashed_roles and any(spec.after_crash_of == role for spec in self._tree)
         if called:
             self._crashed_roles.add(role)
         return called
 
     def forget_crashes(self, alive_since_ns: int) -> bool:
-        """Forget the deaths after which all concerned have served since; return whether there were any."""
+        """Forget crashes after which all roles concerned have served since that time; return whether there were any."""
         over = {
             role
             for role in self._crashed_roles
@@ -181,7 +191,7 @@ class Children:
         return bool(over)
 
     def stopping(self) -> list[Child]:
-        """Those who have a life and no use any more, the outermost group only: whoever asks leaves first."""
+        """Return the running children to stop now: the outermost group of those not wanted (clients before servers)."""
         unwanted = [child for child in self if not child.wanted or child.stop_deadline_ns is not None]
         outermost = max((child.group for child in unwanted), default=0)
         return [child for child in unwanted if child.group == outermost and child.process.exists]
@@ -190,11 +200,14 @@ class Children:
         return self._by_name[name]
 
     def group(self, group: int) -> list[Child]:
-        """The children of one line of the tree."""
+        """Return the children of one line of the tree."""
         return [child for child in self if child.group == group]
 
     def group_is_ready(self, group: int) -> bool:
-        """True when each core child is up; of a pool, the rest may go ahead of one that died while starting."""
+        """Return whether each core child of the group is up.
+
+        In a pool with one member up, only members in their first start are waited for.
+        """
         members = self.group(group)
         waited_for = [child for child in members if child.state != UP and child.spec.core]
         if len(members) > 1 and any(child.state == UP for child in members):
@@ -202,15 +215,15 @@ class Children:
         return not waited_for
 
     def all_ready(self) -> bool:
-        """True when everything that is needed is up; an optional child is not."""
+        """Return whether every core child is up."""
         return all(self.group_is_ready(group) for group in range(self.group_count))
 
     def incarnations(self) -> dict[str, int]:
-        """The present incarnation of each name, or the last one: what it said before it left may be read later."""
+        """Return the latest incarnation of each name. A process may have exited before its last messages are read."""
         return {name: child.incarnation for name, child in self._by_name.items()}
 
     def reachable(self) -> list[str]:
-        """The names of those who can be told something: they exist and have spoken."""
+        """Return the names of the children that can receive messages: they run and have sent one."""
         return [child.name for child in self if child.process.exists and child.has_reported]
 
     def _names(self, spec: ChildSpec, config: Config) -> list[str]:
@@ -222,7 +235,7 @@ class Children:
         return [spec.role] * count
 
     def states(self) -> TreeChanged:
-        """The whole tree as everybody may see it."""
+        """Return the state of the whole tree, as children receive it."""
         return TreeChanged(
             [
                 ChildState(

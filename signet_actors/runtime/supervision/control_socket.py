@@ -1,7 +1,7 @@
-"""The supervisor's socket: hears what its children say, and tells them what they must know.
+"""The supervisor's socket: receives messages from its children and sends messages to them.
 
-Every child connects to it under its own name. What comes from another boot, from a life that is over or under
-somebody else's name is counted, logged without content and never reaches the supervisor.
+Every child connects under its own name. Messages from another boot, from an earlier incarnation or under another
+child's name are counted, logged without their content, and dropped.
 
 Source: docs/reliability.md R19; docs/messaging.md rules 8, 10, 15 and 20; docs/architecture.md "Messages".
 """
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ControlMessage:
-    """``body`` was said by the present life of the child ``name``."""
+    """A message from the current incarnation of the child ``name``."""
 
     name: str
     header: Header
@@ -49,7 +49,7 @@ class ControlMessage:
 
 
 class ControlSocket:
-    """The ROUTER of the supervisor, bound when this is made; never blocks except in ``wait`` and ``poll``."""
+    """The supervisor's ROUTER socket, bound on construction; only ``wait`` and ``poll`` block."""
 
     def __init__(self, boot: ChildContext, log: FilteringBoundLogger, counters: dict[str, int], clock: Clock) -> None:
         self._warnings = LogThrottle(log, clock)
@@ -64,34 +64,34 @@ class ControlSocket:
         self._poller.register(self._socket, zmq.POLLIN)
 
     def close(self) -> None:
-        """The socket is closed, and what it still had to send is dropped."""
+        """Close the socket and drop what it has not sent yet."""
         close_all(self._context, flush=False)
 
     def reclaim_path(self) -> bool:
-        """Take the path back if something else has removed or replaced it, and say whether that was so."""
+        """Bind the path again if its socket file was removed or replaced; return whether that was so."""
         if self._file is not None and socket_identity(self._directory, SUPERVISOR_SOCKET) == self._file:
             return False
         self._file = None
-        with contextlib.suppress(ConfigError, OSError, zmq.ZMQError):  # the next look tries again
+        with contextlib.suppress(ConfigError, OSError, zmq.ZMQError):  # tried again at the next check
             make_private_directory(Path(self._directory))
             rebind(self._socket, self._directory, SUPERVISOR_SOCKET)
             self._file = socket_identity(self._directory, SUPERVISOR_SOCKET)
         return True
 
     def wake_on(self, descriptor: int) -> None:
-        """From now on ``wait`` also returns when ``descriptor`` can be read."""
+        """Make ``wait`` also return when ``descriptor`` is readable."""
         self._poller.register(descriptor, zmq.POLLIN)
 
     def wait(self, timeout_ms: int) -> None:
-        """A child has said something, a descriptor can be read, or ``timeout_ms`` have passed."""
+        """Wait for a message, a readable descriptor, or ``timeout_ms``."""
         self._poller.poll(timeout_ms)
 
     def poll(self, timeout_ms: int) -> bool:
-        """True as soon as a child has said something, false when ``timeout_ms`` have passed without a word."""
+        """Wait for a message; return False when none has arrived within ``timeout_ms``."""
         return bool(self._socket.poll(timeout_ms))
 
     def read(self, incarnations: Mapping[str, int]) -> Iterator[ControlMessage]:
-        """Yield the messages that have arrived; ``incarnations`` is the current one of each name."""
+        """Yield the messages that have arrived; ``incarnations`` holds the current one of each name."""
         while has_message(self._socket):
             parts = self._socket.recv_multipart(zmq.NOBLOCK)
             self._counters["received"] += 1
@@ -115,22 +115,22 @@ class ControlSocket:
             yield ControlMessage(name, header, body)
 
     def tell(self, name: str, body: msgspec.Struct) -> bool:
-        """``body`` is on its way to the child, or false: it is not there, or reads nothing."""
+        """Send ``body`` to the child; return False when it is not connected or reads nothing."""
         return self._send(name, self._message_factory.tell(body))
 
     def broadcast(self, names: Iterable[str], body: msgspec.Struct) -> None:
-        """``body`` is on its way to each of these children that is there."""
+        """Send ``body`` to each of these children that is connected."""
         for name in names:
             self.tell(name, body)
 
     def answer(self, asked: ControlMessage, body: msgspec.Struct) -> bool:
-        """Like ``tell``, to whoever asked."""
+        """Send ``body`` as the reply to ``asked``; return False like ``tell``."""
         return self._send(asked.name, self._message_factory.answer(asked.header, body))
 
     def _send(self, name: str, parts: list[bytes]) -> bool:
         try:
             self._socket.send_multipart([name.encode(), *parts], zmq.NOBLOCK)
-        except zmq.ZMQError:  # EHOSTUNREACH: it is gone; EAGAIN: it reads nothing
+        except zmq.ZMQError:  # EHOSTUNREACH: not connected; EAGAIN: it reads nothing
             self._counters["unroutable"] += 1
             return False
         self._counters["sent"] += 1

@@ -1,8 +1,7 @@
-"""A life of the daemon around its supervisor: what is taken before it runs, and given back when it is over.
+"""One run of the daemon: acquire what the supervisor needs, run it, release everything.
 
-In this order: configuration, directories, workspace lock, stale sockets removed, port bound, pid and address files,
-control socket, children. Each step is safe because of the ones before it: nothing is bound or removed by anyone who
-does not hold the lock.
+The order is: configuration, directories, workspace lock, removal of stale sockets, listening port, pid and address
+files, control socket, children. Only the holder of the workspace lock binds or removes anything.
 
 Source: docs/reliability.md R10; docs/messaging.md rules 13 to 15; docs/decisions.md 28.
 """
@@ -51,7 +50,7 @@ def run_supervisor(
     retry_failed_ms: int = RETRY_FAILED_MS,
     say: Callable[[str], None] = say,
 ) -> int:
-    """The daemon's exit code, after a whole life of it on ``workspace``.
+    """Run the daemon on ``workspace`` until it stops; return its exit code.
 
     ``load`` reads the configuration (again at each SIGHUP); ``port`` overrides the configured one, 0 = any free one.
     Nothing is bound, removed or started before the configuration is valid and the workspace lock is held.
@@ -75,7 +74,7 @@ def run_supervisor(
         say(f"the workspace {workspace} cannot be used: {error}")
         return ExitCode.CONFIG
     files = DaemonFiles(directories, lock)
-    # From here to the last step a request to stop is obeyed in order: nothing that was begun is left behind by it.
+    # From here on a stop signal is handled in the loop: everything that was opened is released.
     with signal_pipe() as signals:
         try:
             return _run_locked(tree, files, config, load, port, console, retry_failed_ms, say, signals)
@@ -101,7 +100,7 @@ def _run_locked(
     say: Callable[[str], None],
     signals: int,
 ) -> int:
-    """The exit code of the supervisor; everything that was opened for it is closed again."""
+    """Open the listener and the control socket, run the supervisor, close them; return its exit code."""
     workspace = files.workspace.root
     sockets = socket_directory(workspace)
     make_private_directory(sockets)

@@ -1,7 +1,7 @@
 """The files by which other programs find a running daemon: its pid, its address, its lock file.
 
-They lie below ``.daemon``, which holds nothing that cannot be made again, so that removing it must cost nothing: they
-are put back, as each process puts its socket back.
+They are in ``.daemon``, which holds only what can be recreated. If they are removed while the daemon runs, they are
+written again.
 
 Source: docs/reliability.md R10 and R26; docs/operations.md "Files".
 """
@@ -22,7 +22,7 @@ from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
 
 
 class DaemonFiles:
-    """What the supervisor keeps below ``.daemon`` from ``write`` to ``remove``; ``lock`` is held meanwhile."""
+    """The supervisor's files in ``.daemon``, from ``write`` to ``remove``; ``lock`` must be held meanwhile."""
 
     def __init__(self, workspace: Workspace, lock: WorkspaceLock) -> None:
         self.workspace = workspace
@@ -39,12 +39,12 @@ class DaemonFiles:
         self._files = [found for path in paths if (found := identify(path)) is not None]
 
     def locked_directory(self) -> list[FileIdentity]:
-        """Return the directory that the lock is on."""
+        """Return the identity of the directory that the workspace lock is on, as a list; empty where it is missing."""
         found = identify(self.workspace.memory_dir)
         return [] if found is None else [found]
 
     def restore(self) -> str:
-        """Put back what was removed; return in words what cannot be put back, empty when everything is there."""
+        """Write removed files again; return what failed as text, empty when every file is in place."""
         if displaced(self._files) is not None and self._address is not None:
             note = msgspec.json.decode(self._address)
             try:
@@ -56,7 +56,7 @@ class DaemonFiles:
         return ""
 
     def remove(self) -> None:
-        """Remove the pid and the address, unless they are another daemon's."""
+        """Remove the pid and address files, unless they belong to another daemon."""
         for note in self._files:
             path = Path(note.path)
             if path != self.workspace.lock_file and displaced([note]) is None:
@@ -65,7 +65,7 @@ class DaemonFiles:
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """Write the file whole or not at all, readable by its owner alone."""
+    """Write the file atomically, readable by its owner only."""
     written = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,7 +1,7 @@
-"""The tree comes down from the edge inwards, and in bounded time.
+"""Stop the tree from the outermost group inwards, in bounded time.
 
-The groups stop in the reverse of the order in which they started: whoever asks is gone before whoever answers. Each
-group may use what is left of the time, less a reserve for those that are still to follow; then it is killed.
+Groups stop in the reverse of their start order, so that clients stop before the servers they call. Each group may use
+the remaining time, less a reserve for the groups after it; then it is killed.
 
 Source: docs/reliability.md R19, "Supervision policy".
 """
@@ -16,13 +16,13 @@ from signet_actors.runtime.sync_points import sync_point
 
 _MS = 1_000_000
 _RESERVE_MS = 300
-"""Part of the drain time that is kept for each group that is still to be stopped."""
+"""Time kept for each group that is still to be stopped."""
 
 
 class TreeDrain:
-    """Stops ``children`` within ``drain_ms``, which begin now; ``due_ns`` is when the present group is killed.
+    """Stops ``children`` within ``drain_ms`` from now.
 
-    ``forced`` turns true when nobody is given any more time.
+    ``due_ns`` is when the current group is killed. ``forced`` is True once every child has been killed.
     """
 
     def __init__(self, children: Children, control: ControlSocket, clock: Clock, drain_ms: int) -> None:
@@ -35,14 +35,14 @@ class TreeDrain:
         self._group = children.group_count
 
     def begin(self) -> None:
-        """No other life begins, and the outermost group has been asked to stop."""
+        """Cancel all restarts and standby processes, and ask the outermost group to stop."""
         for child in self._children:
             child.restart_at_ns = None
             child.process.kill_standby()
         self._next_group()
 
     def step(self) -> bool:
-        """True when the present group is gone and the next one has been asked, or there is none."""
+        """Return True when the current group has exited (the next one, if any, is then asked to stop)."""
         members = self._children.group(self._group)
         if self.forced or self._clock.monotonic_ns() >= self.due_ns:
             for child in members:
@@ -53,7 +53,7 @@ class TreeDrain:
         return True
 
     def force(self) -> None:
-        """Every child has been killed."""
+        """Kill every child."""
         self.forced = True
         for child in self._children:
             _kill(child)

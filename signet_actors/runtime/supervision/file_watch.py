@@ -1,7 +1,7 @@
-"""The files that a running daemon cannot do without, watched by its supervisor.
+"""Watch the files that a running daemon depends on.
 
-The database's files are reported by the process that opened them. A missing one ends the daemon: what its processes
-would still store or read is in a file that no later process finds. What lies below ``.daemon`` is put back.
+Each process reports the database files that it opened. If one of them is missing or replaced, the daemon stops: it
+would write to a file that no later process finds. Missing files in ``.daemon`` are restored.
 
 Source: docs/reliability.md R26.
 """
@@ -23,7 +23,10 @@ _REMEDY = "put it back and start the daemon again, or `signet restore latest`"
 
 
 class FileWatch:
-    """What the processes of ``children`` have opened; ``daemon_files`` is None for a tree without a workspace."""
+    """The files that the processes of ``children`` have opened.
+
+    ``daemon_files`` is None for a tree without a workspace.
+    """
 
     def __init__(self, children: Children, daemon_files: DaemonFiles | None, log: FilteringBoundLogger) -> None:
         self._children = children
@@ -34,20 +37,21 @@ class FileWatch:
 
     @property
     def lasting(self) -> tuple[FileIdentity, ...]:
-        """The files that must stay for as long as the daemon runs."""
+        """The files that must stay in place for as long as the daemon runs."""
         return tuple(self._lasting.values())
 
     def record_opened(self, child: Child, files: FilesOpened) -> None:
-        """``child`` has opened these. The first file of a path is the one that stays."""
+        """Record the files that ``child`` opened. The first file seen at a path is the one that must stay."""
         for file in files.lasting:
             self._lasting.setdefault(file.path, file)
         child.files = files.temporary
 
     def missing(self, *, exited: Child | None = None) -> str | None:
-        """Return in words which file of the database is no longer at its path; None while all are.
+        """Return a description of a database file that is no longer at its path; None while all are.
 
-        The temporary ones count while a process has them open, be it a reader, and for a child that has just
-        ``exited``: a new process would make new ones, and readers would go on with those that were removed.
+        Temporary files (the WAL and its index) count while any process, a reader included, has the database open. They
+        also count for a child that has just ``exited``: a new process would create new ones, while readers kept the
+        removed ones.
         """
         in_use = any(child.process.exists and (child.files or child.spec.reads) for child in self._children)
         temporary = [file for child in self._children if in_use or child is exited for file in child.files]

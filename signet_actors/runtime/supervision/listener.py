@@ -1,4 +1,4 @@
-"""The daemon's listening TCP socket, owned by the supervisor so that it outlives every gateway.
+"""The daemon's listening TCP socket. The supervisor owns it, so that it outlives every gateway process.
 
 While the gateway restarts, connections wait in the backlog instead of being refused.
 
@@ -21,7 +21,7 @@ _LISTEN = "0A"
 
 
 def open_listener(host: str, port: int, backlog: int) -> socket.socket:
-    """A listening socket; raises ConfigError that names who holds the port and the way out."""
+    """Return a listening socket. Raises ConfigError that names the process on the port and how to choose another."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as error:
@@ -48,13 +48,13 @@ def open_listener(host: str, port: int, backlog: int) -> socket.socket:
 
 
 def with_address(config: Config, host: str, port: int) -> Config:
-    """``config`` with the address that the daemon really listens on."""
+    """Return ``config`` with the address that the daemon really listens on."""
     gateway = msgspec.structs.replace(config.gateway, host=host, port=port)
     return msgspec.structs.replace(config, gateway=gateway)
 
 
 def port_holder(port: int) -> int | None:
-    """The pid that listens on ``port``, where /proc tells and permissions allow."""
+    """Return the pid that listens on ``port``, where /proc exists and permissions allow."""
     inodes: set[str] = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:

@@ -1,7 +1,7 @@
-"""When a child that died is started again, and when it is given up: pure arithmetic.
+"""Decide when a crashed child is started again, and when it is given up: pure functions.
 
-Only an early death counts (before Ready, or within ``settled_ms`` of it): a child that had served longer is started
-again at once, with a clean slate. Early crashes wait longer and longer, with jitter, until the budget is used up.
+Only early crashes count: before Ready, or within ``settled_ms`` of it. A child that had served longer is restarted at
+once and its series of crashes ends. Early crashes wait longer and longer, with jitter, until the budget is used up.
 
 Source: docs/reliability.md R9 and "Supervision policy".
 """
@@ -16,7 +16,7 @@ _JITTER = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """At most ``restarts`` counted restarts within ``window_ms``, at growing distances."""
+    """At most ``restarts`` counted restarts within ``window_ms``, with exponential backoff."""
 
     restarts: int
     window_ms: int
@@ -27,7 +27,7 @@ class RestartPolicy:
 
 @dataclass(frozen=True, slots=True)
 class CrashHistory:
-    """A child's early crashes: when (those within the window), and how many in a row."""
+    """A child's early crashes: their times within the window, and how many occurred in a row."""
 
     crashes_ms: tuple[int, ...] = ()
     in_a_row: int = 0
@@ -35,7 +35,7 @@ class CrashHistory:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Start it again after ``delay_ms``."""
+    """Start the child again after ``delay_ms``."""
 
     history: CrashHistory
     delay_ms: int
@@ -43,7 +43,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The budget is used up; ``crashes`` counted ones lie within the window."""
+    """The budget is used up: ``crashes`` early crashes lie within the window."""
 
     history: CrashHistory
     crashes: int
@@ -52,7 +52,7 @@ class GiveUp:
 def decide_restart(
     policy: RestartPolicy, history: CrashHistory, *, now_ms: int, ready_at_ms: int | None, rng: random.Random
 ) -> Restart | GiveUp:
-    """What to do about a death at ``now_ms``; ``ready_at_ms`` None = it never became ready."""
+    """Return what to do after an exit at ``now_ms``; ``ready_at_ms`` None = the child never became ready."""
     window = tuple(at for at in history.crashes_ms if now_ms - at < policy.window_ms)
     if ready_at_ms is not None and now_ms - ready_at_ms >= policy.settled_ms:
         return Restart(CrashHistory(window, 0), 0)
@@ -65,7 +65,7 @@ def decide_restart(
 
 
 def backoff_ms(policy: RestartPolicy, in_a_row: int, rng: random.Random) -> int:
-    """The wait before restart number ``in_a_row``: doubles from the least to the greatest, plus up to a quarter."""
+    """Return the delay of restart number ``in_a_row``: it doubles from minimum to maximum, plus up to 25 % jitter."""
     exponent = min(in_a_row - 1, 30)
     plain = min(policy.backoff_max_ms, policy.backoff_min_ms << exponent)
     return min(policy.backoff_max_ms, plain + int(plain * _JITTER * rng.random()))

@@ -1,4 +1,4 @@
-"""Tells systemd how the daemon is, when systemd started it; otherwise nothing happens.
+"""Send service status to systemd, if systemd started the daemon.
 
 Source: systemd's sd_notify(3) protocol; docs/reliability.md "Supervision policy".
 """
@@ -11,7 +11,10 @@ from collections.abc import Mapping
 
 
 class Notifier:
-    """``watchdog_s`` is the interval at which WATCHDOG=1 is wanted (half of systemd's), None = not at all."""
+    """Sends sd_notify messages; does nothing without ``NOTIFY_SOCKET``.
+
+    ``watchdog_s`` is how often to send WATCHDOG=1 (half of systemd's timeout); None = never.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         address = environ.get("NOTIFY_SOCKET", "")
@@ -25,7 +28,7 @@ class Notifier:
         self.watchdog_s: float | None = limit_us / 2e6 if wanted else None
 
     def notify(self, *assignments: str, wait_s: float = 0.2) -> None:
-        """systemd has been told, or is not there; never raises, and waits at most ``wait_s`` when its queue is full."""
+        """Send the assignments; never raises. Waits at most ``wait_s`` while systemd's queue is full."""
         if not self._address:
             return
         try:

@@ -1,8 +1,8 @@
-"""The supervisor's loop and its policy: starts the tree in order, watches it, restarts what dies, brings it down.
+"""The supervisor's loop and policy: start the tree in order, watch it, restart crashed children, shut it down.
 
-One thread, one loop, no knowledge of what the children do. A child counts as up when it says Ready on the bus, as
-dead when the kernel says so, and as hung when its work loop has been silent for ``heartbeat_ms * liveness``: then it
-is killed, because only the kernel's word lets another life begin.
+One thread, one loop, no knowledge of what the children do. A child is up when its Ready message arrives. It has exited
+when the kernel says so. It hangs when its work loop has been silent for ``heartbeat_ms * liveness``; then it is killed.
+A child is only started again after the kernel has reported the exit of its former process.
 
 Source: docs/reliability.md "Supervision policy", R9, R19 and R21; docs/messaging.md rule 10; Erlang/OTP, one_for_one.
 """
@@ -59,26 +59,26 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 RETRY_FAILED_MS = 600_000
-"""An optional child that was given up is tried again after so long."""
+"""How long until an optional child that exceeded its budget is tried again."""
 
 STANDBY_AFTER_CRASH_MS = 600_000
-"""So long after a death an interpreter stands by for the next one, of a child that has none before."""
+"""How long a standby process is kept after a crash, for children that have none otherwise."""
 
 _MS = 1_000_000
 _FATAL_EXIT_CODES = frozenset({ExitCode.CONFIG, ExitCode.PROVIDER_CONFIG, ExitCode.IN_USE})
 _ROTATE_MS = 10_000
 LATE_START_MS = 1000
-"""So long the daemon serves before what it can serve without is started."""
+"""How long the daemon serves before the groups after the last core group start."""
 _FAILURE_REPORT_MS = 1000
-"""So long health tells why the daemon cannot go on before it stops."""
+"""How long health reports a fatal failure before the daemon stops."""
 _EXIT_NOTICE_WAIT_MS = 30
-"""The reason of an exit travels by another way than the exit itself, and may come a moment later."""
+"""How long to wait for an exit notice: it arrives through another channel than the exit itself."""
 
 
 class Supervisor:
-    """Runs ``tree`` until it is asked to stop or cannot go on; see the module.
+    """Runs ``tree`` until it is asked to stop or cannot go on.
 
-    ``run`` is the whole life; a simulation takes it apart into ``turn`` and ``wait_ms``, on processes of its own.
+    ``run`` does everything; a simulation calls ``run_once`` and ``wait_ms`` instead, with simulated processes.
     """
 
     def __init__(
@@ -133,15 +133,18 @@ class Supervisor:
 
     @property
     def exit_reason(self) -> str:
-        """Why the tree came down, in words; empty when it was asked to."""
+        """Why the tree stopped, as text; empty when it was asked to."""
         return self._exit_reason
 
     def states(self) -> TreeChanged:
-        """The tree as it is now."""
+        """Return the current state of the tree."""
         return self._children.states()
 
     def run(self, signals: int) -> int:
-        """The daemon's exit code; no child is left when this returns. ``signals`` is the end of a ``signal_pipe``."""
+        """Run until the tree has stopped; return the daemon's exit code. No child is left when this returns.
+
+        ``signals`` is the reading end of a ``signal_pipe``.
+        """
         self._control.wake_on(signals)
         self._last_pass_ns = self._clock.monotonic_ns()
         try:
@@ -155,10 +158,10 @@ class Supervisor:
                 child.process.terminate()
         return self._exit_code
 
-    # one turn of the loop
+    # one pass of the loop
 
     def run_once(self, signals: int) -> None:
-        """Everything that has happened has been acted upon."""
+        """Handle everything that has happened since the last call; never waits."""
         now = self._clock.monotonic_ns()
         self._read_signals(signals)
         self._read_messages()
@@ -178,11 +181,11 @@ class Supervisor:
             self._changed = False
             self._broadcast(self._children.states())
         if self._drain is None:
-            self._spawn_standbys()  # after the news, which others wait for
+            self._spawn_standbys()  # after the broadcast, which others wait for
         self._housekeeping()
 
     def wait_ms(self) -> int:
-        """How long the next turn may be away if nothing happens."""
+        """Return how long ``run`` may wait for events before the next call of ``run_once``."""
         now = self._clock.monotonic_ns()
         until = min(now + self.config.supervision.heartbeat_ms * _MS, self._next_rotation)
         if self._notifier.watchdog_s is not None:
@@ -194,7 +197,7 @@ class Supervisor:
         if self._serving and self._started_groups < self._children.group_count and self._late_start_ns > now:
             until = min(until, self._late_start_ns)
         if self._drain is not None:
-            until = min(until, now + 50 * _MS)  # whom the kernel keeps is not missing the sooner for being looked at
+            until = min(until, now + 50 * _MS)  # polling faster would not speed up an exit
             if self._drain.due_ns > now:
                 until = min(until, self._drain.due_ns)
         return max(0, -(-(until - now) // _MS))
@@ -217,7 +220,7 @@ class Supervisor:
             self._notifier.notify("WATCHDOG=1", wait_s=0)
 
     def _check_files(self, now: int) -> None:
-        """Stop when a file that the daemon has opened is missing, a moment after health has begun to tell so."""
+        """Stop when a file that the daemon opened is missing, after health has reported it for a moment."""
         if self._failed_ns is not None:
             if now - self._failed_ns >= _FAILURE_REPORT_MS * _MS:
                 self._stop(ExitCode.IO_ERROR, self._children.failure)
@@ -228,7 +231,7 @@ class Supervisor:
             self._fail(missing)
 
     def _fail(self, reason: str) -> None:
-        """The daemon cannot go on; nothing is started any more, and it stops in a moment. The first reason counts."""
+        """Record a fatal failure: nothing is started any more, and the daemon stops soon. Only the first one counts."""
         if self._failed_ns is None:
             self._failed_ns = self._clock.monotonic_ns()
             self._children.failure = reason
@@ -238,10 +241,10 @@ class Supervisor:
     # starting
 
     def _start_groups(self) -> None:
-        """Each group starts when the one before it is ready; an optional child holds nobody up.
+        """Start each group when the one before it is ready; optional children delay no group.
 
-        The interpreters of all groups that serving waits for import their code while the first one starts. Those behind
-        the last core group start when the daemon has served for a moment: the first requests have the cores.
+        While the first group starts, the processes of all groups up to the last core one already import their code.
+        Later groups start after the daemon has served for a moment, so that the first requests have the CPU cores.
         """
         while self._started_groups < self._children.group_count:
             if self._started_groups and not self._children.group_is_ready(self._started_groups - 1):
@@ -260,7 +263,7 @@ class Supervisor:
                         self._spawn_standby(child)
 
     def _check_serving(self) -> None:
-        """Once: everything that is needed is up, and systemd and the person at the terminal are told."""
+        """Report once that everything needed is up: to systemd, the log and the terminal."""
         if self._serving or self._started_groups <= self._last_core_group:
             return
         if self._children.all_ready():
@@ -272,7 +275,7 @@ class Supervisor:
                 self.on_serving()
 
     def _spawn_standbys(self) -> None:
-        """Once in each life, and not while anybody waits for another birth, which would be slowed down by it."""
+        """Start standby processes that are due, unless a child is starting: they would slow it down."""
         due = [child for child in self._children if child.standby_due and child.state == UP]
         if not due or not self._serving or not self._children.all_ready():
             return
@@ -281,7 +284,7 @@ class Supervisor:
             self._spawn_standby(child)
 
     def _kill_unneeded_standbys(self, now: int) -> None:
-        """A standby that a death was the reason for is not kept when no other death has followed for a while."""
+        """Kill standby processes that were started because of a crash, when no other crash has followed."""
         for child in self._children:
             lived_ns = 0 if child.ready_ms is None else now - child.ready_ms * _MS
             if child.spec.standby_after_crash and lived_ns > STANDBY_AFTER_CRASH_MS * _MS:
@@ -290,7 +293,7 @@ class Supervisor:
             self._apply_child_set()
 
     def _launch(self, child: Child) -> None:
-        """A new life of ``child`` has begun, or the failure to begin it counts as a death before Ready."""
+        """Start a process of ``child``; a failure to start counts as an early crash."""
         if self._drain is not None or self._failed_ns is not None or not self._may_launch():
             return
         child.begin_incarnation(self._clock.monotonic_ns(), self.config)
@@ -306,7 +309,7 @@ class Supervisor:
         sync_point("supervisor.after_spawn_before_ready")
 
     def _may_launch(self) -> bool:
-        """Return whether a new process would find the database that the others have; where not, stop."""
+        """Return whether a new process would open the same database files as the others; if not, fail."""
         missing = self._files.missing()
         if missing is not None:
             self._fail(missing)
@@ -332,9 +335,10 @@ class Supervisor:
     # watching
 
     def _check_liveness(self, now: int) -> None:
-        """A child that has been silent for too long is dead; SIGCHLD then says when it may be born again.
+        """Kill each child that has been silent for too long; it is restarted after its exit.
 
-        When this loop itself was held up (the machine slept, the process was stopped), silence proves nothing.
+        When this loop itself was delayed (machine suspended, process stopped), silence proves nothing: timeouts start
+        again.
         """
         limits = self.config.supervision
         held_up = now - self._last_pass_ns > 2 * limits.heartbeat_ms * _MS
@@ -344,7 +348,7 @@ class Supervisor:
             if held_up:
                 child.last_seen_ns = now
             if child.exit_notice is not None:
-                # It has message its last words, and what it would still do nobody waits for.
+                # It has announced its exit, and no caller waits for anything that it still does.
                 allowed, why = limits.heartbeat_ms * limits.liveness, "was killed"
             elif child.ready_ms is None:
                 allowed, why = limits.start_timeout_ms, "was not ready in time"
@@ -364,7 +368,7 @@ class Supervisor:
                 child.process.kill()
 
     def _reap(self) -> None:
-        """Every child that has exited is known to have; only our own children are waited for."""
+        """Handle the exits of children; waits for no other processes."""
         for child in self._children:
             code = child.process.reap()
             if code is not None:
@@ -383,7 +387,7 @@ class Supervisor:
         else:
             how = f"exited with {code}"
         if code < 0 and child.exit_notice is not None:
-            code = child.exit_notice.code  # however its process ended, it had left
+            code = child.exit_notice.code  # its announced exit code counts, however the process ended
             how = f"{how} while leaving with {code}"
         cause = f"{how}: {words}" if words else how
         self._changed = True
@@ -392,7 +396,7 @@ class Supervisor:
             child.detail = cause
             child.stop_deadline_ns = None
             self._log.info("child stopped", child=child.name, cause=cause)
-            if self._drain is None and child.wanted:  # again, since it was asked to leave
+            if self._drain is None and child.wanted:  # needed again since it was asked to stop
                 self._start_soon(child)
             return
         self._log.error("child died", child=child.name, child_incarnation=child.incarnation, cause=cause)
@@ -431,7 +435,7 @@ class Supervisor:
         self._log.info("child will be restarted", child=child.name, delay_ms=decision.delay_ms)
 
     def _over_budget(self, child: Child, cause: str) -> None:
-        """A core child ends the daemon, unless a sibling of its pool serves; an optional one waits ten minutes."""
+        """Stop the daemon for a core child, unless another of its pool is up; retry an optional one in ten minutes."""
         siblings = [other for other in self._children.group(child.group) if other is not child and other.state == UP]
         if child.spec.core and not siblings:
             child.state = FAILED
@@ -450,9 +454,9 @@ class Supervisor:
                 self._launch(child)
 
     def _start_soon(self, child: Child) -> None:
-        """A first life, for which nobody is to blame, begins in this turn or the next.
+        """Schedule a first start, which does not count as a restart.
 
-        One that a death is the reason for lets the next life of the one that died start first.
+        A child that is wanted because of a crash waits, so that the crashed child restarts first.
         """
         child.state = STARTING
         child.detail = ""
@@ -461,7 +465,7 @@ class Supervisor:
         self._changed = True
 
     def _stop_unneeded(self, now: int) -> None:
-        """Those whom the configuration has no use for are on their way out; who takes too long is killed."""
+        """Drain the children that the configuration no longer needs; kill those that exceed the drain time."""
         for child in self._children.stopping():
             if child.stop_deadline_ns is None:
                 drain_ms = self.config.supervision.drain_ms
@@ -479,7 +483,7 @@ class Supervisor:
                 child.kill_reason = "was killed instead of leaving"
                 child.process.kill()
 
-    # reachable and telling
+    # messages
 
     def _read_messages(self) -> None:
         for message in self._control.read(self._children.incarnations()):
@@ -502,7 +506,7 @@ class Supervisor:
                 self._on_ready(child, detail)
             case Heartbeat(counters):
                 child.counters = counters
-                if child.spec.listens:  # it tells the outside how the tree is, so it must know that we still know
+                if child.spec.listens:  # it reports health, so it must see that the supervisor is alive
                     self._control.tell(child.name, self._children.states())
             case Exiting():
                 child.exit_notice = message.body
@@ -518,14 +522,14 @@ class Supervisor:
                 assert_never(message.body)
 
     def _extend_start(self) -> None:
-        """A child is getting on with its start: the service manager waits for the daemon as long as we do."""
+        """Ask systemd for more time, since a child reports progress in starting."""
         now, allowed_ms = self._clock.monotonic_ns(), self.config.supervision.start_timeout_ms
         if now >= self._next_extension:
             self._next_extension = now + allowed_ms * _MS // 4
             self._notifier.notify(f"EXTEND_TIMEOUT_USEC={2 * allowed_ms * 1000}", wait_s=0)
 
     def _on_ready(self, child: Child, detail: str) -> None:
-        """The child serves; once in a life, and never of one that has been condemned."""
+        """Mark the child as up: once per incarnation, and never after it was killed."""
         if child.ready_ms is not None or not child.process.exists or child.kill_reason:
             return
         child.ready_ms = child.last_seen_ns // _MS
@@ -538,14 +542,14 @@ class Supervisor:
         )
 
     def _spawn_standby(self, child: Child) -> None:
-        """An interpreter prepares itself for the next life of ``child``, as it would be now."""
+        """Start a standby process for ``child`` with the present configuration."""
         child.process.spawn_standby(warmup_payload(self._context_for(child)))
 
     def _relieve_wal(self, pressure: WalPressure) -> None:
-        """Readers have been asked to end their snapshots; if it is severe, those that did not when asked are dead.
+        """Ask all readers to end their snapshots; if severe, kill those that ignored the last request.
 
-        A reader that turns follows within milliseconds, one that hangs is found out by its silence: this is for one
-        that does neither. Only a reader that somebody else runs can still be in the way after that.
+        A working reader complies within milliseconds, and a hanging one is killed for its silence. This is for a reader
+        that does neither. Afterwards only a reader outside the daemon can still block the WAL checkpoint.
         """
         for child in self._children:
             if not (child.spec.reads and child.process.exists and child.has_reported) or child.kill_reason:
@@ -582,7 +586,7 @@ class Supervisor:
             self._drain.force()
 
     def _reload(self) -> None:
-        """The new configuration is in force everywhere, or the old one is and the log says what is wrong."""
+        """Load the configuration and apply it everywhere, or keep the old one and log what is wrong."""
         try:
             loaded = self._load()
         except ConfigError as error:
@@ -600,23 +604,23 @@ class Supervisor:
             self._apply_child_set()
         now = self._clock.monotonic_ns()
         for child in self._children:
-            child.last_seen_ns = now  # how long it has been silent says nothing where it could be silent for longer
+            child.last_seen_ns = now  # the former limits may have allowed a longer silence
             if child.process.exists and child.has_reported:
                 self._send_config(child)
         self._log.info("configuration reloaded")
 
     def _apply_child_set(self) -> None:
-        """The optional children are those that the configuration in force asks for, or will be within a moment."""
+        """Start and stop optional children as the current configuration requires."""
         for child in self._children.reconfigure(self.config):
             self._log.info("child is needed now", child=child.name)
             self._changed = True
             if child.group < self._started_groups and not child.process.exists:
-                self._start_soon(child)  # the others begin with their group, or when their former life has ended
+                self._start_soon(child)  # the others start with their group, or after their former process has exited
 
     def _send_config(self, child: Child) -> None:
-        """The child has been told the configuration in force, unless it was born with it or told before.
+        """Send the configuration to the child unless it already has it.
 
-        Whoever could not be told (it had not spoken yet, its queue was full) is told at its next word.
+        If that fails (it has not reported yet, or its queue is full), it is sent with its next message.
         """
         if child.config is not self.config and self._control.tell(
             child.name, Reload(msgspec.json.encode(self.config).decode())
@@ -624,7 +628,7 @@ class Supervisor:
             child.config = self.config
 
     def _stop(self, code: int, reason: str) -> None:
-        """The tree is being drained, and the daemon's exit code is known; the first reason counts."""
+        """Begin to drain the tree. Only the first call counts: it sets the exit code and the reason."""
         if self._drain is not None:
             return
         self._exit_code = code
@@ -640,5 +644,5 @@ class Supervisor:
 
     @property
     def finished(self) -> bool:
-        """The tree has come down, and no child is left."""
+        """True when the tree was stopped and no child process is left."""
         return self._drain is not None and not any(child.process.exists for child in self._children)

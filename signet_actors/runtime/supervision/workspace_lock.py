@@ -1,7 +1,7 @@
-"""One daemon per database: advisory locks that the kernel releases when their holder dies, however it dies.
+"""One daemon per database: advisory locks that the kernel releases when the holding process exits.
 
-The lock that counts is on the database's own directory: it moves with the database and cannot be removed without it.
-The lock file below ``.daemon`` names the holder, and stands for the workspace while the directory is missing.
+The decisive lock is on the database's own directory: it moves with the database and cannot be removed without it. The
+lock file in ``.daemon`` names the holder, and locks the workspace while the directory is missing.
 
 Source: docs/reliability.md R10.
 """
@@ -24,16 +24,16 @@ _RETRY_S = 0.01
 
 
 class FileLock:
-    """An exclusive lock on a file, from ``acquire`` to ``release`` or to the death of this process."""
+    """An exclusive lock on a file, from ``acquire`` to ``release`` or the end of this process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor = -1
 
     def acquire(self) -> None:
-        """Take the lock and write this process's pid into its file.
+        """Take the lock and write this process's pid into the file.
 
-        Raises WorkspaceLocked naming the holder, ConfigError where the path is no regular file.
+        Raises WorkspaceLocked that names the holder, ConfigError if the path is not a regular file.
         """
         descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         _lock(descriptor, self.path.parent.parent)
@@ -42,14 +42,14 @@ class FileLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Free the lock. The file stays: removing it would let two processes lock two files of one name."""
+        """Release the lock. The file stays: if it were removed, two processes could lock two files of the same name."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 class WorkspaceLock:
-    """The workspace and its database, held from ``acquire`` to ``release`` or to the death of this process.
+    """The lock on the workspace and its database, from ``acquire`` to ``release`` or the end of this process.
 
     Child processes do not inherit it. Both directories must exist.
     """
@@ -60,7 +60,7 @@ class WorkspaceLock:
         self._directory = -1
 
     def acquire(self) -> None:
-        """Take both locks; raises WorkspaceLocked naming the holder, ConfigError where a directory has no locks."""
+        """Take both locks. Raises WorkspaceLocked that names the holder, or ConfigError without lock support."""
         directory = self._workspace.memory_dir
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         _lock(descriptor, self._workspace.root)
@@ -72,14 +72,14 @@ class WorkspaceLock:
         self._directory = descriptor
 
     def renew_file(self) -> None:
-        """Take the lock file anew after it was removed; the lock on the directory was held meanwhile."""
+        """Lock a new lock file after the old one was removed; the lock on the directory is held throughout."""
         renewed = FileLock(self._workspace.lock_file)
         renewed.acquire()
         self._file.release()
         self._file = renewed
 
     def release(self) -> None:
-        """Free both locks."""
+        """Release both locks."""
         self._file.release()
         if self._directory >= 0:
             os.close(self._directory)
@@ -89,7 +89,7 @@ class WorkspaceLock:
 def _lock(descriptor: int, workspace: Path) -> None:
     """Lock the open file, or close it and raise WorkspaceLocked or ConfigError.
 
-    Tried for some milliseconds, because `is_locked` holds a shared lock for an instant.
+    Retries for some milliseconds, because ``is_locked`` holds a shared lock for an instant.
     """
     for attempt in range(_ATTEMPTS):
         try:
@@ -115,8 +115,8 @@ def _lock(descriptor: int, workspace: Path) -> None:
 def is_locked(path: Path, *, directory: bool = False) -> bool:
     """Return whether another process holds the lock on the file or ``directory``.
 
-    A shared lock is tried, so that two commands that ask at once do not take each other for a daemon.
-    Raises ConfigError where a file is no regular file.
+    It tries a shared lock, so that two commands that check at the same time do not mistake each other for a daemon.
+    Raises ConfigError if a file is not a regular file.
     """
     try:
         descriptor = (
@@ -136,7 +136,7 @@ def is_locked(path: Path, *, directory: bool = False) -> bool:
 
 
 def holder(descriptor: int) -> int | None:
-    """Return the pid of the process that locks an open file: as the kernel lists it, else as the file says."""
+    """Return the pid of the process that locks an open file, from the kernel's list or else from the file's content."""
     inode = os.fstat(descriptor).st_ino
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in _KERNEL_LOCKS.read_text().splitlines():
