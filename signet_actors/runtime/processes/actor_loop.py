@@ -1,9 +1,9 @@
 """The loop of a synchronous actor (writer, searcher, retention): one thread that owns every socket of its process.
 
-It reads everything that waits into one batch (of a searcher's own mailbox one message), hands the
-batch to the actor, and sends the heartbeat between batches: an actor that is stuck goes silent, and the supervisor
-replaces it. An exception that leaves the actor's ``handle``
-ends the process (let it crash): whoever has not been answered is told so first.
+It reads all waiting messages into one batch (one message at a time where there is a work socket, see
+``_process_mailboxes``), passes the batch to the actor, and sends the heartbeat between batches. A stuck actor therefore
+goes silent and is replaced. An exception that leaves ``Actor.handle`` ends the process after every unanswered message
+of the batch has been answered with a failure.
 
 Source: docs/messaging.md rules 6, 10, 11 and 17; docs/reliability.md "The writer's loop", R10, R19 and R21.
 """
@@ -69,36 +69,38 @@ _WORK_BYTES = 64 * 1024 * 1024
 
 
 class Actor(Protocol[M]):
-    """What a role provides; every method is called from the loop's one thread."""
+    """The interface of a role; every method is called from the loop's one thread."""
 
     def start(self) -> None:
-        """The self-check has passed; may call ``loop.starting``; raises ActorExit to leave."""
+        """Run the self-check; may call ``loop.starting``. Raises ActorExit to leave."""
         ...
 
     def handle(self, batch: list[Incoming[M]]) -> None:
-        """Each message of ``batch`` is answered."""
+        """Answer each message of ``batch``."""
         ...
 
     def tick(self) -> float | None:
-        """Periodic duties are done. Called when its time has come and after each batch; seconds until the next
-        wanted call, None = only after the next batch."""
+        """Do periodic work; return the seconds until the next wanted call, None = only after the next batch.
+
+        Called when due, and after each batch.
+        """
         ...
 
     def counters(self) -> dict[str, float]:
-        """Figures that go out with the heartbeat."""
+        """Return the metrics to send with the heartbeat."""
         ...
 
     def drain(self) -> None:
-        """Last duties before exit are done; nothing arrives any more."""
+        """Finish before the exit; no more messages arrive."""
         ...
 
     def reload(self, config: Config) -> None:
-        """The new configuration is in force."""
+        """Apply the new configuration."""
         ...
 
 
 class ActorLoop:
-    """Owns the sockets; see the module. ``tree`` is the latest state of all children."""
+    """The loop of the module's description. ``tree`` is the latest state of all children."""
 
     def __init__(self, boot: ChildContext, clock: Clock, log: FilteringBoundLogger) -> None:
         self.boot = boot
@@ -129,7 +131,7 @@ class ActorLoop:
         self._snapshots_to_end: int | None = None
         self.idle_trimmer = IdleTrimmer()
         self.may_be_replaced: Callable[[], bool] = lambda: True
-        """Whether a new process could take this one's place; where not, it stays without its socket's path."""
+        """Return whether a new process could take over; if not, this one goes on although its socket's path is lost."""
         self._dequeued_point = f"{boot.role}.dequeued"
 
     def bind_mailbox(
@@ -141,15 +143,15 @@ class ActorLoop:
         max_bytes: int,
         linger: Linger | None = None,
     ) -> None:
-        """The actor will have a mailbox at ``<socket_dir>/<name>.sock``, bound once its self-check has passed.
+        """Declare a mailbox at ``<socket_dir>/<name>.sock``; it is bound once the self-check has passed.
 
-        Nothing is accepted before: a sender finds nobody there and can say for certain that nothing was applied.
-        With ``linger`` its batches may gather.
+        A sender that is earlier finds no socket, and knows for certain that nothing was applied. With ``linger`` a
+        batch may wait for more messages.
         """
         self._unbound.append((name, decoder, max_items, max_bytes, linger))
 
     def join_pool(self, name: str, decoder: msgspec.msgpack.Decoder[M]) -> None:
-        """The actor will offer itself at the gateway's search socket under ``name`` and get queries one by one."""
+        """Offer this actor at the gateway's search socket as ``name``; it gets one query at a time."""
         socket = connect_dealer(self._context, self.boot.socket_dir, SEARCH_SOCKET, name, self.boot.bus_key)
         self._work = Mailbox(
             socket,
@@ -164,7 +166,7 @@ class ActorLoop:
         )
 
     def connect_ref(self, name: str, reply_decoder: msgspec.msgpack.Decoder[Any]) -> BlockingRef:
-        """A ref to the mailbox ``name``."""
+        """Return a ref to the mailbox ``name``."""
         boot = self.boot
         return BlockingRef(
             self,
@@ -174,12 +176,15 @@ class ActorLoop:
         )
 
     def starting(self, detail: str) -> None:
-        """The supervisor knows that this actor is still working towards Ready, and on what."""
+        """Tell the supervisor what this actor still does before Ready."""
         self._tell_supervisor(Starting(detail))
         self.log.info("starting", detail=detail)
 
     def heartbeat(self) -> None:
-        """The heartbeat has been sent if it was due; cheap enough for a progress handler or a busy handler."""
+        """Send the heartbeat if it is due; cheap enough for a progress handler or a busy handler.
+
+        Raises ActorExit when the supervisor has exited.
+        """
         now = self.clock.monotonic_ns()
         if now < self._next_heartbeat:
             return
@@ -191,31 +196,31 @@ class ActorLoop:
             raise ActorExit(ExitCode.GIVE_UP, "the supervisor is gone")
 
     def tell_supervisor(self, body: msgspec.Struct) -> None:
-        """``body`` is on its way to the supervisor, or kept until the connection stands."""
+        """Send ``body`` to the supervisor; keep it until the connection is up."""
         self._tell_supervisor(body)
 
     def snapshot_revoked(self) -> bool:
-        """True when the supervisor wants this reader's snapshot to end; for a progress handler."""
+        """Return whether the supervisor has asked this reader to end its snapshot; for a progress handler."""
         self._read_supervisor()
         return self._snapshots_to_end is not None
 
     def has_pending_query(self) -> bool:
-        """True when something has come through the work socket meanwhile."""
+        """Return whether a query waits in the work socket."""
         return self._work is not None and has_message(self._work.socket)
 
     def serve_pending(self, actor: Actor[M]) -> None:
-        """What has come through the work socket is handled, inside the handling of a message that made way for it."""
+        """Handle what waits in the work socket, from within the handling of a preempted message."""
         if self._work is not None:
             self._process_batch(actor, self._work)
 
     def snapshot_ended(self) -> None:
-        """The supervisor knows that this process holds no snapshot any more, if it has asked."""
+        """Tell the supervisor that this process holds no snapshot, if it has asked."""
         if self._snapshots_to_end is not None:
             asked, self._snapshots_to_end = self._snapshots_to_end, None
             self._tell_supervisor(SnapshotsEnded(asked))
 
     def wait_for(self, socket: zmq.Socket[bytes], timeout_ms: int) -> None:
-        """Something has come from ``socket`` or the supervisor, or the time is over; for ``BlockingRef``."""
+        """Wait for a message from ``socket`` or the supervisor, at most ``timeout_ms``; for ``BlockingRef``."""
         poller = zmq.Poller()
         poller.register(socket, zmq.POLLIN)
         poller.register(self._control, zmq.POLLIN)
@@ -223,7 +228,7 @@ class ActorLoop:
             self._read_supervisor()
 
     def run(self, actor: Actor[M]) -> int:
-        """The exit code; returns when the supervisor asked to drain, or when the actor cannot go on."""
+        """Run until the supervisor asks to drain or the actor cannot go on; return the exit code."""
         try:
             return self._run(actor)
         except ActorExit as leaving:
@@ -238,7 +243,7 @@ class ActorLoop:
             close_all(self._context, flush=True)
 
     def _run(self, actor: Actor[M]) -> int:
-        self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection stands
+        self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection is up
         self._tell_supervisor(Starting(""))
         actor.start()
         if self._work is not None:
@@ -279,7 +284,7 @@ class ActorLoop:
             until = self._next_heartbeat if next_tick is None else min(self._next_heartbeat, next_tick)
             self._poller.poll(max(0, -(-(until - now) // 1_000_000)))
             self._read_supervisor()
-            self.snapshot_ended()  # between two batches nobody holds one
+            self.snapshot_ended()  # no snapshot is open between two batches
             if self._reloaded is not None:
                 self.config, self._reloaded = self._reloaded, None
                 self._heartbeat_ns = self.config.supervision.heartbeat_ms * 1_000_000
@@ -303,17 +308,19 @@ class ActorLoop:
                 self._announce_idle()
 
     def _check_sockets(self) -> None:
-        """Raise ``ActorExit`` where something else has this process's path: the next life binds it anew, and gets
-        what this one left unanswered."""
+        """Raise ``ActorExit`` if another process has taken this one's socket path.
+
+        The next process binds the path again and receives what this one left unanswered.
+        """
         for name, ours in self._mailbox_files.items():
             if socket_identity(self.boot.socket_dir, name) != ours and self.may_be_replaced():
                 raise ActorExit(ExitCode.IO_ERROR, f"the socket {name}.sock was removed or replaced")
 
     def _process_mailboxes(self, actor: Actor[M]) -> bool:
-        """What waited has been handled; True when there was something.
+        """Handle waiting messages; return whether there were any.
 
-        With a work socket, that first and then one message of each mailbox: somebody waits for the answer of a query,
-        and whoever asks by mailbox (the pipeline) must not be ahead of it by more than one.
+        With a work socket, handle its message first, then one of each mailbox: a caller waits for a query's reply, so
+        at most one message of the pipeline may be ahead of it.
         """
         worked = False
         for box in self._mailboxes:
@@ -352,7 +359,7 @@ class ActorLoop:
                 incoming.reply(failure)
 
     def _announce_idle(self) -> None:
-        """The gateway knows that this searcher waits, or POLLOUT wakes the loop when there is a gateway."""
+        """Offer this searcher to the gateway; while no gateway is connected, let POLLOUT wake the loop."""
         assert self._work is not None
         try:
             self._work.socket.send_multipart(self.message_factory.tell(Idle()), zmq.NOBLOCK)
@@ -365,7 +372,7 @@ class ActorLoop:
             self._poller.modify(self._work.socket, wanted)
 
     def _tell_supervisor(self, body: msgspec.Struct) -> None:
-        """Said in order; what cannot go out before the connection stands is kept, the newest few."""
+        """Send in order; while the connection is not up, keep the newest few messages."""
         if not isinstance(body, Heartbeat) or not self._unsent_control:
             self._unsent_control = [*self._unsent_control[-4:], self.message_factory.tell(body)]
         while self._unsent_control:

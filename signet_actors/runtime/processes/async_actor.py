@@ -1,7 +1,7 @@
-"""An actor whose work is waiting: many tracker at once, a mailbox, and no thread but the loop's.
+"""An actor whose work is mostly waiting for others: one asyncio loop, one mailbox, many concurrent requests.
 
-For roles that talk to models and other slow things (extractor, decider). Each message of the mailbox becomes a task;
-an exception that leaves the task is answered and logged, and ends the process (let it crash).
+For roles that call models and other slow services (extractor, decider). Each message of the mailbox becomes a task. An
+exception that leaves the task is answered and logged, and ends the process.
 
 Source: docs/architecture.md "The path of a remember" and "Messages"; docs/reliability.md "Supervision policy".
 """
@@ -38,35 +38,35 @@ M = TypeVar("M")
 _ASK_BYTES = 8 * 1024 * 1024
 _UNEXPECTED_EXIT = 1
 DRAIN_RESERVE_S = 0.5
-"""Part of the drain grace that is kept for the last words of whoever had to be cut off."""
+"""Part of the drain time that is kept for sending failures to callers whose tasks were cancelled."""
 _REPLY_GRACE_S = 0.05
-"""So long the last answers may take to be read: an asker forgets what it has not read when the peer goes."""
+"""Time for peers to read the last replies: a DEALER drops unread replies when its peer disconnects."""
 _SEARCHES = 4
-"""Unanswered queries of this process: the gateway's come first."""
+"""Limit of unanswered queries of this process: the gateway's queries have priority."""
 
 
 class AsyncRole(Protocol):
-    """What a role provides; every method is called from the loop."""
+    """The interface of a role; every method is called from the loop."""
 
     async def start(self) -> None:
-        """The self-check has passed, and the mailbox is open. Raises ActorExit to leave."""
+        """Run the self-check and open the mailbox. Raises ActorExit to leave."""
         ...
 
     def counters(self) -> dict[str, float]:
-        """Figures that go out with the heartbeat."""
+        """Return the metrics to send with the heartbeat."""
         ...
 
     async def reload(self, config: Config) -> None:
-        """The new configuration is in force."""
+        """Apply the new configuration."""
         ...
 
     async def drain(self, grace_s: float) -> None:
-        """Last duties before exit are done, within the grace."""
+        """Finish before the exit, within ``grace_s``."""
         ...
 
 
 class AsyncRef:
-    """Asks to one mailbox."""
+    """A client of one mailbox."""
 
     def __init__(self, tracker: RequestTracker) -> None:
         self._tracker = tracker
@@ -75,8 +75,11 @@ class AsyncRef:
         return len(self._tracker)
 
     async def ask(self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()) -> R:
-        """The answer. Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a
-        SignetError with the peer's own code."""
+        """Send ``request`` and return the reply.
+
+        Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a SignetError with
+        the peer's own code.
+        """
         reply = await self._tracker.submit(trace_id, timeout_ms, encode_body(request), list(frames))
         if type(reply) is Failure:
             raise_failure(reply)
@@ -84,7 +87,7 @@ class AsyncRef:
 
 
 class AsyncActor(AsyncProcess):
-    """See the module."""
+    """The actor of the module's description."""
 
     def __init__(self, boot: ChildContext, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
         super().__init__(boot, clock, log, rng)
@@ -94,15 +97,15 @@ class AsyncActor(AsyncProcess):
         self._decode_search = msgspec.msgpack.Decoder(SearcherReply).decode
         self._tasks: set[asyncio.Task[None]] = set()
         self.crashed: asyncio.Future[Exception] | None = None
-        """Set with the exception that left a task; the process is to end."""
+        """Set to the exception that left a task; the process then ends."""
 
     async def start(self) -> None:
-        """The sockets are open and the heartbeat has begun; the mailbox is not open yet."""
+        """Open the sockets, but not the mailbox, and start the heartbeat."""
         await super().start()
         self.crashed = self._loop.create_future()
 
     def connect(self, name: str, replies: msgspec.msgpack.Decoder[Any], *, max_items: int, resend: bool) -> AsyncRef:
-        """A ref to the mailbox ``name``; at most ``max_items`` tracker wait for it."""
+        """Return a ref to the mailbox ``name`` with at most ``max_items`` unanswered requests."""
         tracker, _ = self._connect(name, replies.decode, max_items=max_items, max_bytes=_ASK_BYTES, resend=resend)
         return AsyncRef(tracker)
 
@@ -114,7 +117,7 @@ class AsyncActor(AsyncProcess):
         *,
         max_unanswered: int,
     ) -> None:
-        """Messages at ``<socket_dir>/<name>.sock`` are answered with what ``handler`` returns."""
+        """Bind ``<socket_dir>/<name>.sock`` and answer each message with what ``handler`` returns."""
         box: AsyncMailbox[M]
 
         def handle(incoming: Incoming[M]) -> None:
@@ -152,9 +155,9 @@ class AsyncActor(AsyncProcess):
     async def ask_searcher(
         self, request: Request[R], *, trace_id: str = "", timeout_ms: int, frames: Sequence[bytes] = ()
     ) -> R:
-        """An answer of the least busy searcher that is up; raises Unavailable when there is none.
+        """Send ``request`` to the least busy searcher that is up; raises Unavailable when there is none.
 
-        A few are asked at once; more wait here, before their time begins.
+        A few requests run at once; more wait here, before their timeout begins.
         """
         async with self._searches:
             return await self._ask_searcher(request, trace_id, timeout_ms, frames)
@@ -173,14 +176,14 @@ class AsyncActor(AsyncProcess):
         return await ref.ask(request, trace_id=trace_id, timeout_ms=timeout_ms, frames=frames)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """The task runs; an exception that leaves it sets ``crashed``."""
+        """Start a task; an exception that leaves it sets ``crashed``."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._on_task_end)
         return task
 
     async def close(self) -> None:
-        """Every task has ended, everybody who waits has been told, and the sockets are closed."""
+        """Cancel every task, answer all callers, close the sockets."""
         for box in self._mailboxes:
             box.close()
         for task in self._tasks:
@@ -191,7 +194,7 @@ class AsyncActor(AsyncProcess):
         await super().close()
 
     async def run(self, role: AsyncRole) -> int:
-        """The exit code; returns when the supervisor asked to drain, or when the role cannot go on."""
+        """Run until the supervisor asks to drain or the role cannot go on; return the exit code."""
         await self.start()
         try:
             return await self._run(role)

@@ -1,6 +1,6 @@
-"""What every asyncio process of the tree shares: its tie to the supervisor, its heartbeat, its sockets, its end.
+"""The base of every asyncio process of the tree: link to the supervisor, heartbeat, sockets, shutdown.
 
-The heartbeat comes from the loop that does the work: a process that is stuck goes silent, and is replaced.
+The heartbeat comes from the loop that does the work: a stuck process goes silent and is replaced.
 
 Source: docs/messaging.md rules 1-12; docs/reliability.md "Supervision policy", R10, R19 and R21.
 """
@@ -61,10 +61,10 @@ _TREE_TIMEOUT_MS = 1000
 
 
 class AsyncProcess:
-    """See the module. ``tree`` is the latest state of all children; ``counters`` go out with each heartbeat.
+    """The base class. ``tree`` is the latest state of all children; ``counters`` are sent with each heartbeat.
 
-    ``on_drain`` is called with the grace in milliseconds; ``on_reload`` with each new configuration;
-    ``on_tree`` after each change of ``tree``; ``extra_counters`` supplies figures for the heartbeat.
+    ``on_drain`` is called with the drain time in milliseconds, ``on_reload`` with each new configuration, ``on_tree``
+    after each change of ``tree``. ``extra_counters`` returns more metrics for the heartbeat.
     """
 
     def __init__(self, boot: ChildContext, clock: Clock, log: FilteringBoundLogger, rng: random.Random) -> None:
@@ -96,7 +96,7 @@ class AsyncProcess:
         self._supervisor_seen_ns = clock.monotonic_ns()
 
     async def start(self) -> None:
-        """The sockets are open, the supervisor knows that this process starts, and the heartbeat has begun."""
+        """Open the sockets, report Starting to the supervisor, and start the heartbeat."""
         self._loop = asyncio.get_running_loop()
         context = self._context = new_context()
         self._open_sockets()
@@ -108,7 +108,7 @@ class AsyncProcess:
         self._heartbeat()
 
     async def close(self) -> None:
-        """Everybody who waits has been told, and the sockets are closed."""
+        """Fail all pending requests and close the sockets."""
         if self._context is None:
             return
         if self._heartbeat_timer is not None:
@@ -123,20 +123,20 @@ class AsyncProcess:
         self._context = None
 
     def starting(self, detail: str) -> None:
-        """The supervisor knows what this process still works on before it is ready."""
+        """Tell the supervisor what this process still does before it is ready."""
         self._tell_supervisor(Starting(detail))
         self.log.info("starting", detail=detail)
 
     def ready(self, detail: str = "") -> None:
-        """The supervisor knows that this process serves."""
+        """Tell the supervisor that this process serves."""
         self._tell_supervisor(Ready(detail))
 
     def exiting(self, code: int, detail: str) -> None:
-        """The supervisor knows why this process is about to exit with ``code``."""
+        """Tell the supervisor why this process is about to exit with ``code``."""
         self._tell_supervisor(Exiting(code, detail))
 
     async def ask_tree(self) -> TreeChanged:
-        """The tree with counters as fresh as the last heartbeats; the last known one when nobody answers."""
+        """Return the tree with the counters of the last heartbeats; the last known tree if no reply comes in time."""
         waiter: asyncio.Future[TreeChanged] = self._loop.create_future()
         self._tree_waiters.append(waiter)
         self._tell_supervisor(GetTree())
@@ -149,23 +149,23 @@ class AsyncProcess:
                 self._tree_waiters.remove(waiter)
 
     def supervisor_silent_ms(self) -> int:
-        """How old our knowledge of the tree is; a supervisor that turns tells it after each of our heartbeats."""
+        """Return the age of the known tree; a working supervisor sends it after each of our heartbeats."""
         return (self.clock.monotonic_ns() - self._supervisor_seen_ns) // 1_000_000
 
     def _open_sockets(self) -> None:
-        """The process's own sockets are open; those of this class come after them."""
+        """Open the subclass's own sockets, before those of this class."""
 
     def _fail_pending_requests(self) -> None:
-        """Whoever waits for an answer that is not a peer's knows that none will come."""
+        """Fail the subclass's own pending requests."""
 
     def _on_tree_change(self, tree: TreeChanged) -> None:
-        """What a change of the tree means for the process's own tracker."""
+        """Apply a change of the tree to the subclass's own requests."""
 
     def _apply_config(self, config: Config) -> None:
-        """Bounds that the configuration sets hold."""
+        """Apply limits that the configuration sets."""
 
     def _metrics(self) -> dict[str, float]:
-        """The process's own figures for the heartbeat."""
+        """Return the subclass's own metrics for the heartbeat."""
         return {}
 
     def _wrap_socket(self, socket: zmq.Socket[bytes], receive: Callable[[list[bytes]], None]) -> AsyncSocket:
@@ -174,14 +174,14 @@ class AsyncProcess:
         return wrapped
 
     def _bind_router(self, name: str) -> zmq.Socket[bytes]:
-        """Bind the ROUTER ``name``; its path is watched from then on."""
+        """Bind the ROUTER ``name`` and watch its path from then on."""
         assert self._context is not None
         socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
         self._mailbox_files[name] = socket, socket_identity(self.boot.socket_dir, name)
         return socket
 
     def _check_sockets(self) -> None:
-        """Paths that something else has taken are taken back, and connections that are of no use made anew."""
+        """Bind lost socket paths again, and replace connections that no longer work."""
         directory = self.boot.socket_dir
         for name, (socket, ours) in self._mailbox_files.items():
             if ours is not None and socket_identity(directory, name) == ours:
@@ -205,7 +205,7 @@ class AsyncProcess:
         resend: bool,
         probe: bool = False,
     ) -> tuple[RequestTracker, PeerLink]:
-        """Asks to the mailbox of the child ``peer``, and the connection for what is only told."""
+        """Connect to the mailbox of the child ``peer``; the link is for messages without a reply."""
 
         def connect() -> AsyncSocket:
             assert self._context is not None
@@ -313,7 +313,7 @@ class AsyncProcess:
             self.on_reload(config)
 
     def _tell_supervisor(self, body: msgspec.Struct) -> None:
-        """Said in order; what cannot go out before the connection stands is kept, the newest few."""
+        """Send in order; while the connection is not up, keep the newest few messages."""
         if not isinstance(body, Heartbeat) or not self._unsent_control:
             self._unsent_control = [*self._unsent_control[-4:], self._message_factory.tell(body)]
         self._flush_control()
@@ -333,7 +333,7 @@ class AsyncProcess:
             self._flush_control()
 
     def _heartbeat(self) -> None:
-        """A heartbeat is sent, from the same loop that does the work."""
+        """Send a heartbeat and schedule the next, from the same loop that does the work."""
         if self._context is None:
             return
         if not supervisor_is_alive(self.boot.supervisor_pid):

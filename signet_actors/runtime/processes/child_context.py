@@ -1,8 +1,7 @@
-"""What a child must know to live, handed over as one line of JSON on its stdin.
+"""What a child process needs to start, passed to it as one line of JSON on stdin.
 
-An interpreter that stands by gets a rehearsal first: the same line as it would be now, of incarnation 0, so that it
-can load what a life with this configuration will need. Nothing of it appears in the process list or the environment,
-and no file is left behind.
+Nothing of it appears in the process list or the environment, and no file is left behind. A standby process first gets a
+warm-up context, the same line with incarnation 0, so that it can load what this configuration needs.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ R = TypeVar("R")
 
 
 class ChildContext(msgspec.Struct, frozen=True):
-    """A child's birth certificate.
+    """The context of one child process.
 
-    ``incarnation`` counts the lives of this name within one life of the supervisor, from 1 (0 = a rehearsal, no life);
-    ``boot_id`` names that life of the supervisor; ``listen_fds`` are inherited listening TCP sockets; ``workspace`` and
-    ``socket_dir`` are absolute paths; ``started_at_ms`` is the wall time at which that life of the supervisor began;
-    ``bus_key`` is the secret of that life's bus, by which its processes know each other;
-    ``files`` are the lasting files that earlier processes of this daemon have opened: no other may take their place.
+    ``incarnation`` counts the processes of this name since the supervisor started, from 1 (0 = a warm-up context).
+    ``boot_id`` identifies the run of the supervisor; ``started_at_ms`` is its start on the wall clock; ``bus_key`` is
+    the secret by which its processes authenticate each other. ``listen_fds`` are inherited listening TCP sockets.
+    ``workspace`` and ``socket_dir`` are absolute paths. ``files`` are the lasting files that earlier processes of this
+    daemon opened: no other file may take their place.
     """
 
     name: str
@@ -49,20 +48,20 @@ class ChildContext(msgspec.Struct, frozen=True):
 
 
 def encode_context(boot: ChildContext) -> bytes:
-    """The line that ``read_context`` reads."""
+    """Return the line that ``read_context`` reads."""
     return msgspec.json.encode(boot) + b"\n"
 
 
 def warmup_payload(boot: ChildContext) -> bytes:
-    """The line with which an interpreter that stands by for such a life can prepare itself."""
+    """Return the line with which a standby process can warm up for a child with this context."""
     return encode_context(msgspec.structs.replace(boot, incarnation=0))
 
 
 def read_context() -> ChildContext:
-    """The boot data from stdin; from here on this process dies with its supervisor and creates private files only.
+    """Read the context from stdin; tie this process to its supervisor and make it create private files only.
 
-    Leaves with exit code 78 when stdin holds something else (somebody started the child by hand), and without a word
-    when it holds nothing (the supervisor died while this interpreter stood by).
+    Exits with code 78 when stdin holds something else (a child started by hand), and silently with code 75 when it
+    holds nothing (the supervisor exited while this process was on standby).
     """
     return read_context_preloaded(lambda _rehearsal: None)[0]
 

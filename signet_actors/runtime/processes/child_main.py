@@ -1,9 +1,9 @@
-"""Run a module as a child process that dies with its supervisor.
+"""Run a module as a child process that ends with its supervisor.
 
 ``python -m signet_actors.runtime.processes.child_main SUPERVISOR_PID MODULE``
 
-A child is tied to its supervisor before it imports anything of its own: imports take up to seconds on a busy machine,
-and a supervisor that is killed meanwhile must leave nobody behind.
+A child is tied to its supervisor before it imports its own code. Imports take up to seconds on a busy machine, and no
+child may be left over when the supervisor is killed meanwhile.
 
 Source: docs/reliability.md R10.
 """
@@ -18,7 +18,7 @@ from signet_actors.runtime.processes.parent_death import die_with_supervisor
 
 
 def main() -> None:
-    """The module has run as the main program of this process."""
+    """Run the module as the main program of this process."""
     supervisor_pid, module = int(sys.argv[1]), sys.argv[2]
     if not die_with_supervisor(supervisor_pid):
         raise SystemExit(ExitCode.GIVE_UP)

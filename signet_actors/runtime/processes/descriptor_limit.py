@@ -1,7 +1,7 @@
-"""How many files and connections a process may have open.
+"""The limit of open files and connections of a process.
 
 The supervisor raises its soft limit to the hard one, which its children inherit, and refuses to start below what the
-processes need; the gateway bounds its connections by what is left.
+processes need. The gateway limits its connections by what is left.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import resource
 from signet_actors.errors import ConfigError
 
 REQUIRED = 256
-"""What the process with the most descriptors needs for itself, and for some tens of connections."""
+"""Needed by the process with the most descriptors, some tens of connections included."""
 RESERVED = 64
-"""Kept free beside connections: for files, model servers, and sockets of the bus that reconnect."""
+"""Kept free beside connections: for files, model servers, and bus sockets that reconnect."""
 _MOST = 1 << 20
 _MACOS_MOST = 10_240
 
@@ -45,5 +45,5 @@ def limit() -> int:
 
 
 def available() -> int:
-    """Return how many more descriptors this process may open, those that are reserved left out."""
+    """Return how many more descriptors this process may open, without the reserved ones."""
     return limit() - len(os.listdir("/dev/fd")) - RESERVED

@@ -1,4 +1,4 @@
-"""Memory that the allocator keeps of what was freed, given back to the machine."""
+"""Return freed memory to the operating system while a process is idle."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Callable
 from typing import Final
 
 QUIET_NS: Final = 2_000_000_000
-"""A process that has done next to nothing for so long is at rest."""
+"""A process that has used next to no CPU for this long is idle."""
 _IDLE_CPU_SHARE: Final = 0.02
-"""Of a core; a heartbeat and what belongs to it take a tenth of that."""
+"""Of one core; a heartbeat takes a tenth of that."""
 _MIN_CPU_S: Final = 0.25
-"""CPU that was spent since the last time; giving back takes some ten milliseconds."""
+"""CPU time since the last trim that makes another one worthwhile; a trim takes some ten milliseconds."""
 
 
 def trim_heap() -> None:
-    """Nothing is kept of what loading something large has left behind; a millisecond or two, where the C library can.
+    """Return free heap pages to the operating system, where the C library can; takes a millisecond or two.
 
-    glibc returns only the end of its heap by itself, and a parser's scraps lie everywhere in it.
+    By itself glibc returns only the end of its heap, and what a parser leaves is scattered all over it.
     """
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # absent from musl, which keeps little
@@ -29,16 +29,16 @@ def trim_heap() -> None:
 
 
 def free_memory() -> None:
-    """Neither garbage nor what it leaves on the heap is kept."""
+    """Collect garbage and trim the heap."""
     gc.collect()
     trim_heap()
 
 
 class IdleTrimmer:
-    """Gives back, once after each load, what that has left on the heap: not while work comes, but when all is quiet.
+    """Frees memory once after each period of load, when the process has become idle.
 
-    ``look`` is called with each heartbeat of the loop that does the work. ``first`` lets go of what the process itself
-    keeps for speed's sake and can have again for less than it is worth.
+    The work loop calls ``check`` with each heartbeat. ``before_trim`` drops caches that the process can cheaply
+    rebuild.
     """
 
     def __init__(
@@ -53,10 +53,10 @@ class IdleTrimmer:
         self._quiet_since_ns = 0
 
     def check(self, now_ns: int) -> None:
-        """Memory has been given back if the process has worked since the last time and is at rest now."""
+        """Free memory if the process has worked since the last time and is idle now."""
         spent_s = self._cpu_seconds()
         if not self._last_ns:
-            self._quiet_since_ns = now_ns  # a birth, and whoever waits for it, come first
+            self._quiet_since_ns = now_ns  # starting has priority over trimming
         if (spent_s - self._last_s) * 1e9 > (now_ns - self._last_ns) * _IDLE_CPU_SHARE:
             self._quiet_since_ns = now_ns
         self._last_s, self._last_ns = spent_s, now_ns

@@ -1,4 +1,4 @@
-"""Makes a process unable to open a network socket, whatever code runs in it.
+"""Prevent a process from opening network sockets, whatever code runs in it.
 
 The writer holds the write lock; nothing that it calls, now or in some later version, may wait for a network.
 
@@ -36,5 +36,5 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def block_network_sockets() -> None:
-    """From here on this process cannot create, bind, connect or use a network socket; it cannot be undone."""
+    """Forbid this process to create, bind, connect or use network sockets; it cannot be undone."""
     sys.addaudithook(_refuse)

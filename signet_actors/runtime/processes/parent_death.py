@@ -1,4 +1,4 @@
-"""A child never outlives its supervisor, and never dies of a signal that was meant for the supervisor.
+"""Tie a child's lifetime to its supervisor, and protect it from signals meant for the supervisor.
 
 Source: docs/reliability.md R10 (the death signal, *then* the comparison of getppid) and R19.
 """
@@ -12,14 +12,14 @@ import sys
 
 _PR_SET_PDEATHSIG = 1
 GROUP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-"""Signals that reach a whole process group (a Ctrl-C, a closed terminal): the supervisor drains by message."""
+"""Signals that reach a whole process group (Ctrl-C, a closed terminal); children drain by message instead."""
 
 
 def tie_to_supervisor(supervisor_pid: int) -> bool:
-    """This process dies with ``supervisor_pid`` and ignores group signals; False when that process is gone already.
+    """Make this process end with ``supervisor_pid`` and ignore group signals; False if that has exited already.
 
-    The supervisor spawns with these signals blocked and the block is inherited, so that none of them can arrive before
-    they are ignored here; a pending one is discarded.
+    The supervisor spawns children with these signals blocked, so none can arrive before it is ignored here; pending
+    ones are discarded.
     """
     for number in GROUP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -28,10 +28,10 @@ def tie_to_supervisor(supervisor_pid: int) -> bool:
 
 
 def die_with_supervisor(supervisor_pid: int) -> bool:
-    """This process dies with ``supervisor_pid``; False when that process is gone already.
+    """Make this process end with ``supervisor_pid``; return False if that has exited already.
 
-    On Linux the kernel sends SIGKILL when the parent dies; the comparison afterwards closes the race in which the
-    parent died first. Elsewhere the loops compare at each tick.
+    On Linux the kernel sends SIGKILL when the parent exits; comparing the parent's pid afterwards closes the race in
+    which it exited first. Elsewhere the loops compare at each heartbeat.
     """
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
@@ -42,5 +42,5 @@ def die_with_supervisor(supervisor_pid: int) -> bool:
 
 
 def supervisor_is_alive(supervisor_pid: int) -> bool:
-    """True while the supervisor is still this process's parent."""
+    """Return whether the supervisor is still this process's parent."""
     return os.getppid() == supervisor_pid

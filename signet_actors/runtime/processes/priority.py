@@ -1,6 +1,6 @@
-"""Processes whose work hardly anybody waits for leave the processor to those that somebody waits for.
+"""Lower the scheduling priority of background processes.
 
-The extractor does a little for callers, too (summary cards, the vector of a remember); a model server takes far longer.
+The extractor serves callers, too (summary cards, the vector of a remember), but a model server takes far longer anyway.
 
 Source: docs/performance.md "Isolation targets"; docs/reliability.md R11.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 
 _NICENESS = 5
-"""A third of the weight of the others: enough for a heartbeat in time on a machine that is busy with other things."""
+"""A third of the others' CPU weight: enough to send heartbeats in time on a busy machine."""
 
 
 def lower_priority() -> None:
-    """This process and its threads run when no other has more right to; for processes that make up for lost time."""
+    """Lower the priority of this process and its threads, for work that may be delayed."""
     os.nice(_NICENESS)

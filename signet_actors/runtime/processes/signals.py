@@ -1,6 +1,6 @@
-"""The signals that the supervisor acts on, each of which it reads once, from a pipe, in its own loop.
+"""The signals that the supervisor handles; it reads each one once, from a pipe, in its own loop.
 
-Nothing is done in a handler: Python would run it between any two instructions of the loop.
+Signal handlers do nothing: Python would run them between any two instructions of the loop.
 
 Source: docs/reliability.md R19.
 """
@@ -17,7 +17,7 @@ HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signa
 
 @contextlib.contextmanager
 def signal_pipe() -> Iterator[int]:
-    """The reading end of a pipe into which the number of each signal that arrives is written as one byte."""
+    """Yield the reading end of a pipe that receives the number of each signal as one byte."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -34,7 +34,7 @@ def signal_pipe() -> Iterator[int]:
 
 
 def read_pending(reader: int) -> bytes:
-    """The numbers of the signals that have read_pending since the last reading, one byte each; never waits."""
+    """Return the numbers of the signals since the last call, one byte each; never waits."""
     try:
         return os.read(reader, 256)
     except BlockingIOError:
@@ -43,9 +43,9 @@ def read_pending(reader: int) -> bytes:
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-    """These signals wait until afterwards; a process that is started inside inherits the block and lifts it itself.
+    """Block these signals; a process started inside inherits the block and lifts it itself.
 
-    So none of them is lost on it, and none kills it before it has said what it does about them (``parent.py``).
+    So no signal is lost, and none kills a new process before it has set its handlers (``parent_death.py``).
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED_SIGNALS)
     try:

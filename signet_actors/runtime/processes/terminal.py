@@ -1,7 +1,7 @@
-"""Standard error as the daemon writes to it: never blocked by it, never failed by it.
+"""Standard error as the daemon writes to it: it never blocks and never fails.
 
-A terminal that is stopped, a pipe whose reader is gone or does not read, a closed descriptor: the text is dropped.
-``sys.stderr`` is not used, because what its buffer cannot get rid of changes the exit code of the interpreter.
+Text is dropped when the terminal is stopped, the pipe has no reader or is full, or the descriptor is closed.
+``sys.stderr`` is not used, because data left in its buffer changes the interpreter's exit code.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import select
 
 STANDARD_ERROR = 2
 _PIECE_BYTES = 512
-"""POSIX promises that a pipe which polls as writable takes so many bytes at once (``_POSIX_PIPE_BUF``)."""
+"""A pipe that polls as writable accepts this many bytes without blocking (POSIX ``_POSIX_PIPE_BUF``)."""
 
 
 def open_standard_streams() -> None:
@@ -28,7 +28,7 @@ def open_standard_streams() -> None:
 
 
 def write_line(text: str, descriptor: int = STANDARD_ERROR) -> bool:
-    """Write ``text`` and a line end as far as the reader takes it at once; True if all of it was taken."""
+    """Write ``text`` and a newline as far as possible without blocking; return whether all of it was written."""
     data = text.encode("utf-8", "backslashreplace") + b"\n"
     with contextlib.suppress(OSError):
         ready = select.poll()
@@ -42,5 +42,5 @@ def write_line(text: str, descriptor: int = STANDARD_ERROR) -> bool:
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal."""
+    """Write a line for the person at the terminal."""
     write_line(text)
