@@ -1,7 +1,7 @@
-"""Whether a path still leads to the file that was opened there.
+"""Check whether a path still leads to the file that was opened there.
 
-A file that is removed or renamed stays open for the processes that have it: they would go on writing to it, and no
-other process would ever find what they wrote. Two file systems may use one inode number, so the device is compared too.
+A removed or renamed file stays open in the processes that have it: they would write to it, but no other process would
+find what they wrote. Two file systems may use the same inode number, so the device is compared too.
 
 Source: docs/reliability.md R26.
 """
@@ -17,7 +17,7 @@ from signet_actors.protocol.control import FileIdentity
 
 
 def identify(path: Path) -> FileIdentity | None:
-    """Return the file at ``path``, None where there is none. Raises OSError where that cannot be told."""
+    """Return the identity of the file at ``path``, None if there is none. Raises OSError if it cannot tell."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -26,10 +26,10 @@ def identify(path: Path) -> FileIdentity | None:
 
 
 def displaced(files: Iterable[FileIdentity], *, linked: Callable[[str], None] | None = None) -> str | None:
-    """Return in words which file is no longer at its path; None while all of them are.
+    """Return a description of a file that is no longer at its path; None while all of them are.
 
-    ``linked`` is called with the path of each file that has more than one name. Costs one system call a file, because
-    this runs before every commit.
+    ``linked`` is called with the path of each file that has more than one name. Costs one system call per file, because
+    it runs before every commit.
     """
     for file in files:
         try:

@@ -1,4 +1,4 @@
-"""Files and names that must survive a power cut."""
+"""Make files and directory entries survive a power cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def fsync_path(path: Path) -> None:
-    """What the file holds is on disk; of a directory: its names. Raises OSError."""
+    """Flush the file's content, or a directory's entries, to disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

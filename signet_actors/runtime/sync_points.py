@@ -1,19 +1,15 @@
-"""Named points in the code where a test can make this process die, stop, fail or wait.
+"""Named points in the code at which a test can kill, stop, fail or delay this process.
 
-In production the table is empty and a point costs one dictionary lookup. ``SIGNET_SYNC_POINTS`` fills it, for
-example ``writer.before_commit=kill@3/1;searcher.snapshot_open=sleep:200``: the action, then optionally ``@`` and the
-hit on which it fires (default 1; ``@*`` fires on every hit), then optionally ``/`` and the child's
-incarnation in which it fires (default every one, each with its own count). A name that no code has would test
-nothing, and is refused when the process starts.
-
-Actions: ``kill`` (SIGKILL to self), ``stop:MS`` (SIGSTOP to self; somebody else sends SIGCONT), ``raise:ERRNO``
-(OSError), ``sleep:MS``.
-
-``SIGNET_SYNC_POINTS_FIRED`` may name a file, to which each firing is first written: ``name action pid incarnation``.
+In production the table is empty and a point costs one dictionary lookup. ``SIGNET_SYNC_POINTS`` fills it, for example
+``writer.before_commit=kill@3/1;searcher.snapshot_open=sleep:200``: an action, optionally ``@`` and the hit on which it
+fires (default 1; ``@*`` = every hit), optionally ``/`` and the incarnation of the child (default all; each counts its
+own hits). Unknown names are refused at the start. Actions: ``kill`` (SIGKILL), ``stop:MS`` (SIGSTOP; another process
+sends SIGCONT), ``raise:ERRNO`` (OSError), ``sleep:MS``. If ``SIGNET_SYNC_POINTS_FIRED`` names a file, each firing is
+first appended to it as a line ``name action pid incarnation``.
 
 Source: docs/reliability.md "Sync points".
-Departs: ``writer.mid_checkpoint`` lies between folding the pages back and resetting the log, because a checkpoint is
-one call of SQLite; deaths inside it belong to the power-loss images.
+Departs: ``writer.mid_checkpoint`` lies between copying the pages back and resetting the log, because a checkpoint is
+one call of SQLite; the power-loss images test crashes inside it.
 """
 
 from __future__ import annotations
@@ -75,7 +71,7 @@ NAMES = (
     "fs.note_tmp_written",
     "fs.note_renamed",
 )
-"""Every point that the code has; a test compares."""
+"""Every sync point of the code; a test compares."""
 
 _ACTIONS = frozenset({"kill", "stop", "raise", "sleep"})
 
@@ -120,13 +116,13 @@ def arm(text: str) -> None:
 
 
 def watch(watcher: Callable[[str], None] | None) -> None:
-    """``watcher`` is called at every point with its name; for a simulation that runs several actors in one process."""
-    global _watcher  # noqa: PLW0603 - as the table is
+    """Call ``watcher`` with the name of every point; for a simulation that runs several actors in one process."""
+    global _watcher  # noqa: PLW0603 - process-wide, like the table
     _watcher = watcher
 
 
 def begin_incarnation(incarnation: int) -> None:
-    """From here on this process is that incarnation of its child."""
+    """Set the incarnation of this process, for entries that name one."""
     global _incarnation  # noqa: PLW0603 - a process has one incarnation
     _incarnation = incarnation
 

@@ -1,13 +1,11 @@
-"""Structured logs: one JSON object a line, all processes into one file a day, no text of memories in them.
+"""Structured logs: one JSON object per line, all processes into one file per day, no text of memories.
 
 Each line is one ``write`` to a file opened with O_APPEND, so that lines of different processes never mix. The
-supervisor renames a file that is full; the others notice by its inode and reopen.
+supervisor renames a full file; the other processes notice by its inode and reopen.
 
-Every line bears ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``, and ``trace`` where it is about one
-message. Exceptions appear as type and stack; their message only where the class is ours or the operating
-system's, because a message of any other may quote what somebody stored.
-
-No call of a logger raises, whatever it is given and whatever became of the disk and the terminal.
+Every line has ``timestamp``, ``level``, ``event``, ``actor``, ``incarnation``, and ``trace`` if it is about one
+message. Exceptions appear as type and stack. Their message appears only for our own and the operating system's
+exceptions: other messages may quote stored text. No call of a logger raises, whatever its arguments and the disk.
 """
 
 from __future__ import annotations
@@ -39,11 +37,11 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def _without_unused_imports() -> Iterator[None]:
-    """What is imported meanwhile gets neither ``rich`` nor ``asyncio``, unless the process has them already.
+    """Import without ``rich`` and ``asyncio``, unless the process has them already.
 
-    structlog imports the one where it is installed, for drawings of tracebacks that nobody asks for here: 3 to 4 MB and
-    80 ms in every process; and the other for methods of loggers that nobody awaits here: 4 MB and 30 ms in each of the
-    synchronous processes. Should somebody await one all the same, the stand-in gets the real module then.
+    structlog imports ``rich``, if installed, for tracebacks that are not used here (3 to 4 MB and 80 ms in every
+    process), and ``asyncio`` for awaitable loggers that are not used here (4 MB and 30 ms in each synchronous process).
+    If one is awaited all the same, the stand-in loads the real module then.
     """
     later = ModuleType("asyncio", "Stands in for the real one until it is used.")
     later.__dict__["__getattr__"] = lambda name: getattr(importlib.import_module("asyncio"), name)
@@ -65,12 +63,12 @@ _LEVELS = {"debug": 10, "info": 20, "warn": 30, "warning": 30, "error": 40, "cri
 
 
 def log_path(directory: Path, wall_ms: int) -> Path:
-    """The file of the (UTC) day of ``wall_ms``."""
+    """Return the file of the (UTC) day of ``wall_ms``."""
     return directory / f"daemon-{iso(wall_ms)[:10]}.log"
 
 
 class DailyFile:
-    """Appends lines to the file of the day; survives its being renamed, deleted, or the disk being full."""
+    """Appends lines to the file of the day, also after the file was renamed or deleted, or while the disk is full."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -81,12 +79,12 @@ class DailyFile:
         self.lost_lines = 0
 
     def write(self, line: bytes) -> None:
-        """``line`` is in the file, or counted as lost: a log never takes the daemon down."""
+        """Write ``line``, or count it as lost; never raises."""
         try:
             self._reopen_if_moved()
             data = b"\n" + line if self._torn else line
             written = os.write(self._descriptor, data)
-            self._torn = written < len(data)  # by a full disk: the next line must not continue this one
+            self._torn = written < len(data)  # disk full: the next line must not continue this one
         except OSError:
             self.lost_lines += 1
         else:
@@ -113,16 +111,16 @@ class DailyFile:
         self._descriptor, self._path = opened, path
 
     def close(self) -> None:
-        """The descriptor is closed; a later line opens it again."""
+        """Close the descriptor; a later line opens it again."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor, self._checked = -1, float("-inf")
 
 
 class _Threshold:
-    """The beginning of the processor chain: what is below ``level`` goes no further.
+    """The first processor of the chain: drops what is below ``level``.
 
-    A logger that is bound keeps the level of its class for life, so the level that can change is kept here.
+    A bound logger keeps the level of its class for good, so the changeable level is kept here.
     """
 
     def __init__(self) -> None:
@@ -138,12 +136,12 @@ _threshold = _Threshold()
 
 
 def set_level(limits: LoggingConfig) -> None:
-    """Every logger of this process, also those that exist already, writes from ``limits.level`` upwards."""
+    """Make every logger of this process, existing ones included, write from ``limits.level`` upwards."""
     _threshold.level = _LEVELS.get(str(limits.level).lower(), logging.INFO)
 
 
 def first_line(text: object) -> str:
-    """The first line of what a library says."""
+    """Return the first line of a library's message."""
     return str(text).partition("\n")[0]
 
 
@@ -170,7 +168,7 @@ def _timestamp(_logger: object, _name: str, event: MutableMapping[str, Any]) -> 
 
 
 class _LineWriter:
-    """The end of the processor chain: renders, writes, and mirrors to the terminal when asked."""
+    """The last processor of the chain: renders and writes, and mirrors to the terminal if asked to."""
 
     def __init__(self, file: DailyFile, *, console: bool) -> None:
         self._file = file
@@ -195,7 +193,7 @@ def _without_raising(base: type[Any], failed: Callable[[Exception], None]) -> ty
         def call(*arguments: Any, **values: Any) -> None:
             try:
                 method(*arguments, **values)
-            except Exception as error:  # noqa: BLE001 - an answer must not be lost because it could not be told
+            except Exception as error:  # noqa: BLE001 - a failed log call must not lose a reply
                 failed(error)
 
         return call
@@ -204,16 +202,16 @@ def _without_raising(base: type[Any], failed: Callable[[Exception], None]) -> ty
 
 
 class _LibraryLogHandler(logging.Handler):
-    """Warnings and errors of libraries, in the same file and form."""
+    """Writes warnings and errors of libraries to the same file in the same form."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """The record is a line of ours; its message is the library's format string, without its arguments.
+        """Log the first line of the library's format string, without its arguments.
 
-        Only the first line of it: what follows is often the representation of some object, contents and all.
+        Later lines often hold the representation of some object, contents included.
         """
         with contextlib.suppress(Exception):
             error = record.exc_info[1] if record.exc_info else None
@@ -226,7 +224,7 @@ def _known_level(level: int) -> int:
 
 
 def configure_logging(boot: ChildContext) -> FilteringBoundLogger:
-    """The process's logger; structlog's and the standard library's global loggers write to the same place."""
+    """Return the process's logger; structlog's and the standard library's global loggers write to the same file."""
     file = DailyFile(Path(boot.workspace) / ".daemon" / "logs")
     chain: list[Processor] = [
         _threshold,

@@ -26,7 +26,7 @@ def json_line(event: Mapping[str, Any]) -> bytes:
 
 
 def text_line(event: Mapping[str, Any], *, bold: bool = False) -> str:
-    """Return the event for a person; a stack follows on lines of its own."""
+    """Return the event as text for a person; a stack follows on lines of its own."""
     shown = {key: _shown(value) for key, value in event.items() if key not in {*_FIRST, "stack"}}
     level, what = _shown(event.get("level", "")), _shown(event.get("event", ""))
     if bold:

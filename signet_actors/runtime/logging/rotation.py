@@ -1,7 +1,7 @@
-"""Keeps the log directory within its bounds; only the supervisor does this.
+"""Keep the log directory within its limits; only the supervisor does this.
 
-A full file is renamed to ``daemon-<day>.<n>.log``; the processes notice by its inode and open a new one. Files that
-are too old, then the oldest beyond the total size, are removed.
+A full file is renamed to ``daemon-<day>.<n>.log``; the processes notice by its inode and open a new one. Files that are
+too old are removed, then the oldest beyond the total size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DAY_MS = 86_400_000
 
 
 def rotate_logs(directory: Path, limits: LoggingConfig, wall_ms: int) -> None:
-    """The directory is within ``limits``; today's file is never removed."""
+    """Bring the directory within ``limits``; today's file is never removed."""
     current = log_path(directory, wall_ms)
     try:
         if current.stat().st_size >= limits.max_file_bytes:

@@ -1,4 +1,4 @@
-"""Warnings about what others send: at most one line a second, with the number of those left out."""
+"""Rate-limit warnings about received messages: at most one line per second, with the number of those left out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogThrottle:
         self._left_out = 0
 
     def warning(self, event: str, **values: Any) -> None:
-        """Log a warning, or count it where one was logged less than a second ago."""
+        """Log a warning, or count it if one was logged less than a second ago."""
         now_ns = self._clock.monotonic_ns()
         if now_ns < self._due_ns:
             self._left_out += 1

@@ -1,6 +1,6 @@
-"""A bounded mailbox in an asyncio loop: each message is handled when it comes, and answered when its work is done.
+"""A bounded mailbox in an asyncio loop: each message is handled on arrival and answered when its work is done.
 
-The bound counts what was taken and is not answered yet; one more is refused at once.
+The bound counts messages that are being handled; one more is refused at once.
 
 Source: docs/messaging.md rules 6, 7, 9, 18 and 19.
 """
@@ -63,7 +63,7 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
         self._schedule_drain()
 
     def close(self) -> None:
-        """Nothing more is read; what was taken may still be answered until the context is closed."""
+        """Stop reading; messages in progress may still be answered until the context is closed."""
         if self._accepting:
             self._accepting = False
             self._loop.remove_reader(self._descriptor)
@@ -74,7 +74,7 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
             self._schedule_drain()  # the send may have swallowed the descriptor's only signal
 
     def release(self) -> None:
-        """One of the messages that were handed out needs no place any more."""
+        """Free the slot of one message that was handled."""
         self._unanswered -= 1
 
     def _schedule_drain(self) -> None:
@@ -91,7 +91,7 @@ class AsyncMailbox(Mailbox[M], Generic[M]):
             self._unanswered += 1
             try:
                 self._handle(incoming)
-            except Exception as error:  # noqa: BLE001 - what waits behind it is read all the same: no other edge may come
+            except Exception as error:  # noqa: BLE001 - read on: the descriptor may not signal again
                 self.release()
                 self._log.error("message failed", exc_info=error)
                 incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))

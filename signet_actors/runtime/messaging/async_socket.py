@@ -1,8 +1,8 @@
-"""A ZeroMQ socket in an asyncio loop: read when its descriptor says so, never through ``zmq.asyncio``.
+"""A ZeroMQ socket in an asyncio loop, read when its descriptor signals, without ``zmq.asyncio``.
 
-No task, no poll and no timer per message. The descriptor of a ZeroMQ socket is readable once per *change*, and any call
-on the socket may consume that edge; so the socket's own state is asked again after every send and after every burst,
-and nothing is ever left lying.
+It needs no task, poll or timer per message. The descriptor of a ZeroMQ socket is edge-triggered: it signals once per
+*change*, and any call on the socket may consume the signal. So the socket's state is checked again after every send and
+after every burst, and no message is left unread.
 
 Source: docs/messaging.md rules 1-12 and 18.
 """
@@ -21,11 +21,11 @@ _RCVMORE = int(zmq.RCVMORE)
 _NOBLOCK = int(zmq.NOBLOCK)
 _NOBLOCK_MORE = int(zmq.NOBLOCK) | int(zmq.SNDMORE)
 BURST = 64
-"""Messages read in one go; then the loop gets its turn."""
+"""Messages read in one go before other callbacks of the loop run."""
 
 
 class AsyncSocket:
-    """Calls ``receive`` for each message, and ``failed`` with what that raised; ``send`` never waits."""
+    """Calls ``receive`` for each message, and ``failed`` with an exception from it; ``send`` never waits."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class AsyncSocket:
         return self._open
 
     def send(self, parts: Sequence[bytes]) -> bool:
-        """True when the frames were taken; False when there is nobody, or the peer reads nothing."""
+        """Send the frames; return False when no peer is connected or the peer reads nothing."""
         if not self._open:
             return False
         socket = self._socket
         last = len(parts) - 1
-        try:  # only the first part can be refused: a message is taken whole or not at all
+        try:  # only the first part can be refused: messages are accepted whole or not at all
             for part in parts[:last]:
                 socket.send(part, _NOBLOCK_MORE)
             socket.send(parts[last], _NOBLOCK)
@@ -67,13 +67,13 @@ class AsyncSocket:
         return True
 
     def close(self) -> None:
-        """No message is received any more; the context closes the socket itself."""
+        """Stop receiving; the context closes the socket itself."""
         if self._open:
             self._open = False
             self._loop.remove_reader(self._descriptor)
 
     def discard(self) -> None:
-        """Close the socket itself; what it still held is lost."""
+        """Close the socket itself and drop what it still holds."""
         self.close()
         self._socket.close(0)
 
@@ -96,5 +96,5 @@ class AsyncSocket:
                 parts.append(socket.recv(_NOBLOCK))
             try:
                 self._receive(parts)
-            except Exception as error:  # noqa: BLE001 - what waits behind it is read all the same: no other edge may come
+            except Exception as error:  # noqa: BLE001 - read on: the descriptor may not signal again
                 self._failed(error)

@@ -1,4 +1,4 @@
-"""Ask another actor and wait, from a synchronous loop, without missing a heartbeat.
+"""Send a request to another actor and wait for the reply in a synchronous loop, without missing a heartbeat.
 
 Source: docs/messaging.md rules 5, 6, 8 and 9.
 """
@@ -27,7 +27,7 @@ _RETRY_MS = 15
 
 
 class BlockingRef:
-    """The name of another actor's mailbox; one question at a time."""
+    """A client of another actor's mailbox; one request at a time."""
 
     def __init__(
         self,
@@ -43,13 +43,13 @@ class BlockingRef:
         self._decoder = decoder
 
     def tell(self, message: Message, *, trace_id: str = "") -> bool:
-        """True when the message was handed to a connected peer; nobody answers."""
+        """Send a message without a reply; return False when no peer is connected."""
         return self._send(self._loop.message_factory.tell(message, trace_id))
 
     def ask(self, request: Request[R], *, timeout_ms: int, trace_id: str | None = None) -> R | Failure:
-        """The answer, or a Failure: UNAVAILABLE = certainly not applied, OUTCOME_UNKNOWN = sent but not answered.
+        """Return the reply, or a Failure: UNAVAILABLE = certainly not applied, OUTCOME_UNKNOWN = sent but not answered.
 
-        While it waits, the loop's heartbeat goes on. A peer that was restarted gets the same message id again.
+        The loop's heartbeat continues during the wait. A peer that was restarted receives the same message id again.
         """
         loop = self._loop
         message_factory = loop.message_factory
@@ -80,7 +80,7 @@ class BlockingRef:
             if answer is not None:
                 return answer  # type: ignore[no-any-return]
             loop.heartbeat()
-        # A connection that met a stranger is given up for good, and one without an answer is not worth keeping.
+        # ZeroMQ gives up a connection for good after a failed handshake; one without replies is not worth keeping.
         self._socket.close(0)
         self._socket = self._connect()
         if attempt == 0:
@@ -99,7 +99,7 @@ class BlockingRef:
         return True
 
     def _receive(self, message_id: str) -> Any:
-        """The answer to ``message_id`` if it has come; answers to older questions are counted and dropped."""
+        """Return the reply to ``message_id`` if it has arrived; count and drop replies to older requests."""
         loop = self._loop
         while True:
             try:

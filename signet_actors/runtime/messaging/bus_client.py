@@ -1,7 +1,7 @@
-"""The gateway's bus: asks to the writer, to a pool of searchers, to retention and to the pipeline's actors.
+"""The gateway's client of the bus: requests to the writer, the searchers, retention and the pipeline's actors.
 
-No coroutine receives from a socket, so cancelling a request cannot lose a message: timeouts and cancellations
-belong to futures, and a late answer to one of them is counted and dropped.
+No coroutine receives from a socket, so cancelling a request cannot lose a message: timeouts and cancellations belong to
+futures, and a late reply to one of them is counted and dropped.
 
 Source: docs/messaging.md rules 1-12 and 18; docs/performance.md "Recall targets".
 """
@@ -44,15 +44,18 @@ R = TypeVar("R")
 
 _FAILED_CODES = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.OUTCOME_UNKNOWN, ErrorCode.INTERNAL})
 _STORAGE_FULL_NS = 2_000_000_000
-"""After a refusal for a full disk the heartbeat's word is waited for so long; the writer looks for room each second."""
+"""How long a STORAGE_FULL reply counts, until the heartbeat reports it; the writer checks for space every second."""
 _RETENTION_ITEMS = 8
 _PIPELINE_ITEMS = 24
-"""Eight summaries, eight waits for vectors, and what people ask."""
+"""Eight summaries, eight waits for vectors, and requests of users."""
 
 
 @dataclass(frozen=True, slots=True)
 class BusHealth:
-    """``writer`` and ``searcher`` say why writes or reads are not answered at all, ``notes`` what else went wrong."""
+    """Whether requests are answered.
+
+    ``writer`` and ``searcher`` say why writes or reads are not answered at all; ``notes`` lists other problems.
+    """
 
     writer: str | None = None
     searcher: str | None = None
@@ -61,9 +64,9 @@ class BusHealth:
 
 
 class BusClient(AsyncProcess):
-    """See the module.
+    """The client of the module's description.
 
-    ``latency`` holds how long asks took, by peer and whatever came of them; those refused at once are not in it.
+    ``latency`` holds the duration of requests by peer, whatever their outcome; requests refused at once are not in it.
     """
 
     def __init__(
@@ -151,10 +154,10 @@ class BusClient(AsyncProcess):
         timeout_ms: int | None = None,
         frames: Sequence[bytes] = (),
     ) -> R:
-        """The writer's answer: what it says has happened is on disk.
+        """Return the writer's reply; what it reports is on disk.
 
-        Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a SignetError
-        with the writer's own code.
+        Raises Busy and Unavailable (certainly not applied), OutcomeUnknown (sent, not answered), or a SignetError with
+        the writer's own code.
         """
         timeout = self.config.writer.request_timeout_ms if timeout_ms is None else timeout_ms
         asked = self._writer.submit(trace_id, timeout, encode_body(request), list(frames))
@@ -165,15 +168,15 @@ class BusClient(AsyncProcess):
         return cast("R", reply)
 
     async def ask_retention(self, request: Request[R], *, trace_id: str, timeout_ms: int = 60_000) -> R:
-        """The retention actor's answer; raises like ``ask_writer`` and is never sent twice."""
+        """Return the retention actor's reply; raises like ``ask_writer``; never sends a request twice."""
         return await self._ask_once(self._retention, request, trace_id, timeout_ms)
 
     async def ask_extractor(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
-        """The extractor's answer; raises like ``ask_writer`` and is never sent twice."""
+        """Return the extractor's reply; raises like ``ask_writer``; never sends a request twice."""
         return await self._ask_once(self._extractor, request, trace_id, timeout_ms)
 
     async def ask_decider(self, request: Request[R], *, trace_id: str, timeout_ms: int) -> R:
-        """The decider's answer; raises like ``ask_writer`` and is never sent twice."""
+        """Return the decider's reply; raises like ``ask_writer``; never sends a request twice."""
         return await self._ask_once(self._decider, request, trace_id, timeout_ms)
 
     async def _ask_once(self, peer: RequestTracker, request: Request[R], trace_id: str, timeout_ms: int) -> R:
@@ -183,9 +186,10 @@ class BusClient(AsyncProcess):
         return cast("R", reply)
 
     def tell_writer(self, message: Message, *, trace_id: str) -> bool:
-        """True when the message was handed to a connected writer; at most half of the credits' backlog is risked.
+        """Send a message without a reply; return False when it was dropped.
 
-        Best effort: it is dropped and counted when the writer is away or busy.
+        Best effort: it is dropped and counted when the writer is not connected, or when more than half of the writer's
+        credits are in use.
         """
         if 2 * len(self._writer) > self._writer.max_items:
             self.counters["shed"] += 1
@@ -204,7 +208,7 @@ class BusClient(AsyncProcess):
         timeout_ms: int | None = None,
         frames: Sequence[bytes] = (),
     ) -> tuple[R, list[bytes]]:
-        """A searcher's answer and its raw frames; raises Busy, Unavailable, or a SignetError with its own code."""
+        """Return a searcher's reply and its raw frames; raises Busy, Unavailable, or SignetError with its own code."""
         timeout = self.config.searcher.read_timeout_ms if timeout_ms is None else timeout_ms
         query = Query(
             self._message_factory.next_id(),
@@ -247,7 +251,7 @@ class BusClient(AsyncProcess):
             outcomes.failed(reply.detail)
 
     def health(self) -> BusHealth:
-        """Return whether writes and reads are answered, by what came of them and by probes where nothing is asked."""
+        """Return whether writes and reads are answered, judged by recent requests and, without any, by probes."""
         up = {child.role for child in self.tree.children if child.state == UP}
         writer = self._writer_link.problem() if "writer" in up else None
         reached = self._pool.known > 0 or "searcher" not in up
@@ -268,17 +272,17 @@ class BusClient(AsyncProcess):
 
     @property
     def searchers_known(self) -> int:
-        """Searchers that have offered themselves and are not known to be dead."""
+        """The number of searchers that have announced themselves and have not exited since."""
         return self._pool.known
 
     @property
     def writer_backlog(self) -> int:
-        """Asks to the writer that have no answer yet."""
+        """The number of unanswered requests to the writer."""
         return len(self._writer)
 
     @property
     def search_backlog(self) -> int:
-        """Queries that wait for a searcher."""
+        """The number of queries that wait for a searcher."""
         return self._pool.waiting
 
     def _send_query(self, identity: bytes, query: Query) -> bool:

@@ -1,6 +1,6 @@
-"""Whether anything that a request asks for has left for where it takes effect.
+"""Whether a request has been sent to an actor that may apply it.
 
-A request that runs out of time before that was certainly not applied (503); afterwards its outcome is unknown (504).
+A request that times out before that was certainly not applied (503); afterwards its outcome is unknown (504).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 
 class Dispatch:
-    """What one request has caused so far; ``sent`` once it may have taken effect."""
+    """The progress of one request; ``sent`` is True once it may have taken effect."""
 
     __slots__ = ("sent",)
 
@@ -21,7 +21,7 @@ _current: ContextVar[Dispatch | None] = ContextVar("dispatch", default=None)
 
 
 def track_dispatch() -> Dispatch:
-    """Return the record of the request that this task, and what it starts, serves from now on."""
+    """Start a record for the request of this task and of the tasks that it starts; return it."""
     dispatch = Dispatch()
     _current.set(dispatch)
     return dispatch

@@ -1,4 +1,4 @@
-"""Frames of a message: a header, a body, raw frames; made by the message_factory, checked by whoever receives them.
+"""The frames of a message: a header, a body, raw frames. Made by ``MessageFactory``, checked by each receiver.
 
 Source: docs/architecture.md "Messages"; docs/messaging.md rules 8, 15 and 19.
 """
@@ -32,10 +32,10 @@ COUNTER_NAMES = (
     "reconnects",
     "resent",
 )
-"""One counter for every place where a message can vanish without a trace. Source: docs/messaging.md rule 20."""
+"""One counter for every place where a message can be dropped. Source: docs/messaging.md rule 20."""
 
 PING = b"\xa4ping"
-"""The body of a message that only asks whether its receiver reads and answers, and of the answer to it."""
+"""The body of a probe, which checks that its receiver reads and answers, and the body of the answer."""
 
 _TELL = "~"
 _encode = msgspec.msgpack.Encoder().encode
@@ -43,17 +43,17 @@ _decode_header = msgspec.msgpack.Decoder(Header).decode
 
 
 def new_counters() -> dict[str, int]:
-    """All counters at zero, so that a zero is seen and not missing."""
+    """Return all counters at zero, so that metrics show a zero instead of a missing value."""
     return dict.fromkeys(COUNTER_NAMES, 0)
 
 
 def is_tell(header: Header) -> bool:
-    """True when nobody waits for an answer."""
+    """Return whether the message expects no reply."""
     return header.message_id.startswith(_TELL)
 
 
 class MessageFactory:
-    """Makes the headers and frames of what this process says; ids are unique over all lives of all processes."""
+    """Makes the headers and frames of this process's messages; ids are unique over all processes and incarnations."""
 
     def __init__(self, boot: ChildContext) -> None:
         self.boot_id = boot.boot_id
@@ -63,12 +63,12 @@ class MessageFactory:
         self._message_count = 0
 
     def next_id(self, *, tell: bool = False) -> str:
-        """A message id; a retry of the message repeats it, so the writer's reply cache may outlive this boot."""
+        """Return a new message id. A retry uses the same id, so the writer's reply cache may outlive this boot."""
         self._message_count += 1
         return f"{_TELL if tell else ''}{self._prefix}{self._message_count:x}"
 
     def header(self, message_id: str, trace_id: str, deadline_ns: int, attempt: int = 1) -> bytes:
-        """An encoded header."""
+        """Return an encoded header."""
         return _encode(
             Header(
                 message_id,
@@ -82,29 +82,29 @@ class MessageFactory:
         )
 
     def tell(self, body: msgspec.Struct, trace_id: str = "", deadline_ns: int = 0) -> list[bytes]:
-        """All frames of a message that nobody answers."""
+        """Return the frames of a message that expects no reply."""
         return [self.header(self.next_id(tell=True), trace_id, deadline_ns), _encode(body)]
 
     def answer(self, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> list[bytes]:
-        """All frames of the answer to ``asked``."""
+        """Return the frames of the reply to ``asked``."""
         return [self.header(asked.message_id, asked.trace_id, 0, asked.attempt), _encode(body), *frames]
 
     def read_header(self, frame: bytes) -> Header:
-        """The header in ``frame``; raises one of ``UNDECODABLE``."""
+        """Decode the header in ``frame``; raises one of ``UNDECODABLE``."""
         return _decode_header(frame)
 
     def is_foreign(self, header: Header) -> bool:
-        """True for another protocol version or another life of the daemon."""
+        """Return whether the header has another protocol version or comes from another run of the daemon."""
         return header.proto != PROTOCOL_VERSION or header.boot_id != self.boot_id
 
 
 def encode_body(body: msgspec.Struct) -> bytes:
-    """The body frame."""
+    """Return the body frame."""
     return _encode(body)
 
 
 def raise_failure(failure: Failure) -> NoReturn:
-    """Raises the exception that a ``Failure`` stands for."""
+    """Raise the exception that corresponds to a ``Failure``."""
     details: dict[str, Any] = {"field": failure.field, "retry_after_ms": failure.retry_after_ms}
     match failure.code:
         case ErrorCode.BUSY:

@@ -1,9 +1,9 @@
-"""How long a batch may gather before it is worked on: a pure rule, told what came and what time it is.
+"""Decide how long a batch may wait for more messages: a pure rule over counts and times.
 
-Work whose cost is per batch (a commit) gets cheaper the more it holds, but only where several senders wait anyway. So
-a batch lingers only while recent ones held more than one request: a sender that is alone never waits, and a crowd
-that has gone costs one linger. It ends early once as many have come as recently did, because senders that wait
-for their answers send no more.
+Work with a cost per batch (a commit) gets cheaper with more messages in it, but only when several senders wait. So a
+batch lingers only while recent batches held more than one request: a single sender never waits, and after a burst at
+most one batch lingers in vain. Lingering ends early when as many requests have arrived as recently, because senders
+that wait for their replies send no more.
 
 Source: docs/performance.md "Write targets" (rows per commit grow with load; one client's p50).
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 from typing import Final
 
 POLL_INTERVAL_NS: Final = 200_000
-"""Between two looks at the mailbox: a process that sleeps leaves its core to those that it waits for."""
+"""Time between two checks of the mailbox; a sleeping process leaves its core to the senders."""
 NS_PER_REQUEST: Final = 500_000
-"""A linger may take so long for each request that is expected: about what the request costs whoever sends it."""
+"""Maximum linger per expected request: about what a request costs its sender."""
 LONGEST_NS: Final = 1_500_000
 
 
 class Linger:
-    """One mailbox's rule. ``limit`` requests are as many as are worth waiting for."""
+    """The rule for one mailbox. More than ``limit`` requests are not worth waiting for."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -29,11 +29,11 @@ class Linger:
 
     @property
     def expected(self) -> int:
-        """So many requests as the larger of the last two batches had."""
+        """The number of requests to wait for: the larger of the last two batches."""
         return min(self._limit, max(self._last, self._before))
 
     def wait_ns(self, count: int, waited_ns: int) -> int:
-        """How long to sleep before looking again, with ``count`` requests after ``waited_ns``; 0: work on them now."""
+        """Return how long to sleep before checking again; 0 = handle the ``count`` requests that have arrived now."""
         expected = self.expected
         if expected <= 1 or count >= expected:
             return 0
@@ -41,5 +41,5 @@ class Linger:
         return max(0, min(POLL_INTERVAL_NS, left))
 
     def on_batch(self, count: int) -> None:
-        """A batch of so many requests is worked on."""
+        """Record the size of a batch that is handled now."""
         self._before, self._last = self._last, count

@@ -1,4 +1,4 @@
-"""A bounded mailbox: what waits becomes one batch, what does not fit is refused at once, nothing is silent.
+"""A bounded mailbox: waiting messages become one batch; what does not fit is refused, never dropped silently.
 
 Source: docs/messaging.md rules 6, 7, 9, 19 and 20; docs/reliability.md "The writer's loop".
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 M = TypeVar("M")
 
 _REFUSALS_PER_BATCH = 1024
-"""So many messages beyond the bound are refused before the batch is worked on; the rest waits in the socket."""
+"""Messages beyond the bound that are refused before the batch is handled; more stay in the socket."""
 _TOO_LONG = Failure(
     ErrorCode.PAYLOAD_TOO_LARGE,
     f"the answer would be longer than {MAX_FRAME_BYTES} bytes: ask for fewer with a smaller limit",
@@ -37,9 +37,9 @@ _RETRY_MAX_MS = 2000
 
 
 class Incoming(Generic[M]):
-    """One message that waits for an answer (or, when told, for none).
+    """A received message that is to be answered, unless it is a tell.
 
-    ``received_ns`` is on the monotonic clock; ``nbytes`` is the size of all frames; ``answered`` turns true with the
+    ``received_ns`` is on the monotonic clock; ``nbytes`` is the size of all frames; ``answered`` becomes True with the
     first ``reply``.
     """
 
@@ -65,7 +65,7 @@ class Incoming(Generic[M]):
         self.answered = is_tell(header)
 
     def reply(self, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
-        """The answer is on its way, or counted as unroutable. Never blocks; only the first reply counts."""
+        """Send the reply without blocking; count it if it cannot be delivered. Only the first reply is sent."""
         if self.answered:
             if not is_tell(self.header):
                 self._mailbox.counters["duplicate"] += 1
@@ -74,14 +74,15 @@ class Incoming(Generic[M]):
         self._mailbox.answer(self._identity, self.header, body, frames)
 
     def expired(self, now_ns: int) -> bool:
-        """True when the asker has stopped waiting."""
+        """Return whether the sender has stopped waiting."""
         return 0 < self.header.deadline_ns <= now_ns
 
 
 class Mailbox(Generic[M]):
-    """Reads a socket into batches. ``routed``: a ROUTER, whose messages begin with the sender's identity.
+    """Reads a socket into batches.
 
-    With ``linger`` a batch may gather for a moment before it is given out.
+    ``routed`` means a ROUTER socket, whose messages begin with the sender's identity. With ``linger`` a batch may wait
+    a moment for more messages.
     """
 
     def __init__(
@@ -113,18 +114,18 @@ class Mailbox(Generic[M]):
         self._batch_ms = 0
 
     def note_duration(self, duration_ns: int) -> None:
-        """The last batch took so long: the advice to those refused next."""
+        """Record how long the last batch took; it determines ``retry_after_ms``."""
         self._batch_ms = duration_ns // 1_000_000
 
     @property
     def retry_after_ms(self) -> int:
-        """When a refused sender may try again: about the time that the batch ahead of it takes."""
+        """When a refused sender may try again: about the duration of the batch ahead of it."""
         return max(_RETRY_MIN_MS, min(_RETRY_MAX_MS, 2 * self._batch_ms))
 
     def take(self, limit: int | None = None) -> list[Incoming[M]]:
-        """Everything that waits, up to the bound; the rest, the late, the foreign, the illegible is answered here.
+        """Return the waiting messages, up to the bound; answer the excess, expired, foreign and undecodable ones here.
 
-        With ``limit`` no more than so many; what waits behind them stays in the socket, unread and unrefused.
+        With ``limit``, at most that many are read; the rest stays in the socket.
         """
         batch: list[Incoming[M]] = []
         total = self._read(batch, 0, limit)
@@ -135,7 +136,7 @@ class Mailbox(Generic[M]):
     def _gather(self, batch: list[Incoming[M]], total: int, linger: Linger) -> None:
         began_ns = self._clock.monotonic_ns()
         while len(batch) < self._max_items:
-            # What was told, or is answered already, has no sender that waits.
+            # No sender waits for tells and for messages that are answered already.
             asks = sum(not incoming.answered for incoming in batch)
             wait_ns = linger.wait_ns(asks, self._clock.monotonic_ns() - began_ns)
             if not wait_ns:
@@ -145,7 +146,7 @@ class Mailbox(Generic[M]):
         linger.on_batch(sum(not incoming.answered for incoming in batch))
 
     def _read(self, batch: list[Incoming[M]], total: int, limit: int | None = None) -> int:
-        """What waits is in ``batch``, whose size was ``total`` bytes; returns its size now."""
+        """Append waiting messages to ``batch``, which holds ``total`` bytes; return its new size in bytes."""
         refused = 0
         while refused < _REFUSALS_PER_BATCH and (limit is None or len(batch) < limit):
             try:
@@ -173,9 +174,9 @@ class Mailbox(Generic[M]):
         return total
 
     def _rejection(self, incoming: Incoming[M], code: ErrorCode, detail: str) -> Failure:
-        """The refusal of what is not worked on now; ``code`` promises that it never was.
+        """Return the failure for a message that is not handled; ``code`` promises that it never was.
 
-        That is more than we know of a request that was sent before: its twin may be on disk.
+        For a message that was sent before, the outcome is unknown: the earlier one may have been applied.
         """
         if incoming.header.attempt > 1:
             return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}, and an earlier sending may have been applied")
@@ -215,9 +216,10 @@ class Mailbox(Generic[M]):
             self.answer(identity, asked, Failure(code, detail), ())
 
     def answer(self, identity: bytes | None, asked: Header, body: msgspec.Struct, frames: Sequence[bytes] = ()) -> None:
-        """Hand the answer to the socket without waiting; count an asker that has gone.
+        """Hand the reply to the socket without waiting; count it when the sender has disconnected.
 
-        An answer that is too long for the bus becomes a refusal: it would not arrive, and the asker would wait in vain.
+        A reply that is too long for the bus is replaced by a failure: it would not arrive, and the sender would wait in
+        vain.
         """
         parts = self._message_factory.answer(asked, body, frames)
         longest = max(map(len, parts))
@@ -232,5 +234,5 @@ class Mailbox(Generic[M]):
         try:
             self.socket.send_multipart(parts, zmq.NOBLOCK)
             self.counters["sent"] += 1
-        except zmq.ZMQError:  # EHOSTUNREACH: the asker is gone; EAGAIN: it reads nothing
+        except zmq.ZMQError:  # EHOSTUNREACH: the sender has disconnected; EAGAIN: it reads nothing
             self.counters["unroutable"] += 1

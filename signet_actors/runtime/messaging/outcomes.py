@@ -1,4 +1,4 @@
-"""How the last asks of one kind ended, from which health follows: processes that look alive may answer nothing."""
+"""The outcomes of the last requests of one kind. Health uses them: a process that is up may still answer nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 from signet_actors.runtime.clock import Clock
 
 IN_A_ROW: Final = 3
-"""One slow query or one late batch is no news; so many without a success between them are."""
+"""So many failures without a success between them are a problem; a single slow query is not."""
 WINDOW_NS: Final = 10_000_000_000
-"""What happened longer ago says nothing about now."""
+"""Older failures do not count."""
 
 
 class Outcomes:
-    """``succeeded`` and ``failed`` are called with each ask that has ended; refusals for a bad request are neither."""
+    """Counts consecutive failures; requests refused as invalid count neither as success nor as failure."""
 
     def __init__(self, clock: Clock, kind: str) -> None:
         self._clock = clock
@@ -23,17 +23,17 @@ class Outcomes:
         self._why = ""
 
     def succeeded(self) -> None:
-        """Note an ask that did what it was asked for."""
+        """Record a request that was carried out."""
         self._in_a_row = 0
 
     def failed(self, why: str) -> None:
-        """Note an ask that was not answered, or whose answer was that nothing could be done."""
+        """Record a request that was not answered, or whose reply was that nothing could be done."""
         self._in_a_row += 1
         self._failed_ns = self._clock.monotonic_ns()
         self._why = why
 
     def problem(self) -> str | None:
-        """Return what is wrong with the latest asks, None where nothing is."""
+        """Return a description of the recent failures, None if there is no problem."""
         if self._in_a_row < IN_A_ROW or self._clock.monotonic_ns() - self._failed_ns > WINDOW_NS:
             return None
         return f"the last {self._in_a_row} {self._kind} failed ({self._why})"

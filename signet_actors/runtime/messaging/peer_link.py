@@ -1,9 +1,9 @@
-"""The connection to one peer's mailbox: detect that nothing answers there, and reconnect.
+"""The connection to one peer's mailbox: detect that nothing answers, and reconnect.
 
-ZeroMQ gives up a connection for good when something other than our peer accepted it. A connection whose peer answers no
-probe for longer than any batch may take is useless, too. Both are closed and opened again.
+ZeroMQ gives up a connection for good when its handshake meets an unknown process. A connection whose peer answers no
+probe for longer than any batch may take is of no use either. Both are closed and opened again.
 
-Only probes are expected to be answered soon: some messages have no answer, and some requests wait for half a minute.
+Only probes are expected to be answered soon: some messages have no reply, and some requests wait for half a minute.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from signet_actors.runtime.messaging.envelope import PING, MessageFactory
 
 _S: Final = 1_000_000_000
 _PROBE_AFTER_NS: Final = _S * 9 // 10
-"""Every second heartbeat of the default distance: a probe wakes two processes that may be idle."""
+"""Every second heartbeat at the default interval: a probe wakes two processes that may be idle."""
 _REOPEN_UNCONNECTED_NS: Final = 1 * _S
 _REOPEN_SILENT_NS: Final = 12 * _S
-"""Longer than the writer may work on a batch: what waits in a connection is lost with it."""
+"""Longer than the writer may work on a batch: messages queued in a connection are lost when it is closed."""
 UNCONNECTED_NS: Final = 2 * _S
 SILENT_NS: Final = 6 * _S
 """From then on the peer counts as not answering. Longer than it may wait for another program's lock."""
 
 
 class PeerLink:
-    """``on_message`` is called with each message from the peer; ``probe`` asks for a sign where nothing else does."""
+    """The connection to one peer. With ``probe`` it sends a probe when there is no other traffic."""
 
     def __init__(
         self, clock: Clock, message_factory: MessageFactory, connect: Callable[[], AsyncSocket], *, probe: bool
@@ -41,10 +41,10 @@ class PeerLink:
         self._probe_is_out = False
         self._unconnected_since_ns: int | None = None
         self._unanswered_since_ns: int | None = None
-        """When the first probe was sent that nothing has answered."""
+        """When the first probe that is still unanswered was sent."""
 
     def send(self, parts: list[bytes]) -> bool:
-        """Hand the frames to the connection; False where there is none, or the peer reads nothing."""
+        """Send the frames; return False when the peer is not connected or reads nothing."""
         if self._socket.send(parts):
             self._unconnected_since_ns = None
             return True
@@ -53,13 +53,13 @@ class PeerLink:
         return False
 
     def on_message(self) -> None:
-        """Note that the peer has answered something."""
+        """Note that the peer has sent something."""
         self._last_message_ns = self._clock.monotonic_ns()
         self._unanswered_since_ns = None
         self._probe_is_out = False
 
     def check(self, *, is_up: bool) -> None:
-        """Probe and renew the connection as needed, with each heartbeat; nothing is expected of an absent peer."""
+        """Probe and reconnect as needed; called with each heartbeat. Nothing is expected of a peer that is not up."""
         now_ns = self._clock.monotonic_ns()
         if not is_up:
             self._unconnected_since_ns = self._unanswered_since_ns = None
@@ -77,10 +77,10 @@ class PeerLink:
             self._opened_ns = now_ns
             self._probe_is_out = False
             if not self._probe:
-                self._unconnected_since_ns = None  # known again with the next message
+                self._unconnected_since_ns = None  # set again by the next failed send
 
     def problem(self) -> str | None:
-        """Return why the peer counts as not answering, None while it answers or nothing was asked."""
+        """Return why the peer counts as not answering, None while it answers or no probe was sent."""
         now_ns = self._clock.monotonic_ns()
         if self._exceeds(self._unconnected_since_ns, UNCONNECTED_NS, now_ns):
             return "cannot be reached: nothing of this daemon answers at its socket"

@@ -1,20 +1,14 @@
-"""Asks to one mailbox, held within credits, until each has exactly one outcome.
-
-The outcomes of an request, and what each promises about its effect:
+"""Requests to one mailbox, limited by credits; each ends with exactly one outcome.
 
 =====================  =====================================================================================
-answered               whatever the answer says
-``Busy``               never sent: this side's credits were used up; or refused by the mailbox; not applied
-``Unavailable``        never sent: nobody was there, and nobody came in time; not applied
-``OutcomeUnknown``     sent, and no answer by the deadline; the same id may be sent again
+answered               the reply says what happened
+``Busy``               not applied: never sent because the credits were used up, or refused by the mailbox
+``Unavailable``        not applied: never sent because the peer was not there in time
+``OutcomeUnknown``     sent, and no reply by the deadline; the same id may be sent again
 =====================  =====================================================================================
 
-A peer that is being restarted is waited for: whoever asks meanwhile notices nothing but a delay, until ``PEER_WAIT_MS``
-after the absence began at most. From then on, and while no next life is to be expected, a refusal is prompt. Who waits
-holds its credit, so that no absence makes more wait than the credits allow.
-
-A peer that was restarted gets every unanswered request again under the same message id (at most three sendings): what
-was in flight to the dead one is lost, and a twin of what it had already done is recognised by its id.
+While a peer restarts, requests wait for it, at most until ``PEER_WAIT_MS`` after it went away, and keep their credits.
+A restarted peer receives its unanswered requests again under the same message id. See DESIGN.md.
 
 Source: docs/messaging.md rules 5-9; docs/reliability.md "HTTP outcomes".
 """
@@ -37,14 +31,14 @@ from signet_actors.runtime.sync_points import sync_point
 MAX_ATTEMPTS = 3
 _NOT_APPLIED = frozenset({ErrorCode.BUSY, ErrorCode.UNAVAILABLE, ErrorCode.NOT_APPLIED, ErrorCode.STORAGE_FULL})
 PEER_WAIT_MS = 2000
-"""Twice the time in which a dead writer is replaced at the latest (docs/performance.md "Recovery targets")."""
+"""Twice the longest time until a crashed writer is replaced (docs/performance.md "Recovery targets")."""
 _SHORT_WAIT_MS = 50
-"""What a peer that has been away for longer is given to be there again."""
+"""How long requests wait for a peer that has been away for longer or was given up."""
 _RETRY_S = 0.01
 
 
 class PendingRequest:
-    """One unanswered question; ``attempt`` 0 = never sent; ``queued`` = among those to be sent."""
+    """An unanswered request; ``attempt`` 0 = never sent; ``queued`` = waits to be sent."""
 
     __slots__ = (
         "attempt",
@@ -83,7 +77,7 @@ class PendingRequest:
 
 
 class RequestTracker:
-    """``send(parts)`` hands frames to a socket and says whether they went; ``peer`` is the name for messages."""
+    """The unanswered requests to ``peer``. ``send(parts)`` passes frames to a socket; False if it takes none."""
 
     def __init__(
         self,
@@ -120,7 +114,7 @@ class RequestTracker:
         return len(self._pending)
 
     def submit(self, trace_id: str, timeout_ms: int, body: bytes, frames: list[bytes]) -> asyncio.Future[Any]:
-        """The future of the answer; raises Busy when the credits are used up."""
+        """Send a request and return the future of its reply; raises Busy when the credits are used up."""
         nbytes = len(body) + sum(map(len, frames))
         if len(self._pending) >= self.max_items or (self._pending and self._bytes + nbytes > self.max_bytes):
             self._counters["shed"] += 1
@@ -146,9 +140,10 @@ class RequestTracker:
         return request.future
 
     def on_reply(self, message_id: str, answer: Any, attempt: int) -> None:
-        """The answer to sending number ``attempt`` is delivered, or counted when nobody waits for it.
+        """Deliver the reply to attempt number ``attempt``, or count it as late when no caller waits.
 
-        A refusal of an earlier sending is no news of the later one, which may be applied: its own answer is waited for.
+        A refusal of an earlier attempt says nothing about a later one, which may have been applied; the later one's own
+        reply is awaited.
         """
         request = self._pending.get(message_id)
         if request is None or (
@@ -161,14 +156,14 @@ class RequestTracker:
             request.future.set_result(answer)
 
     def on_peer_state(self, state: str, incarnation: int) -> None:
-        """What the tree says of the peer has been acted upon."""
+        """Handle a change of the peer's state in the tree."""
         if state == UP:
             self.on_peer_up(incarnation)
         elif state in {FAILED, STOPPING}:
             self.on_peer_given_up()
 
     def on_peer_up(self, incarnation: int) -> None:
-        """A new life of the peer is ready: what the old one left unanswered is sent again."""
+        """Send the unanswered requests again if the peer is a new incarnation."""
         self._given_up = False
         if incarnation <= self._incarnation:
             return
@@ -190,7 +185,7 @@ class RequestTracker:
         self._flush()
 
     def on_peer_given_up(self) -> None:
-        """No other life of the peer is to be expected for now: what is unsent has waited long enough."""
+        """Fail unsent requests soon: the peer will not be restarted for now."""
         if self._given_up:
             return
         self._given_up = True
@@ -200,7 +195,7 @@ class RequestTracker:
                 request.timer = self._loop.call_later(_SHORT_WAIT_MS / 1000, self._on_deadline, request)
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Fail all requests."""
         if self._retry is not None:
             self._retry.cancel()
         for request in list(self._pending.values()):
@@ -246,7 +241,7 @@ class RequestTracker:
                 self._remove(request)  # cancelled before it was ever sent
 
     def _peer_wait_ms(self, now_ns: int) -> int:
-        """How long an request may now wait for a peer that is away."""
+        """Return how long a new request may wait for a peer that is away."""
         if self._given_up:
             return _SHORT_WAIT_MS
         away_ns = 0 if self._away_since_ns is None else now_ns - self._away_since_ns

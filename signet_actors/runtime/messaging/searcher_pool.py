@@ -1,9 +1,8 @@
-"""Hands each query to an idle searcher, keeps a bounded queue, and gives the query of a dead searcher to another.
+"""Assign each query to an idle searcher, queue a bounded number, and reassign the queries of a crashed searcher.
 
-A searcher holds one query, so a slow query delays nobody behind it, and the longest idle searcher comes first. The
-only searcher holds up to ``in_flight``: whatever waits must wait for it anyway, and it then need not wait for its next
-query. A query that has killed two searchers is given up: it may be the query that kills. One that would wait in the
-queue for more than half of its time is refused at once, as if the queue were full.
+A searcher holds one query, so that a slow query delays no other; the longest idle searcher comes first. A single
+searcher holds up to ``in_flight`` queries, to have its next one at hand. A query that was lost with two searchers
+fails: it may be the one that crashes them. One that would wait for more than half of its time is refused at once.
 
 Source: docs/messaging.md rules 7, 9 and 11; docs/reliability.md "Supervision policy";
 zguide, Paranoid Pirate (the queue).
@@ -22,13 +21,13 @@ from signet_actors.runtime.clock import Clock
 
 MAX_ATTEMPTS = 2
 _WEIGHT = 0.1
-"""Of the latest query in the mean of how long a searcher takes for one."""
+"""Weight of the latest query in the moving average of query durations."""
 
 Answer = tuple[Any, list[bytes]]
 
 
 class Query:
-    """One question on its way; ``future`` gets the reply and its frames, or the reason why there is none."""
+    """One query; ``future`` receives the reply and its frames, or an exception."""
 
     __slots__ = (
         "attempt",
@@ -65,7 +64,7 @@ class Query:
 
 
 class _Searcher:
-    """One life of a searcher. ``suspect``: a query of it has passed its deadline and it has not spoken since."""
+    """One incarnation of a searcher. ``suspect``: it missed the deadline of a query and has been silent since."""
 
     __slots__ = ("holds", "identity", "incarnation", "name", "suspect")
 
@@ -78,7 +77,7 @@ class _Searcher:
 
 
 class SearcherPool:
-    """``send(identity, query)`` hands a query to a socket and says whether it went."""
+    """The pool of the module's description. ``send(identity, query)`` returns whether a socket took the query."""
 
     def __init__(
         self,
@@ -106,21 +105,21 @@ class SearcherPool:
 
     @property
     def waiting(self) -> int:
-        """Queries in the queue."""
+        """The number of queries in the queue."""
         return self._waiting_count
 
     @property
     def known(self) -> int:
-        """Searchers that have announced themselves and are not known to be dead."""
+        """The number of searchers that have announced themselves and have not exited since."""
         return len(self._searchers)
 
     @property
     def _queries_each(self) -> int:
-        """So many queries a searcher may hold now."""
+        """How many queries a searcher may hold now."""
         return self._in_flight if len(self._searchers) == 1 else 1
 
     def submit(self, query: Query) -> None:
-        """The query is with a searcher or in the queue; raises Busy when the queue is full, or too long for it."""
+        """Assign or queue the query; raises Busy when the queue is full or the expected wait too long."""
         left = max(0, query.deadline_ns - self._clock.monotonic_ns())
         wait_ns = self._waiting_count * self._mean_ns / max(1, len(self._searchers) * self._queries_each)
         if self._waiting_count >= self.queue_limit or wait_ns > left / 2:
@@ -133,7 +132,7 @@ class SearcherPool:
         self._dispatch()
 
     def on_idle(self, identity: bytes, incarnation: int) -> None:
-        """The searcher offers itself; a new life of it means that the old one holds nothing any more."""
+        """Handle a searcher's offer; a new incarnation means that its predecessor has lost its queries."""
         searcher = self._register(identity, incarnation)
         if searcher is None:
             return
@@ -143,7 +142,7 @@ class SearcherPool:
         self._mark_idle(searcher)
 
     def on_reply(self, identity: bytes, incarnation: int, message_id: str, answer: Answer) -> None:
-        """The answer is delivered if anybody still waits for it, and the searcher is idle again."""
+        """Deliver the reply if a caller still waits, and mark the searcher as idle."""
         query = self._pending.pop(message_id, None)
         if query is None:
             self._counters["late"] += 1
@@ -160,7 +159,7 @@ class SearcherPool:
             self._mark_idle(searcher)
 
     def tree_changed(self, tree: TreeChanged) -> None:
-        """What a dead searcher held goes to another at once."""
+        """Reassign the queries of searchers that have exited."""
         for child in tree.children:
             searcher = self._searchers.get(child.name.encode())
             if searcher is None:
@@ -173,12 +172,12 @@ class SearcherPool:
         self._dispatch()
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Fail all queries."""
         for query in list(self._pending.values()):
             self._fail(query, Unavailable("the gateway is stopping"))
 
     def _register(self, identity: bytes, incarnation: int) -> _Searcher | None:
-        """The searcher that speaks, newly registered if need be; None for a life that is known to have ended."""
+        """Return the sender's searcher, registered if it is new; None for an incarnation that has exited."""
         searcher = self._searchers.get(identity)
         if searcher is not None:
             if searcher.incarnation == incarnation:
@@ -206,7 +205,7 @@ class SearcherPool:
                 self._discard_waiting(query)
                 continue
             searcher = self._idle.popleft()
-            if len(searcher.holds) >= self._queries_each:  # it was the only one when it was offered for a second query
+            if len(searcher.holds) >= self._queries_each:  # no longer the only searcher
                 continue
             query.attempt += 1
             query.sent_ns = self._clock.monotonic_ns()
@@ -227,7 +226,7 @@ class SearcherPool:
         self._cancel_timer(query)
 
     def _drop(self, searcher: _Searcher) -> None:
-        """This life of the searcher is over; its queries go to the head of the queue."""
+        """Forget an incarnation that has exited, and put its queries at the head of the queue."""
         if self._searchers.get(searcher.identity) is searcher:
             del self._searchers[searcher.identity]
         if searcher in self._idle:

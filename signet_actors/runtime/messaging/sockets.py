@@ -1,8 +1,8 @@
-"""Every socket of the bus is made here, with the same options, in a directory that is ours alone.
+"""Every socket of the bus is made here, with the same options, in a private directory.
 
-Only ``ipc://`` endpoints exist: nothing on the bus can be reached from another machine or by another user. With the key
-of the daemon's boot (CURVE, RFC 26/ZeroMQ), a connection stands only between processes of that boot: whatever else
-binds or connects to a socket's path gets no message from us, and none through to us.
+Only ``ipc://`` endpoints are used: other machines and other users cannot reach the bus. With the key of the daemon's
+boot (CURVE, RFC 26/ZeroMQ), only processes of that boot can connect to each other; any other process that binds or
+connects to a socket path exchanges no message with them.
 
 Source: docs/messaging.md rules 2-7, 12-15 and 19.
 """
@@ -25,28 +25,31 @@ SUPERVISOR_SOCKET = "supervisor"
 SEARCH_SOCKET = "gateway-search"
 
 MAX_PATH_BYTES = 107 if sys.platform == "linux" else 103
-"""The kernel's limit of a socket path, without the closing zero."""
+"""The kernel's limit for a socket path, without the terminating zero."""
 
 _LONGEST_NAME = "/gateway-search.sock"
 _HIGH_WATER_MARK = 1024
-"""A backstop only: the bound of a mailbox is the credits of its clients and the count of its owner."""
+"""A backstop only: a mailbox is bounded by the credits of its clients and the count of its owner."""
 MAX_FRAME_BYTES = 8 * 1024 * 1024
-"""ZeroMQ closes the connection on which a longer frame arrives, without a word to the sender or the receiver."""
+"""ZeroMQ closes a connection on which a longer frame arrives, and notifies neither side."""
 _HANDSHAKE_MS = 2000
 _RECONNECT_MS = 20
-"""Tried again so often, plus up to as much again, and never less often: a distance that grows with the absence (ZeroMQ
-can do that) comes on top of it, and the peer's next life would be ready and unheard for half a second. An attempt at a
-socket that nobody has bound is one system call."""
+"""The reconnect interval, with up to as much jitter; it never grows.
+
+With ZeroMQ's growing intervals a restarted peer would be ready but unconnected for up to half a second. An attempt at a
+socket that is not bound is one system call.
+"""
 _FLUSH_MS = 200
 _EVENTS = int(zmq.EVENTS)
 _POLLIN = int(zmq.POLLIN)
 
 
 def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) -> Path:
-    """The private directory of this workspace's sockets, short enough for the kernel; it need not exist yet.
+    """Return the private directory of this workspace's sockets; it need not exist yet.
 
-    ``<workspace>/.daemon/run``, else ``$XDG_RUNTIME_DIR/signet-<8 hex>``, else ``/tmp/signet-<uid>-<8 hex>``, where the
-    hex digits come from the real path of the workspace: the same workspace always has the same directory.
+    It is ``<workspace>/.daemon/run``, else ``$XDG_RUNTIME_DIR/signet-<8 hex>``, else ``/tmp/signet-<uid>-<8 hex>``: the
+    first that is short enough for the kernel. The hex digits come from the real path of the workspace: the same
+    workspace always has the same directory.
     Source: docs/messaging.md rule 13; docs/decisions.md 28.
     """
     environ = os.environ if environ is None else environ
@@ -64,7 +67,7 @@ def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) 
 
 
 def make_private_directory(path: Path) -> None:
-    """``path`` is a real directory of ours with mode 0700; raises ConfigError when it is somebody else's or a link."""
+    """Create ``path`` as a directory of mode 0700; raises ConfigError if it is a link or belongs to another user."""
     path.parent.mkdir(mode=0o700, exist_ok=True)  # never the workspace: it may have been moved away
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
@@ -78,7 +81,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def remove_stale_sockets(directory: Path) -> None:
-    """No socket file is left in ``directory``. Only for the holder of the workspace lock: others may be in use."""
+    """Remove all socket files in ``directory``. Only for the holder of the workspace lock: others may be in use."""
     for entry in directory.iterdir():
         if stat.S_ISSOCK(entry.lstat().st_mode):
             entry.unlink(missing_ok=True)
@@ -99,7 +102,7 @@ def socket_identity(directory: Path | str, name: str) -> tuple[int, int] | None:
 
 
 def new_context() -> zmq.Context[zmq.Socket[bytes]]:
-    """A context with one I/O thread; made after exec, never shared across a fork."""
+    """Return a context with one I/O thread; create it after exec, never share it across a fork."""
     return zmq.Context(io_threads=1)
 
 
@@ -133,9 +136,9 @@ def _endpoint(directory: Path | str, name: str) -> str:
 def bind_router(
     context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str, key: str
 ) -> zmq.Socket[bytes]:
-    """A ROUTER at ``<directory>/<name>.sock``; the file is private because the umask of every process is 077.
+    """Return a ROUTER bound to ``<directory>/<name>.sock``; its file is private, because every process has umask 077.
 
-    Unroutable messages raise instead of vanishing, and a restarted peer takes over its own name at once.
+    Sending to an unknown peer raises instead of dropping the message. A restarted peer takes over its own name at once.
     """
     endpoint = _endpoint(directory, name)
     socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
@@ -152,9 +155,9 @@ def bind_router(
 
 
 def rebind(socket: zmq.Socket[bytes], directory: Path | str, name: str) -> None:
-    """Take the path back that something else has replaced or removed; peers connect anew. Raises ``ZMQError``."""
+    """Bind the path again after its file was replaced or removed; peers reconnect. Raises ``ZMQError``."""
     endpoint = _endpoint(directory, name)
-    with contextlib.suppress(zmq.ZMQError):  # it was unbound before, and could not be bound
+    with contextlib.suppress(zmq.ZMQError):  # an earlier attempt unbound it and could not bind it
         socket.unbind(endpoint)
     _bind(socket, endpoint)
 
@@ -170,7 +173,7 @@ def _bind(socket: zmq.Socket[bytes], endpoint: str) -> None:
 def connect_dealer(
     context: zmq.Context[zmq.Socket[bytes]], directory: Path | str, name: str, identity: str, key: str
 ) -> zmq.Socket[bytes]:
-    """A DEALER to ``<directory>/<name>.sock`` that queues nothing for a peer that is not there."""
+    """Return a DEALER for ``<directory>/<name>.sock`` that queues nothing for an absent peer."""
     endpoint = _endpoint(directory, name)
     socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
     _options(socket)
@@ -184,16 +187,16 @@ def connect_dealer(
 
 
 def has_message(socket: zmq.Socket[bytes]) -> bool:
-    """A message can be read from ``socket`` now. Costs less than the exception of a reading in vain."""
+    """Return whether a message can be read from ``socket``. Costs less than the exception of a failed read."""
     events = socket.get(_EVENTS)
     assert isinstance(events, int)
     return bool(events & _POLLIN)
 
 
 def close_all(context: zmq.Context[zmq.Socket[bytes]], *, flush: bool) -> None:
-    """Every socket of ``context`` is closed; with ``flush`` the last answers get a bounded moment to leave.
+    """Close every socket of ``context``; with ``flush`` wait a bounded time until the last messages are sent.
 
-    Departs: docs/messaging.md rule 12 asks for no linger at all. It is zero for the whole life of a socket; only at
-    exit it is 200 ms, so that the answers of the last batch and the last words to the supervisor are not cut off.
+    Departs: docs/messaging.md rule 12 asks for no linger at all. It is zero while a socket is in use. Only at exit it
+    is 200 ms, so that the last replies and the exit notice to the supervisor are sent.
     """
     context.destroy(linger=_FLUSH_MS if flush else 0)
