@@ -1,1 +1,1 @@
-"""What the writer can be told to do: plain SQL inside the open transaction, one subject a file."""
+"""The handlers of the writer's commands: plain SQL inside the open transaction, one subject per file."""

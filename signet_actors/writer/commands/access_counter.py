@@ -1,7 +1,7 @@
-"""Access tracking: sent by the gateway, coalesced in memory, written with a later commit.
+"""Access counts: sent by the gateway, coalesced in memory, and written with a later commit.
 
-Losing the last second of it in a crash is allowed: no answer promised it. Injected memories are counted apart and do
-not restart the decay clock.
+A crash may lose the last second of them: no reply promised them. Injections are counted separately and do not restart
+the importance decay.
 
 Source: memory-system.txt "Importance Decay"; docs/compatibility.md "Recall".
 """
@@ -19,7 +19,7 @@ FLUSH_LIMIT = 500
 
 @dataclass(slots=True)
 class AccessCounter:
-    """Counts by memory id since the last flush; bounded, what does not fit is dropped and counted."""
+    """Counts by memory id since the last flush; when the counter is full, further ids are dropped and counted."""
 
     recalled: dict[str, int] = field(default_factory=dict)
     injected: dict[str, int] = field(default_factory=dict)
@@ -37,9 +37,9 @@ class AccessCounter:
                 self.dropped += 1
 
     def flush(self, context: CommandContext) -> int:
-        """The oldest pending counts, at most ``FLUSH_LIMIT`` rows, are in the transaction; returns rows touched.
+        """Write at most ``FLUSH_LIMIT`` of the oldest pending counts; return the number of rows.
 
-        The counts leave memory with this call: when the transaction fails, they are lost.
+        The counts leave memory with this call: if the transaction fails, they are lost.
         """
         touched = 0
         while self.recalled and touched < FLUSH_LIMIT:

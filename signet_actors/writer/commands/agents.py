@@ -1,4 +1,4 @@
-"""Agents that own memories: registered when first seen, policies taken from the configured roster.
+"""Agents that own memories: registered when first seen; their policies come from the configured roster.
 
 Source: memory-api.txt "remember"; architecture.txt "Multi-Agent Support".
 """
@@ -10,7 +10,7 @@ from signet_actors.writer.command_context import CommandContext
 
 
 def register(context: CommandContext, agent_id: str) -> None:
-    """The agent has a row: ``shared`` when it is new; an existing policy is preserved."""
+    """Insert the agent's row if it is new, as ``shared``; an existing policy is kept."""
     if agent_id in context.row_cache.agents:
         return
     context.tx.execute(
@@ -22,7 +22,7 @@ def register(context: CommandContext, agent_id: str) -> None:
 
 
 def sync_roster(context: CommandContext) -> None:
-    """The default agent and every agent of ``agents.roster`` exist; a roster entry's policy wins."""
+    """Register the default agent and every agent of ``agents.roster``; a roster entry's policy takes precedence."""
     register(context, DEFAULT_AGENT)
     for agent in context.config.agents.roster:
         context.tx.execute(

@@ -1,7 +1,7 @@
-"""Forget a set of memories, and count what was deleted against what needs a confirm token.
+"""Forget a set of memories, and count deletions against the limit that requires a confirm token.
 
-The count is in the database, so that neither a restart nor another life of any process forgets it, and it is compared
-inside the transaction, so that requests at the same moment cannot pass it together.
+The count is stored in the database, so it survives restarts, and it is compared inside the transaction, so concurrent
+requests cannot exceed the limit together.
 
 Source: memory-api.txt "POST /api/memory/forget"; signet_actors/domain/forget_budget.py.
 """
@@ -16,7 +16,7 @@ from signet_actors.writer.commands import memories
 
 
 def forget(context: CommandContext, command: ForgetMany) -> ManyForgotten:
-    """Return one outcome for each target. Raises a ``SignetError`` where a confirmation is needed and missing."""
+    """Return one outcome for each target. Raises a ``SignetError`` if a required confirmation is missing."""
     row = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (forget_budget.STORE_KEY,))
     deletions = forget_budget.parse_deletions(None if row is None else row[0])
     matching = max(command.matching, len(command.targets))

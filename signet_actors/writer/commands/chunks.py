@@ -1,8 +1,8 @@
-"""Oversized content stored as chunks, all or none, and recognised when it comes again.
+"""Store oversized content as chunks, all or none, and recognise it when it is sent again.
 
 A chunk row has ``source_type`` ``chunk`` and the id of its group as ``source_id``; with an idempotency key its own key
-is ``<key>:chunk:<i>``. The group is an entity that its chunks are linked to, with a row of ``chunk_groups`` that
-holds the hash of the whole text and the source that the caller named.
+is ``<key>:chunk:<i>``. The group is an entity to which its chunks are linked. A row of ``chunk_groups`` holds the hash
+of the whole text and the source that the caller named.
 
 Source: memory-pipeline "Configuration Reference" (guardrails); docs/operations.md "Long texts".
 """
@@ -23,7 +23,7 @@ from signet_actors.writer.insert_buffer import Insert
 
 CHUNK: Final = "chunk"
 CHUNK_GROUP: Final = "chunk_group"
-"""``source_type`` of a chunk, ``entity_type`` of its group."""
+"""``source_type`` of a chunk, and ``entity_type`` of its group."""
 
 _EXISTS: Final = "chunk content already exists"
 _MENTIONS = Insert("memory_entity_mentions", ("memory_id", "entity_id", "created_at"))
@@ -47,9 +47,9 @@ _PART = ", ".join(f"m.{name}" for name in ("seq", "id", "content", "is_deleted",
 def remember(context: CommandContext, command: RememberChunks) -> ChunksRemembered | Remembered:
     """Store every chunk as a row of one group, or return what the content duplicates.
 
-    A duplicate has the same source id, else the same idempotency key, else the same text (unless another key is named).
-    Only a source id may name a memory that is no group. Raises ``Conflict`` with the documented texts; the caller's
-    savepoint then undoes what was inserted.
+    A duplicate has the same source id, else the same idempotency key, else the same text (unless the caller names
+    another key). Only a source id may match a memory that is not a group. Raises ``Conflict`` with the documented
+    texts; the caller's savepoint then undoes the inserts.
     """
     memory = command.memory
     found: ChunksRemembered | Remembered | None = by_source(context, memory) or memories.by_source(context, memory)
@@ -64,7 +64,7 @@ def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | 
     """Return the live chunks of the long text that came from the memory's source."""
     if memory.source_id is None or memory.session_bound or memory.source_type in memories.INTERNAL_SOURCE_TYPES:
         return None
-    # Groups and their chunks never wait to be inserted, so that a look-up for one needs no flush.
+    # Groups and their chunks are never left in the buffer, so this look-up needs no flush.
     for (group_id,) in context.tx_for((CHUNK_GROUP,)).rows(
         f"SELECT g.id FROM chunk_groups g WHERE g.source_id = ? AND {_IN_SCOPE} ORDER BY g.id",
         (memory.source_id, *memories.same_scope(memory)),
@@ -76,7 +76,7 @@ def by_source(context: CommandContext, memory: NewMemory) -> ChunksRemembered | 
 
 
 def refuse_chunked_key(context: CommandContext, key: str, memory: NewMemory) -> None:
-    """A key that names a chunked import cannot name a small memory; raises ``Conflict``."""
+    """Raise ``Conflict`` if the key belongs to a chunked import: it cannot also name a small memory."""
     row = memories.by_idempotency_key(context, memory, f"{key}:chunk:0")
     if row is not None and not row.is_deleted:
         raise Conflict("idempotency key was already used for chunked content")
@@ -142,7 +142,7 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
         raise Conflict("idempotency key was already used for non-chunk content")
     keyed = _rows(
         context,
-        # The keys that go on with a digit: `:` is the character after `9`.
+        # A range over the keys that continue with a digit: `:` is the character after `9`.
         f"{memories.SAME_SCOPE} AND m.idempotency_key >= ? AND m.idempotency_key < ?",
         (*memories.same_scope(memory), f"{key}:chunk:0", f"{key}:chunk::"),
     )
@@ -164,7 +164,7 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
 
 
 def _group_of_same_text(context: CommandContext, command: RememberChunks) -> ChunksRemembered | None:
-    """Return the group that holds the same text. Raises ``Conflict`` where the caller names another key for it."""
+    """Return the group that holds the same text. Raises ``Conflict`` if the caller names another key for it."""
     memory = command.memory
     groups: dict[str, None] = dict.fromkeys(
         group_id
@@ -173,7 +173,7 @@ def _group_of_same_text(context: CommandContext, command: RememberChunks) -> Chu
             (content_hash(memory.content), *memories.same_scope(memory)),
         )
     )
-    # The groups of earlier releases have no hash; their chunks are found by their own.
+    # Groups of earlier releases have no hash; they are found by the hash of their first chunk.
     first = memories.live_by_hash(context, memory, content_hash(command.chunks[0]))
     if first is not None and first.source_type == CHUNK and first.source_id is not None:
         groups[first.source_id] = None
@@ -190,7 +190,7 @@ def _parts(context: CommandContext, memory: NewMemory, group_id: str) -> list[_P
     """Return the rows of a group in the memory's scope, in order of the text."""
     return _rows(
         context,
-        # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
+        # The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
         f"m.source_id = ? AND m.source_type = '{CHUNK}' AND +{memories.SAME_SCOPE}",
         (group_id, *memories.same_scope(memory)),
     )
@@ -204,7 +204,7 @@ def _rows(context: CommandContext, predicate: str, bindings: tuple[Any, ...]) ->
 
 
 def _same_letters(parts: Iterable[_Part], chunks: Iterable[str]) -> bool:
-    """Return whether the parts hold the text of ``chunks``, wherever it was cut, as far as hashes tell texts apart."""
+    """Return whether the parts hold the text of ``chunks``, wherever it was cut; normalized texts are compared."""
     return _letters(part.content for part in parts) == _letters(chunks)
 
 

@@ -1,4 +1,4 @@
-"""Vectors of memories: the ``embeddings`` row and its ``vec0`` twin change together.
+"""Vectors of memories: the ``embeddings`` row and its ``vec0`` row change together.
 
 Source: architecture.txt "embeddings"; docs/decisions.md 5, 36.
 """
@@ -17,7 +17,7 @@ _EMBEDDINGS = Insert(
 
 
 def store(context: CommandContext, memory_id: str, content_hash: str, vector: Vector) -> int | None:
-    """The vector of the memory is stored and findable; returns ``embeddings.seq``, None if the frame is unusable."""
+    """Store the memory's vector and index it; return ``embeddings.seq``, or None if the frame is unusable."""
     raw = context.vector_bytes(vector)
     if raw is None:
         return None
@@ -35,7 +35,7 @@ def store(context: CommandContext, memory_id: str, content_hash: str, vector: Ve
 
 
 def remove(context: CommandContext, memory_id: str, *, model: str | None = None) -> None:
-    """No vector of the memory is left, under any model or under that one."""
+    """Delete the memory's vectors of every model, or only those of ``model``."""
     for seq, name, dimensions in context.tx.rows(
         "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?"
         " AND (? IS NULL OR model = ?)",
@@ -46,14 +46,14 @@ def remove(context: CommandContext, memory_id: str, *, model: str | None = None)
 
 
 def hide(context: CommandContext, seq: int, model: str, dimensions: int) -> None:
-    """The vector is out of the search index; its ``embeddings`` row stays, so that a recovery can bring it back."""
+    """Remove the vector from the search index; its ``embeddings`` row stays for a recovery."""
     table = vec_table(context.tx.connection, model, dimensions)
     if table is not None:
         context.tx.execute(f"DELETE FROM {table} WHERE rowid = ?", (seq,))
 
 
 def hide_all(context: CommandContext, memory_id: str) -> None:
-    """``hide`` for every vector of the memory."""
+    """Call ``hide`` for every vector of the memory."""
     for seq, model, dimensions in context.tx.rows(
         "SELECT seq, model, dimensions FROM embeddings WHERE source_type = 'memory' AND source_id = ?", (memory_id,)
     ):
@@ -61,7 +61,7 @@ def hide_all(context: CommandContext, memory_id: str) -> None:
 
 
 def show_all(context: CommandContext, memory_id: str) -> None:
-    """Every stored vector of the memory is in its search index again."""
+    """Put every stored vector of the memory back into its search index."""
     for seq, model, dimensions, raw in context.tx.rows(
         "SELECT seq, model, dimensions, vector FROM embeddings WHERE source_type = 'memory' AND source_id = ?",
         (memory_id,),
@@ -72,7 +72,7 @@ def show_all(context: CommandContext, memory_id: str) -> None:
 
 
 def _ensure_table(context: CommandContext, model: str, dimensions: int) -> str:
-    """The ``vec0`` table of ``model`` exists; created inside the transaction at first sight of the model."""
+    """Return the ``vec0`` table of ``model``, which is created in the transaction when the model is new."""
     known = vec_table(context.tx.connection, model, dimensions)
     if known is not None:
         return known

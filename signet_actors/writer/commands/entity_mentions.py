@@ -1,4 +1,4 @@
-"""Links between memories and entities, kept in step with the entities' mention counts.
+"""Links between memories and entities, kept consistent with the entities' mention counts.
 
 Source: knowledge-graph.txt "Graph Persistence" (txDecrementEntityMentions).
 """
@@ -9,10 +9,7 @@ from signet_actors.writer.command_context import CommandContext
 
 
 def remove(context: CommandContext, memory_id: str) -> int:
-    """The memory mentions nothing any more; entities without a mention are gone with their relations.
-
-    Returns the number of links removed.
-    """
+    """Delete the memory's links, and the entities without any mention left; return the number of links."""
     entities = [
         entity
         for (entity,) in context.tx.rows(

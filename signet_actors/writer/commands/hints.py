@@ -1,6 +1,6 @@
-"""Hints: questions that a memory may answer, replaced as a whole by the job that made them.
+"""Hints: questions that a memory may answer. The job that generates them replaces all of a memory's hints.
 
-The schema's triggers keep their text index, and remove them when their memory goes or says something else.
+The schema's triggers maintain their text index, and delete them when their memory is deleted or its content changes.
 
 Source: memory-pipeline.txt "Prospective Indexing (Hints)".
 """
@@ -21,7 +21,7 @@ MAX_HINT_CHARS = 500
 
 
 def store(context: CommandContext, command: StoreHints) -> HintsStored:
-    """The memory has these hints and no others, unless it says something else meanwhile; the job is completed.
+    """Replace the memory's hints and complete the job; store none if the content has changed meanwhile.
 
     Raises ``lease_lost``.
     """

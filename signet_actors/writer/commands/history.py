@@ -1,4 +1,4 @@
-"""The audit trail: every change of a memory leaves an event in the same transaction.
+"""The audit trail: every change of a memory records an event in the same transaction.
 
 Source: memory-system.txt "Memory History"; docs/decisions.md 32.
 """
@@ -35,9 +35,9 @@ _HISTORY = Insert(
 
 
 class Evidence(NamedTuple):
-    """What the event of a change bears beside the change when a job, a review or an undo made it.
+    """Additional data of an event whose change was made by a job, a review or an undo.
 
-    The id is made before, so that the row of the proposal can name its event.
+    The id is created beforehand, so that the row of the proposal can refer to its event.
     """
 
     event_id: str
@@ -46,12 +46,12 @@ class Evidence(NamedTuple):
 
 
 KEY = "idempotencyKey"
-"""In the metadata of the event by which a deleted memory lost its idempotency key."""
+"""Metadata key of the event that took the idempotency key from a deleted memory."""
 _REASON = "'$.decisionReason'"
 _TEXTS = f"'$.factContent', {_REASON}"
-"""Where an event's metadata may repeat what a memory says; the reason, any memory that the model was shown."""
+"""Where an event's metadata may repeat the text of a memory; the reason may quote any memory that the model saw."""
 _WITHOUT_REASON = f"reason = nullif(reason, metadata ->> {_REASON})"
-"""The reason of a change that the pipeline made is the decision's reason; a person's stays."""
+"""Clears the reason if it is the model's (it equals the decision's reason); a person's reason stays."""
 
 
 def record(
@@ -66,7 +66,7 @@ def record(
     metadata: Mapping[str, object] | None = None,
     evidence: Evidence | None = None,
 ) -> None:
-    """An event is in the trail of ``memory_id``."""
+    """Record an event in the history of ``memory_id``."""
     if evidence is not None:
         metadata = {**(metadata or {}), **evidence.metadata}
     context.insert_buffer.add(
@@ -90,13 +90,13 @@ def record(
 
 
 def erase_content(context: CommandContext, memory_id: str, memory_seq: int) -> None:
-    """The events of a memory that is gone stay, their content does not. Source: docs/reliability.md R23."""
+    """Remove the content of an erased memory from its events, which stay. Source: docs/reliability.md R23."""
     context.tx.execute(
         f"UPDATE memory_history SET old_content = NULL, new_content = NULL, {_WITHOUT_REASON},"
         f" metadata = json_remove(metadata, {_TEXTS}, '$.{KEY}') WHERE memory_id = ?",
         (memory_id,),
     )
-    # What a model said of it may stand in the trail of the memory that it was said of.
+    # What a model said about it may be in the history of another memory: the proposal's source or target.
     context.tx.execute(
         f"UPDATE memory_history SET {_WITHOUT_REASON}, metadata = json_remove(metadata, {_TEXTS})"
         " WHERE seq IN (SELECT h.seq FROM memory_proposals p JOIN memory_history h"

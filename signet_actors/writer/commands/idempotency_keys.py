@@ -1,4 +1,4 @@
-"""The idempotency key of a deleted memory: given to a new memory that comes under it, and back at a recovery.
+"""The idempotency key of a deleted memory: passed to a new memory that comes with it, and returned at a recovery.
 
 Source: memory-api.txt "POST /api/memory/remember" (``idempotencyKey``), "POST /api/memory/:id/recover".
 """
@@ -13,13 +13,13 @@ RELEASED = "its idempotency key was given to another memory"
 
 
 def release(context: CommandContext, seq: int, memory_id: str, key: str, principal: Principal) -> None:
-    """Take the key from a deleted row, so that the content can be remembered again under it; its history keeps it."""
+    """Take the key from a deleted row, so that it can be used again; the row's history keeps it."""
     context.tx.execute("UPDATE memories SET idempotency_key = NULL WHERE seq = ?", (seq,))
     history.record(context, memory_id, "none", principal, reason=RELEASED, metadata={history.KEY: key})
 
 
 def released(context: CommandContext, seq: int) -> str | None:
-    """Return the key that was taken from the row; None when none was, or it has one again."""
+    """Return the key that was taken from the row, or None if none was, or if the row has a key again."""
     found = context.tx.one(
         f"SELECT h.metadata ->> '$.{history.KEY}' FROM memories m JOIN memory_history h ON h.memory_id = m.id"
         " WHERE m.seq = ? AND m.idempotency_key IS NULL AND h.event = 'none' AND h.reason = ?"
@@ -30,5 +30,5 @@ def released(context: CommandContext, seq: int) -> str | None:
 
 
 def restore(context: CommandContext, seq: int, key: str) -> None:
-    """Give the row the key, which no other row may hold."""
+    """Give the row the key, which no other row may have."""
     context.tx.execute("UPDATE memories SET idempotency_key = ? WHERE seq = ?", (key, seq))

@@ -1,4 +1,4 @@
-"""Import: many memories in one commit, each stored, recognised or refused by itself.
+"""Import many memories in one commit; each line is stored, recognised as a duplicate or refused on its own.
 
 Source: docs/performance.md "Write targets" (bulk import); docs/decisions.md 3-5.
 """
@@ -13,7 +13,7 @@ from signet_actors.writer.commands import chunks, memories
 
 
 def import_memories(context: CommandContext, command: ImportMemories) -> MemoriesImported:
-    """Each line is a memory, the one that it repeats, or refused with nothing of it applied."""
+    """Import each line; a refused line leaves nothing behind."""
     context.frames = _vectors(context.frames[0], command.dimensions) if context.frames else ()
     imported = deduped = 0
     refused: list[LineRefused] = []
@@ -29,7 +29,7 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
 
 
 def _store(context: CommandContext, line: ImportLine, principal: Principal) -> bool:
-    """The line is stored; True when it was there already."""
+    """Store the line; return True if the memory was there already."""
     memory = line.memory
     if line.chunks:
         return _store_parts(context, line, principal)
@@ -41,7 +41,7 @@ def _store(context: CommandContext, line: ImportLine, principal: Principal) -> b
 
 
 def _store_parts(context: CommandContext, line: ImportLine, principal: Principal) -> bool:
-    """All of its parts are stored or none: the one kind of line that may be refused after it has written."""
+    """Store all chunks of the line or none: only this kind of line can be refused after it has written."""
     command = RememberChunks(memory=line.memory, chunks=line.chunks, vectors=line.vectors, principal=principal)
     with context.tx.savepoint():
         try:
@@ -55,7 +55,7 @@ def _store_parts(context: CommandContext, line: ImportLine, principal: Principal
 
 
 def _vectors(raw: bytes, dimensions: int) -> list[bytes]:
-    """The one frame as a frame for each vector; none where its length makes no sense."""
+    """Split the one frame into a frame per vector; return none if its length does not fit."""
     size = 4 * dimensions
     if size <= 0 or len(raw) % size:
         return []

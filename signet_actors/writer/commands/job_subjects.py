@@ -1,4 +1,4 @@
-"""The memory that a job is about, as its worker gets it."""
+"""The memory that a job is about, as its worker receives it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SELECT = ", ".join(f"m.{name}" for name in _COLUMNS)
 
 
 def job_subjects(connection: Connection, memory_ids: Sequence[str]) -> dict[str, JobMemory]:
-    """Those of the memories that are alive, by id."""
+    """Return those of the memories that are not deleted, by id."""
     rows: list[tuple[Any, ...]] = connection.execute(
         f"SELECT {_SELECT} FROM json_each(?) i JOIN memories m ON m.id = i.value WHERE m.is_deleted = 0",
         (msgspec.json.encode(memory_ids).decode(),),

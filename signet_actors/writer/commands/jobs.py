@@ -1,13 +1,13 @@
-"""The durable job queue: which memory gets which jobs, what follows when one ends, and what is done with the lost.
+"""The durable job queue: which jobs a memory gets, what happens when a job ends, and how lost jobs are retried.
 
-A memory has at most one job of a kind that is pending or leased. A memory that changes meanwhile is not forgotten: a
-pending job reads it when it is handed out, and when a leased one ends, the hash of what was handed out says whether
-another is due.
+A memory has at most one pending or leased job of a kind. If the memory changes meanwhile, a pending job reads the new
+content when it is leased. When a leased job ends, the hash of the content that was handed out decides whether another
+job is needed.
 
 Source: memory-pipeline.txt "Worker Model"; architecture.txt "Job Queue"; docs/decisions.md 11-15; docs/reliability.md
 R6, R8.
-Departs: a job that ends is followed by another when the memory's *content* differs, not for every newer version: a tag
-or a pin changes nothing that a model reads, and calls cost.
+Departs: a job that ends is followed by another if the memory's *content* differs, not for every newer version: a tag or
+a pin changes nothing that a model reads, and model calls are expensive.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _NEW_JOBS = Insert("memory_jobs", ("id", "job_type", "memory_id", "max_attempts"
 
 LAST_ATTEMPT_LOST = "the worker went away on the last attempt"
 WORKER_LOST = "the worker went away"
-"""The ``error`` of a job whose last attempt ended so; it may be what ended its worker (``leases``)."""
+"""The ``error`` of a job whose worker exited while it held the lease; the job may have crashed it (see ``leases``)."""
 ERASED = "the memory was erased"
-"""The ``error`` of a job that failed on a memory that is gone: what it failed of may repeat the text."""
+"""The ``error`` of a failed job whose memory was erased: the original error may repeat the text."""
 DERIVED = "pipeline-v2"
-"""``source_type`` and ``who`` of a memory that the pipeline made: nothing is extracted from it again."""
+"""``source_type`` and ``who`` of a memory that the pipeline created: nothing is extracted from it again."""
 
 _OF_MEMORIES = frozenset(kind.name for kind in JOB_KINDS if kind.of_memory)
 UNFINISHED = "status IN ('pending', 'leased')"
@@ -60,7 +60,7 @@ _AFTER_SETTLED_MS = 500
 
 
 def required_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[str, ...]:
-    """The jobs that a memory has with its present content; ``derived``: the pipeline itself made it."""
+    """Return the jobs that a memory with its present content needs; ``derived``: the pipeline created it."""
     pipeline = config.memory.pipeline_v2
     kinds = []
     if pipeline.enabled and not derived:
@@ -73,7 +73,7 @@ def required_kinds(config: Config, *, derived: bool, embedded: bool) -> tuple[st
 
 
 def enqueue_new(context: CommandContext, kind: str, memory_id: str) -> None:
-    """A pending job waits for a memory that has no other of the kind."""
+    """Insert a pending job for a memory that has no other pending or leased job of the kind."""
     context.insert_buffer.add(
         _NEW_JOBS,
         (
@@ -89,7 +89,7 @@ def enqueue_new(context: CommandContext, kind: str, memory_id: str) -> None:
 
 
 def enqueue(context: CommandContext, kind: str, memory_id: str) -> bool:
-    """The same unless one is pending or leased; False then, because that one sees to it."""
+    """Insert a pending job unless one of the kind is pending or leased; return whether it was inserted."""
     waiting = context.tx.one(
         f"SELECT 1 FROM memory_jobs WHERE memory_id = ? AND job_type = ? AND {UNFINISHED} LIMIT 1", (memory_id, kind)
     )
@@ -102,7 +102,7 @@ Space = tuple[str, int]
 
 
 class _Subject(NamedTuple):
-    """What a memory's row says about the jobs that it should have."""
+    """The columns of a memory that decide which jobs it needs."""
 
     seq: int
     id: str
@@ -114,7 +114,7 @@ class _Subject(NamedTuple):
     embedded_hash: str | None
 
     def embedded_in(self, space: Space | None) -> bool:
-        """It has the vector of its present content by that model, at that width."""
+        """Return whether the memory has a vector of its present content by that model, at that width."""
         return (self.embedded_model, self.embedded_dimensions) == space and self.embedded_hash == self.content_hash
 
 
@@ -127,7 +127,7 @@ _SUBJECT = (
 def on_job_end(
     context: CommandContext, kind: str, memory_id: str | None, leased_hash: str | None, state: JobState
 ) -> None:
-    """A job of the memory has ended (or waits again): its row says so, and a newer content has a job of its own."""
+    """Update the memory's row after a job ended or was requeued; enqueue another job if the content has changed."""
     if kind not in _OF_MEMORIES or memory_id is None:
         return
     row = context.tx.one(f"SELECT {_SUBJECT} WHERE m.id = ? AND m.is_deleted = 0", (memory_id,))
@@ -148,7 +148,7 @@ def on_job_end(
 
 
 def restore_jobs(context: CommandContext, memory_id: str) -> None:
-    """A memory that came back has the jobs that it missed as a tombstone; its hints went with it and come anew."""
+    """Enqueue the jobs that a recovered memory missed while it was deleted; hints were deleted and are made again."""
     (row,) = context.tx.rows(f"SELECT {_SUBJECT} WHERE m.id = ?", (memory_id,))
     subject = _Subject(*row)
     for kind in _required_by(context, subject):
@@ -162,19 +162,19 @@ def _required_by(context: CommandContext, subject: _Subject) -> tuple[str, ...]:
 
 
 def attempt_model(context: CommandContext, kind: str) -> str | None:
-    """What an attempt at such a job depends on, noted as its result until it has another: the model, of an embedding.
+    """Return the embedding model and width of this attempt as JSON, stored as the job's result until it has one.
 
-    A job that dies keeps it, and so says by which model its memory could not be embedded (``_settled``).
+    A job that ends dead keeps it, which shows which model could not embed the memory (``_already_attempted``).
     """
     space = configured_space(context.config.embedding) if kind == EMBED else None
     return None if space is None else msgspec.json.encode({"model": space[0], "dimensions": space[1]}).decode()
 
 
 def reap(context: CommandContext, command: ReapLeases) -> LeasesReaped:
-    """Expired leases are given back: to ``pending`` while attempts remain, else to ``dead`` with the cause.
+    """Return jobs with expired leases to ``pending`` while attempts remain, else declare them ``dead``.
 
-    A lease counts on the monotonic clock of one supervisor life; a lease of another life is expired, because no
-    worker of that life can still be running.
+    A lease counts on the monotonic clock of one supervisor incarnation. A lease of an earlier incarnation counts as
+    expired, because its workers have exited.
     """
     expired = context.tx.rows(
         f"SELECT {EXPIRED_COLUMNS} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
@@ -185,14 +185,14 @@ def reap(context: CommandContext, command: ReapLeases) -> LeasesReaped:
 
 
 EXPIRED_COLUMNS = "seq, job_type, memory_id, attempts, max_attempts, leased_hash"
-"""What ``lose`` wants to know of a job."""
+"""The columns of a job that ``expire_leases`` needs."""
 
 
 def expire_leases(context: CommandContext, leased: Sequence[Sequence[Any]]) -> LeasesReaped:
-    """Leased jobs whose workers are gone wait for their next attempt, or are dead after their last.
+    """Requeue leased jobs whose workers exited, or declare them dead after their last attempt.
 
-    They wait until the next life of the worker has settled: the death of one that has served for a while is no early
-    one, which would be counted against its restarts, so that a few jobs that kill cannot have it given up for all.
+    Requeued jobs are delayed until the worker's next incarnation has settled. Its next crash is then not an early one,
+    which would count against its restart limit, so a few poison jobs cannot make the supervisor give up the worker.
     """
     dead = 0
     settled_ms = min(context.config.supervision.settled_ms + _AFTER_SETTLED_MS, MAX_DELAY_MS // 2)
@@ -214,13 +214,13 @@ def expire_leases(context: CommandContext, leased: Sequence[Sequence[Any]]) -> L
         )
         on_job_end(context, kind, memory_id, leased_hash, state)
     if leased:
-        # Those that lost their workers before wait for each other, whatever their kinds.
+        # Poison candidates of every kind wait for each other.
         context.queue_changes.ready.update(kind.name for kind in JOB_KINDS)
     return LeasesReaped(requeued=len(leased) - dead, dead=dead)
 
 
 def erase_texts(context: CommandContext, memory_id: str) -> None:
-    """What jobs of the memory came to, or failed of, is not told any more. Source: docs/reliability.md R23."""
+    """Delete results and errors of the memory's jobs, which may repeat its text. Source: docs/reliability.md R23."""
     context.tx.execute(
         "UPDATE memory_jobs SET result = NULL,"
         " error = CASE WHEN error IS NULL OR error IN (?, ?) THEN error ELSE ? END WHERE memory_id = ?",
@@ -229,9 +229,9 @@ def erase_texts(context: CommandContext, memory_id: str) -> None:
 
 
 def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
-    """Dead jobs have all their attempts again, as far as they may; see ``RequeueJobs``.
+    """Give dead jobs all their attempts again, as far as permitted; see ``RequeueJobs``.
 
-    Raises ``SignetError`` (``rate_limited``) where the last requeue is too near, or the hour has had too many.
+    Raises ``SignetError`` (``rate_limited``) if the last requeue was too recent, or there were too many within an hour.
     """
     limits = context.config.memory.pipeline_v2.repair
     repairs.enforce_rate(
@@ -251,7 +251,7 @@ def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
         rows = context.tx.rows(
             f"SELECT {columns} FROM memory_jobs j WHERE status = 'dead' AND requeues = 0"
             " AND (? OR job_type IN (SELECT value FROM json_each(?)))"
-            # What would be refused would be the oldest the next time too, and nothing behind it ever revived.
+            # Skip jobs that would be refused: they would stay the oldest and block the others for ever.
             " AND (memory_id IS NULL OR EXISTS (SELECT 1 FROM memories WHERE id = j.memory_id AND is_deleted = 0))"
             " AND NOT EXISTS (SELECT 1 FROM memory_jobs w WHERE w.memory_id = j.memory_id AND w.job_type = j.job_type"
             "  AND w.status IN ('pending', 'leased')) ORDER BY failed_at, job_type LIMIT ?",
@@ -291,13 +291,12 @@ def _refusal(context: CommandContext, kind: str, memory_id: str | None, status: 
 
 
 def reconcile(context: CommandContext, command: ReconcileJobs) -> JobsReconciled:
-    """Of the memories behind ``after``, each that should have a job and has none has one.
+    """Enqueue missing jobs for the memories after ``after``.
 
-    That is one whose extraction is pending, and one without a vector of its present content by the configured model,
-    where vectors are made; unless the job for this very content (and model) has ended already: a dead one is left to a
-    person. Another model is another job, also where the one for the former model is dead. A memory that was stored
-    while the pipeline was off is not extracted by surprise. A vector of a former model stays, and is searched, until
-    the new one takes its place.
+    A job is missing if extraction is pending, or if vectors are made and the memory has none of its present content by
+    the configured model. No job is enqueued if one for the same content (and model) has ended: a dead job is left to
+    the operator. A memory that was stored while the pipeline was off is not extracted now. Vectors of a previous model
+    stay and are searched until new ones replace them.
     """
     rows = context.tx.rows(
         f"SELECT {_SUBJECT} WHERE m.seq > ? AND m.is_deleted = 0 ORDER BY m.seq LIMIT ?",
@@ -317,10 +316,10 @@ def reconcile(context: CommandContext, command: ReconcileJobs) -> JobsReconciled
 
 
 def _already_attempted(context: CommandContext, kind: str, subject: _Subject, space: Space | None) -> bool:
-    """Whether a job for this content has ended; a dead extraction is then written on its memory, too.
+    """Return whether a job for this content has ended; if a dead extraction is found, mark the memory as failed.
 
-    An embedding without a vector to show for it, completed or dead, was of a text that the model cannot read; another
-    model may. Of one that died before its model was noted nothing is known: it is tried once more.
+    An embed job that ended without leaving a vector, completed or dead, had a text that its model cannot embed; another
+    model may. If a dead job has no model noted, the embedding is tried once more.
     """
     tried: Sequence[Any] = ()
     ended = "status = 'dead'"

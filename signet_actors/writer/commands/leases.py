@@ -1,20 +1,9 @@
-"""Leases on durable jobs: who holds one may report the job's end, and nobody else.
+"""Leases on durable jobs: only the holder of a lease may report the end of its job.
 
-A lease is an id that is checked in the transaction of the report (a fencing token): the report of a worker whose lease
-expired and went to somebody else changes nothing. Expiry is on the monotonic clock of one supervisor incarnation.
-
-A lease id begins with its holder: the name of a process, and which of its lives. A worker that asks for jobs in a new
-incarnation proves that its former ones ended: what they held is lost at once, without waiting for the leases to expire.
-One that says what it holds, and holds more than that, was never told of the rest, because the answer was lost: nobody
-works at it, so it is handed out again as it was, and the attempt is the same one.
-
-A job whose worker went away may be what killed it. Of such jobs one at a time is handed out, whatever its kind, so
-that what kills its worker time and again does not take the same innocent jobs with it to the end of their attempts.
-The quarantine asks for nothing else, and while it is there the extractor asks for none. Whoever takes both gets a
-poison candidate only when no other job is ready, for a minute at most.
-
-Jobs are handed out in the order in which they became ready: a new one when it was made, a retried one when its time
-came. So a job that fails again and again stands in nobody's way, and is itself overtaken by nobody who came later.
+A lease id is a fencing token, checked in the transaction of the report. It starts with the name and incarnation of the
+process that holds it. A lease expires on the monotonic clock of one supervisor incarnation. Jobs are leased in the
+order in which they became ready, so a job that keeps failing delays no other. Poison candidates, whose worker exited
+while it held their lease, are leased one at a time; DESIGN.md, "Jobs", gives the reasons.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-14; docs/reliability.md "Ground rules" 8, R8 and R16;
 docs/security.md "Where the specification is unsafe".
@@ -55,13 +44,13 @@ from signet_actors.writer.commands.job_subjects import job_subjects
 
 MAX_LEASED = 64
 MAX_LEASED_BYTES = 4 * 1024 * 1024
-"""Of contents in one answer, plus the last one: an answer must fit into a frame of the bus."""
+"""Limit on the contents in one reply, plus the last job: a reply must fit into a frame of the bus."""
 MAX_DROPPED = 256
-"""Jobs of memories that are gone which one request completes on its way."""
+"""How many jobs of deleted memories one request completes on its way."""
 MEMORY_GONE = '{"skipped":"memory_gone"}'
 MAX_REASON_CHARS = 500
 CANDIDATE_DELAY_MS = 60_000
-"""So long a job that may have killed its worker lets others go ahead of it."""
+"""How long a poison candidate lets other jobs go first."""
 _MS = 1_000_000
 
 _WAITS = (
@@ -81,12 +70,12 @@ _READY = f"""
                    WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at > :never
                    ORDER BY j.available_at LIMIT :limit)
 """
-"""What may be handed out. Such a job always has a time; the last part is what a wall clock that went back would keep
-waiting for ever."""
+"""The jobs that may be leased. A poison candidate always has a due time. The last part finds jobs with a due time that
+is too far ahead to be real, because the wall clock was set back."""
 
 
 class ActiveLease(NamedTuple):
-    """The job that a lease holds now."""
+    """The job that a lease holds."""
 
     seq: int
     attempts: int
@@ -99,7 +88,7 @@ class ActiveLease(NamedTuple):
 
 
 def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
-    """The jobs of these kinds that have been ready for longest are the caller's, one attempt each is spent."""
+    """Lease the jobs of these kinds that have been ready for longest to the caller; each lease spends one attempt."""
     _expire_earlier_incarnations(context)
     name, incarnation = context.caller
     expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
@@ -149,7 +138,7 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
 
 
 def renew(context: CommandContext, command: RenewLease) -> LeaseRenewed:
-    """The lease lasts for another ``lease_ms`` from now; raises ``lease_lost`` where it is not held any more."""
+    """Extend the lease to ``lease_ms`` from now; raise ``lease_lost`` if it is not held any more."""
     job = active_lease(context, command.job_id, command.lease_id)
     expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
     context.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, job.seq))
@@ -157,14 +146,14 @@ def renew(context: CommandContext, command: RenewLease) -> LeaseRenewed:
 
 
 def complete(context: CommandContext, command: CompleteJob) -> JobEnded:
-    """The job is completed with its result; raises ``lease_lost`` where the lease is not held any more."""
+    """Complete the job with its result; raise ``lease_lost`` if the lease is not held any more."""
     return JobEnded(complete_leased(context, active_lease(context, command.job_id, command.lease_id), command.result))
 
 
 def complete_leased(context: CommandContext, job: ActiveLease, result: str | None) -> JobState:
-    """The job that is held is completed, and followed by another when its memory says something else meanwhile.
+    """Complete the leased job, and enqueue another if the memory's content has changed meanwhile.
 
-    What it came to may repeat the memory's text: of one that was erased meanwhile nothing is kept.
+    The result is dropped if the memory was erased meanwhile, because it may repeat the memory's text.
     """
     state = advance(JobState.LEASED, JobEvent.COMPLETE)
     if job.memory_id is not None and not context.tx.one("SELECT 1 FROM memories WHERE id = ?", (job.memory_id,)):
@@ -180,9 +169,9 @@ def complete_leased(context: CommandContext, job: ActiveLease, result: str | Non
 
 
 def fail(context: CommandContext, command: FailJob) -> JobEnded:
-    """The attempt is over without a result: the job waits for its next one, or is dead after its last.
+    """End the attempt without a result: the job waits for its next attempt, or is dead after its last.
 
-    Raises ``lease_lost`` where the lease is not held any more.
+    Raises ``lease_lost`` if the lease is not held any more.
     """
     job = active_lease(context, command.job_id, command.lease_id)
     state = advance(JobState.LEASED, event_after_failure(job.attempts, job.max_attempts))
@@ -200,7 +189,7 @@ def fail(context: CommandContext, command: FailJob) -> JobEnded:
 
 
 def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
-    """Each job that is held waits again with its attempt given back; one whose lease was lost is only counted."""
+    """Return each leased job to the queue without spending an attempt; leases that were lost are only counted."""
     lost = 0
     for given in command.leases:
         try:
@@ -221,7 +210,7 @@ def release(context: CommandContext, command: ReleaseJobs) -> JobsReleased:
 
 
 def active_lease(context: CommandContext, job_id: str, lease_id: str) -> ActiveLease:
-    """The job that this lease holds now; one past its time holds nothing, and raises ``lease_lost``."""
+    """Return the job that this lease holds; raise ``lease_lost`` if the lease has expired or was lost."""
     row = context.tx.one(
         "SELECT seq, attempts, max_attempts, job_type, memory_id, leased_hash, releases, error IS ? FROM memory_jobs"
         " WHERE id = ? AND status = 'leased' AND lease_id = ? AND lease_boot = ? AND lease_expires_ns > ?",
@@ -233,7 +222,7 @@ def active_lease(context: CommandContext, job_id: str, lease_id: str) -> ActiveL
 
 
 def require_kind(job: ActiveLease, kind: str) -> None:
-    """The job is of the kind that the report is for; raises ``InvalidRequest``."""
+    """Raise ``InvalidRequest`` unless the job is of this kind."""
     if job.kind != kind:
         raise InvalidRequest(f"the job is {job.kind}, not {kind}", field="job_id")
 
@@ -244,7 +233,7 @@ def ready_kinds(
     now_ms: int,
     candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
 ) -> tuple[str, ...]:
-    """Those of ``kinds`` of which ``lease`` would hand out (or drop) a job now."""
+    """Return those of ``kinds`` for which ``lease`` would now hand out or drop a job."""
     fresh, allow_candidates = _leasable(connection, candidates)
     bindings = {**_bounds(now_ms), "fresh": fresh, "suspects": allow_candidates}
     return tuple(
@@ -260,7 +249,7 @@ def next_due(
     now_ms: int,
     candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
 ) -> str | None:
-    """When (ISO) the first job of these kinds that waits for its time becomes ready; None when none does."""
+    """Return when (ISO) the first delayed job of these kinds becomes ready, or None if there is none."""
     dues = [
         connection.execute(
             "SELECT min(available_at) FROM memory_jobs j"
@@ -281,7 +270,7 @@ def next_due(
 
 
 def _expire_earlier_incarnations(context: CommandContext) -> None:
-    """What an earlier incarnation of the caller still holds is lost, as if its leases had expired."""
+    """Expire the leases that earlier incarnations of the caller still hold."""
     name, incarnation = context.caller
     jobs.expire_leases(
         context,
@@ -294,7 +283,7 @@ def _expire_earlier_incarnations(context: CommandContext) -> None:
 
 
 def _leased_by(context: CommandContext, name: str, columns: str) -> list[tuple[Any, ...]]:
-    """``(lease_id, …)`` of every job that lives of this process hold, this one or earlier ones."""
+    """Return ``(lease_id, …)`` of every job that any incarnation of this process holds."""
     return context.tx.rows(
         f"SELECT lease_id, {columns} FROM memory_jobs INDEXED BY idx_memory_jobs_leased"
         " WHERE status = 'leased' AND lease_boot = ? AND substr(lease_id, 1, ?) = ? ORDER BY seq",
@@ -303,10 +292,11 @@ def _leased_by(context: CommandContext, name: str, columns: str) -> list[tuple[A
 
 
 def _redeliver(context: CommandContext, command: LeaseJobs, expires_ns: int) -> list[LeasedJob]:
-    """What the caller holds without knowing it, as it was handed out, for ``lease_ms`` from now.
+    """Return the jobs that the caller holds without knowing it, with ``lease_ms`` from now on their leases.
 
-    The lease is the same one, so that a twin of the ask that comes late takes nothing away from who works at the job
-    already. So is the hash of what was handed out: a memory that changed since is followed by another job at worst.
+    This happens when a reply was lost. The lease id stays the same, so that a late duplicate of the request takes no
+    job from a worker that has started on it. The hash of the leased content stays too: if the memory has changed since,
+    the job is at worst followed by another.
     """
     if command.holding is None:
         return []
@@ -320,7 +310,7 @@ def _redeliver(context: CommandContext, command: LeaseJobs, expires_ns: int) -> 
     ]
     subjects = job_subjects(context.tx.connection, [row[6] for row in rows if row[6] is not None])
     for lease_id, seq, job_id, kind, attempts, max_attempts, memory_id, payload in rows:
-        # Also when its time is over: until it is taken back, nobody else can have it.
+        # Also if the lease has expired: until the reaper returns the job, no other worker can lease it.
         context.tx.execute("UPDATE memory_jobs SET lease_expires_ns = ? WHERE seq = ?", (expires_ns, seq))
         subject = None if memory_id is None else subjects.get(memory_id)
         if memory_id is not None and subject is None:
@@ -331,7 +321,7 @@ def _redeliver(context: CommandContext, command: LeaseJobs, expires_ns: int) -> 
 
 
 def _leasable(connection: Connection, candidates: PoisonCandidates) -> tuple[bool, bool]:
-    """Return whether jobs that nothing is held against, and whether such a job, may be handed out on this ask."""
+    """Return whether other jobs may be leased for this request, and whether a poison candidate may."""
     return (
         candidates is not PoisonCandidates.ONLY,
         candidates is not PoisonCandidates.EXCLUDED and not _candidate_leased(connection),
@@ -344,7 +334,7 @@ def _candidate_leased(connection: Connection) -> bool:
 
 
 def _wake_for_next_candidate(context: CommandContext, job: ActiveLease) -> None:
-    """Whoever watches for jobs looks again: the next candidate, of whatever kind, has waited for this one."""
+    """Notify the waiters of every kind: the next poison candidate could not be leased while this one was."""
     if job.poison_candidate:
         context.queue_changes.ready.update(kind.name for kind in JOB_KINDS)
 
@@ -352,8 +342,11 @@ def _wake_for_next_candidate(context: CommandContext, job: ActiveLease) -> None:
 def _ready_rows(
     context: CommandContext, kinds: tuple[str, ...], limit: int, *, fresh: bool, allow_candidates: bool
 ) -> list[tuple[Any, ...]]:
-    """``(kind, since, seq, …)`` of up to ``limit`` jobs, those that have been ready for longest first, and candidates
-    behind all others unless they have waited for long: whatever such a job kills, it kills when least is lost."""
+    """Return ``(kind, since, seq, …)`` of up to ``limit`` ready jobs, the longest ready first.
+
+    Poison candidates come last until they have waited for ``CANDIDATE_DELAY_MS``, so that a crash of the worker costs
+    other jobs as little as possible.
+    """
     bindings = {**_bounds(context.now_ms), "limit": limit, "fresh": fresh, "suspects": allow_candidates}
     rows = [
         (kind, *row) for kind in dict.fromkeys(kinds) for row in context.tx.rows(_READY, {**bindings, "kind": kind})

@@ -50,12 +50,12 @@ from signet_actors.writer.insert_buffer import Insert
 REMEMBERED_AGAIN = "remembered again"
 _DAY_MS = 86_400_000
 INTERNAL_SOURCE_TYPES = ("chunk", jobs.DERIVED)
-"""Source types whose ``source_id`` is an id of ours, and names no source that could come again."""
+"""Source types whose ``source_id`` is an internal id, not an external source that could be remembered again."""
 SAME_SCOPE = "m.agent_id = ? AND m.visibility = ? AND coalesce(m.project, '') = ? AND coalesce(m.scope, '') = ?"
 
 
 class StoredRow(NamedTuple):
-    """The columns that decide about a change."""
+    """The columns that a change depends on."""
 
     seq: int
     id: str
@@ -83,14 +83,14 @@ _COLUMNS = ", ".join(f"m.{name}" for name in StoredRow._fields)
 
 
 class Derived(NamedTuple):
-    """What a memory bears that was made by the pipeline and not by somebody's remember."""
+    """What a memory has in addition when the pipeline created it."""
 
     why: str
     model: str
     confidence: float
     evidence: history.Evidence
     reason: str
-    """Of the change, as the history tells it."""
+    """The reason of the change, for its history event."""
 
 
 _MEMORIES = Insert(
@@ -137,19 +137,19 @@ _EDGES = Insert("temporal_edges", ("subject_type", "subject_id", "facet", "start
 
 
 def remember(context: CommandContext, command: Remember) -> Remembered:
-    """The memory is stored, or the one that it duplicates is returned unchanged."""
+    """Store the memory, or return unchanged the memory that it duplicates."""
     return remember_one(context, command.memory, command.principal)
 
 
 def remember_one(
     context: CommandContext, memory: NewMemory, principal: Principal, import_line: ImportLine | None = None
 ) -> Remembered:
-    """The same for a memory that comes from an export, where ``import_line`` tells what it was there."""
+    """Store one memory; ``import_line`` describes a memory that comes from an export."""
     digest = content_hash(memory.content)
     existing = _duplicate(context, memory, digest, principal)
     if existing is not None:
         if jobs.DERIVED in {existing.who, existing.updated_by} and not existing.is_deleted:
-            # Whoever is told that it is stored relies on it: to undo the run that wrote it must not take it away.
+            # The caller is told that the text is stored, so undoing the run that wrote it must not remove it.
             history.record(context, existing.id, "none", principal, reason=REMEMBERED_AGAIN)
         return _deduplicated(context, existing, memory, digest)
     agents.register(context, memory.agent_id)
@@ -165,7 +165,7 @@ def insert(
     derived: Derived | None = None,
     metadata: Mapping[str, object] | None = None,
 ) -> Remembered:
-    """A new row with its vector, tags, temporal edges, history and jobs. ``metadata`` is of the created event."""
+    """Insert a row with its vector, tags, temporal edges, history and jobs; ``metadata`` is for the created event."""
     memory_id = context.new_id() if import_line is None else _unused_id(context, import_line.id)
     embedding_seq = None
     if memory.vector is not None:
@@ -248,12 +248,12 @@ def insert(
 
 
 def same_scope(memory: NewMemory) -> tuple[str, str, str, str]:
-    """Bindings of the scope inside which two memories can be duplicates (docs/decisions.md 4)."""
+    """Return the bindings of the scope inside which two memories can be duplicates (docs/decisions.md 4)."""
     return (memory.agent_id, memory.visibility, memory.project or "", memory.scope or "")
 
 
 def live_by_hash(context: CommandContext, memory: NewMemory, digest: str) -> StoredRow | None:
-    """The live row with this content in the memory's scope."""
+    """Return the live row with this content in the memory's scope."""
     return _row_by_lookup_key(
         context,
         ("hash", *same_scope(memory), digest),
@@ -263,7 +263,7 @@ def live_by_hash(context: CommandContext, memory: NewMemory, digest: str) -> Sto
 
 
 def by_idempotency_key(context: CommandContext, memory: NewMemory, key: str) -> StoredRow | None:
-    """The row, live or deleted, that holds an idempotency key in the memory's scope."""
+    """Return the row, live or deleted, that has this idempotency key in the memory's scope."""
     return _row_by_lookup_key(
         context,
         ("key", *same_scope(memory), key),
@@ -273,10 +273,10 @@ def by_idempotency_key(context: CommandContext, memory: NewMemory, key: str) -> 
 
 
 def _unused_id(context: CommandContext, wanted: str | None) -> str:
-    """``wanted`` if no memory has it or ever had it here, else a new one.
+    """Return ``wanted`` if no memory has or ever had this id here, else a new id.
 
-    Of one that was erased, jobs, proposals and reviews may still be under way that name it by its id, and perhaps by a
-    version that the new one would have, too; what was meant for the one must not be done to the other.
+    Jobs, proposals and reviews of an erased memory may still be in progress. They name it by id and version, and must
+    not act on an imported memory with the same id.
     """
     if wanted is None:
         return context.new_id()
@@ -289,7 +289,7 @@ def _unused_id(context: CommandContext, wanted: str | None) -> str:
 
 
 def _lookup_keys(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[str, ...]]:
-    """By what a new row of the memory is found; see ``CommandContext.tx_for``."""
+    """Return the lookup keys of a new memory row; see ``CommandContext.tx_for``."""
     scope = same_scope(memory)
     lookup_keys: list[tuple[str, ...]] = [("id", memory_id), ("hash", *scope, digest)]
     if memory.idempotency_key is not None:
@@ -300,7 +300,7 @@ def _lookup_keys(memory_id: str, memory: NewMemory, digest: str) -> list[tuple[s
 
 
 def _restore_key(context: CommandContext, row: StoredRow, principal: Principal) -> dict[str, object] | None:
-    """Give a recovered row its idempotency key back; returns what its history says of it."""
+    """Give a recovered row its idempotency key back; return the metadata for its history event."""
     key = idempotency_keys.released(context, row.seq)
     if key is None:
         return None
@@ -318,7 +318,7 @@ def _restore_key(context: CommandContext, row: StoredRow, principal: Principal) 
 
 
 def by_source(context: CommandContext, memory: NewMemory) -> Remembered | None:
-    """Return the live memory that came from the memory's source, for a content that would be stored otherwise."""
+    """Return the live memory that came from the memory's source, for a content that would be stored as chunks."""
     row = _row_of_source(context, memory)
     return None if row is None else _deduplicated(context, row, memory, content_hash(memory.content))
 
@@ -329,7 +329,7 @@ def _row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | No
     return _row_by_lookup_key(
         context,
         ("source", *same_scope(memory), memory.source_id),
-        # The sign keeps SQLite from walking through everything in the scope by the index of the contents.
+        # The unary plus keeps SQLite from scanning the whole scope by the index of the contents.
         f"m.source_id = ? AND coalesce(m.source_type, '') NOT IN {INTERNAL_SOURCE_TYPES}"
         f" AND +{SAME_SCOPE} AND m.is_deleted = 0",
         (memory.source_id, *same_scope(memory)),
@@ -337,7 +337,7 @@ def _row_of_source(context: CommandContext, memory: NewMemory) -> StoredRow | No
 
 
 def _duplicate(context: CommandContext, memory: NewMemory, digest: str, principal: Principal) -> StoredRow | None:
-    """Order: source id, idempotency key, content hash."""
+    """Return the row that the memory duplicates: by source id, else by idempotency key, else by content hash."""
     row = _row_of_source(context, memory)
     if row is not None:
         return row
@@ -380,9 +380,9 @@ def modify(
     *,
     evidence: history.Evidence | None = None,
 ) -> Modified:
-    """The patch is applied and the version raised, or the status says why not.
+    """Apply the patch and raise the version, or return a status that tells why not.
 
-    With ``evidence`` the new content came of the pipeline or was there before, so that nothing is extracted from it.
+    With ``evidence`` the new content comes from the pipeline or was there before, so nothing is extracted from it.
     """
     row = _readable_row(context, patch.id, read)
     if row is None:
@@ -481,7 +481,7 @@ def modify(
 
 
 def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.Evidence | None = None) -> Forgotten:
-    """The memory is a tombstone out of every search index, or the status says why not."""
+    """Soft-delete the memory and remove it from every search index, or return a status that tells why not."""
     row = _readable_row(context, command.id, command.read)
     if row is None:
         return Forgotten(id=command.id, status="not_found")
@@ -514,7 +514,7 @@ def forget(context: CommandContext, command: ForgetMemory, *, evidence: history.
 def erase(
     context: CommandContext, memory_id: str, version: int | None, reason: str, principal: Principal, read: ReadScope
 ) -> Forgotten:
-    """The row and everything that holds its content are gone for good; the trail keeps the events without content.
+    """Delete the row and everything that holds its content; history keeps the events without content.
 
     Source: docs/decisions.md 38 (batch ``force``); docs/reliability.md R23.
     """
@@ -532,7 +532,7 @@ def erase(
 
 
 def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> None:
-    """The memory's row and what hangs on it are deleted; vectors must be gone already."""
+    """Delete the memory's row and what depends on it; its vectors must have been removed before."""
     context.tx.execute(
         "DELETE FROM memory_tags WHERE memory_seq = ? AND tag IN (SELECT value FROM json_each(?))", (seq, tags)
     )
@@ -546,7 +546,7 @@ def remove_row(context: CommandContext, seq: int, memory_id: str, tags: str) -> 
 
 
 def recover(context: CommandContext, command: RecoverMemory, *, evidence: history.Evidence | None = None) -> Recovered:
-    """The tombstone is a live memory again, findable by every index, or the status says why not."""
+    """Make a soft-deleted memory live again in every index, or return a status that tells why not."""
     window_ms = context.config.retention.tombstone_retention_ms
     days = window_ms // _DAY_MS
     row = _readable_row(context, command.id, command.read)
@@ -599,12 +599,12 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
 
 
 def by_id(context: CommandContext, memory_id: str) -> StoredRow | None:
-    """The row, live or deleted, whoever may read it."""
+    """Return the row, live or deleted, without a check of the read policy."""
     return _row(context, "m.id = ?", (memory_id,))
 
 
 def readable_by_id(context: CommandContext, memory_id: str, read: ReadScope) -> StoredRow | None:
-    """The same if the caller may read it."""
+    """Return the row, live or deleted, if the caller may read it."""
     return _readable_row(context, memory_id, read)
 
 
@@ -615,7 +615,7 @@ def _row(context: CommandContext, predicate: str, bindings: Any) -> StoredRow | 
 def _row_by_lookup_key(
     context: CommandContext, lookup_key: tuple[str, ...], predicate: str, bindings: Any
 ) -> StoredRow | None:
-    """The same, without inserting the new rows that wait unless one of them bears ``lookup_key``."""
+    """Return a row, and insert the buffered rows first only if one of them has ``lookup_key``."""
     return _select_row(context.tx_for(lookup_key), predicate, bindings)
 
 
@@ -625,6 +625,6 @@ def _select_row(tx: WriteTransaction, predicate: str, bindings: Any) -> StoredRo
 
 
 def _readable_row(context: CommandContext, memory_id: str, read: ReadScope) -> StoredRow | None:
-    """The row if the read policy lets the caller read it; another agent's private memory looks like a missing one."""
+    """Return the row if the read policy allows it; another agent's private memory looks like a missing one."""
     predicate, bindings = readable_in_any_scope(context.tx.connection, read.agent_id)
     return _row(context, f"m.id = :id AND {predicate}", {"id": memory_id, **bindings})

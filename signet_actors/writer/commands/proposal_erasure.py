@@ -1,4 +1,4 @@
-"""The text that proposals hold of memories, removed with them. Source: docs/reliability.md R23."""
+"""Erase the text of a memory from proposals when the memory is erased. Source: docs/reliability.md R23."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ _ABOUT = ("memory_id", "target_id", "result_memory_id")
 
 
 def erase(context: CommandContext, memory_id: str, memory_seq: int) -> None:
-    """No proposal that came of the memory, would change it or made it says any more what it said, and none that was
-    made in its sight says why.
+    """Clear content and reason of proposals from, for or about the memory, and the reasons of those shown it.
 
-    Comes after ``history.erase_content``, which finds the events by the same rows.
+    Must run after ``history.erase_content``, which finds the events by the same rows.
     """
     for column in _ABOUT:
         context.tx.execute(

@@ -1,20 +1,15 @@
-"""What an extract job came to is written, and the job completed, in one transaction: all of it or nothing, and once.
+"""Write the result of an extract job and complete the job in one transaction: all of it or nothing, and exactly once.
 
-Three walls stand before a second effect. The kept answer (``idempotency``) meets a message that comes again. The run's
-row, of which a job has one, meets the same report in a new message. The lease meets a worker that was given up: what it
-reports is discarded and counted as ``fenced``.
-
-Which proposal may be carried out is decided by ``domain.extraction.gates`` alone, here in the transaction that would
-write, on the memory as it is now, by the flags of the writer's own configuration and the mode that the run was begun
-with, whichever allows less. Then come the bounds that only a store can draw: no target in another scope, none that is a
-constraint, and never the memory that the facts came from, whose raw text stays.
+DESIGN.md, "What a run may write", describes the three checks that make this idempotent, and the bounds. Alone
+``domain.extraction.gates`` decides which proposals may be applied, in the transaction that writes, on the memory as it
+is now, under the stricter of the writer's own flags and the run's mode. The store adds three bounds: no target in
+another scope, no constraint, and never the source memory.
 
 Source: memory-pipeline.txt "Controlled Writes"; memory-system.txt "History and Audit Trail"; docs/decisions.md 16, 39;
 docs/reliability.md R6 and R7; docs/security.md "Poisoned memories".
-Departs: the job's result counts the facts and does not repeat them: they stand in ``memory_proposals``, so that
-forgetting a memory for good has one place to look at (docs/reliability.md R23). A reason may quote any memory that the
-model was shown: which these were is kept beside it (``shown_memories``), and of one that is gone already no reason is
-kept.
+Departs: the job's result counts the facts and does not repeat them; their text is only in ``memory_proposals``, so that
+erasing a memory has one place to clean (docs/reliability.md R23). A reason may quote any memory that the model was
+shown. ``shown_memories`` records which these were; if one of them was erased already, the reason is not stored.
 """
 
 from __future__ import annotations
@@ -48,7 +43,7 @@ CONSTRAINT = "constraint"
 OWN_SOURCE = "own_source"
 FENCED = "fenced"
 REASON_ERASED = "not kept: it may quote a memory that was erased"
-"""The history's reason of a change whose own reason may not be written."""
+"""The history's reason for a change whose own reason must not be stored."""
 _MAX_REASONS = 32
 
 _RUNS = (
@@ -89,7 +84,7 @@ _SHOWN = Insert("shown_memories", ("proposal_seq", "memory_seq"))
 
 
 class ProposalResult(NamedTuple):
-    """What has become of a proposal. ``review``: a person may still decide otherwise."""
+    """The result of a proposal. ``review``: a person may still decide otherwise."""
 
     outcome: ProposalOutcome
     reason: str | None = None
@@ -107,24 +102,24 @@ class _Run(NamedTuple):
     flags: PipelineFlags
     outdated: bool
     seqs: dict[str, int]
-    """Of the memories that the model was shown, those that are not erased."""
+    """Row numbers of the memories that the model was shown and that still exist, by id."""
 
     def shown(self, ordinal: int) -> set[str]:
-        """The memories that the proposal's reason may quote."""
+        """Return the ids of the memories that the proposal's reason may quote."""
         proposal = self.command.proposals[ordinal]
         shown = set(self.command.shown[ordinal] if self.command.shown else ())
         return shown if proposal.target_id is None else shown | {proposal.target_id}
 
     def reason(self, ordinal: int) -> str | None:
-        """What the model said for its proposal; None where it may quote a memory that was erased meanwhile."""
+        """Return the model's reason for its proposal, or None if it may quote a memory that was erased meanwhile."""
         return self.command.proposals[ordinal].reason if self.shown(ordinal) <= self.seqs.keys() else None
 
 
 def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied | Failure:
-    """Every proposal has its outcome, its history event and its row; the job is completed.
+    """Give every proposal its outcome, history event and row, and complete the job.
 
-    Facts of a text that its memory does not say any more are not written; the job's successor reads the new one. A
-    lost lease is answered as a failure, after it was counted. Raises ``InvalidRequest``.
+    If the memory's text has changed since the job was leased, nothing of the old text is written; the job that follows
+    reads the new one. A lost lease is counted and returned as a failure. Raises ``InvalidRequest``.
     """
     if len(command.proposals) > MAX_FACTS:
         raise InvalidRequest(f"a job has at most {MAX_FACTS} proposals", field="proposals")
@@ -178,7 +173,7 @@ def apply(context: CommandContext, command: ApplyProposals) -> ProposalsApplied 
 
 
 def count(context: CommandContext, counts: dict[str, int]) -> None:
-    """The counters of this UTC day are higher by so much."""
+    """Increase the counters of the current UTC day."""
     for name, number in counts.items():
         if number:
             context.tx.execute(
@@ -189,20 +184,20 @@ def count(context: CommandContext, counts: dict[str, int]) -> None:
 
 
 def target_of(row: StoredRow | None) -> gates.Target | None:
-    """The memory as the gates want to see it; None where it is gone."""
+    """Return the memory in the form that the gates need, or None if it was deleted."""
     if row is None or row.is_deleted:
         return None
     return gates.Target(id=row.id, version=row.version, pinned=bool(row.pinned), content=row.content)
 
 
 def find_duplicate(context: CommandContext, like: StoredRow, text: str) -> str | None:
-    """The live memory that says ``text`` in the scope of ``like``."""
+    """Return the id of the live memory with the content ``text`` in the scope of ``like``."""
     found = memories.live_by_hash(context, _memory(like, text), content_hash(text))
     return None if found is None else found.id
 
 
 def _apply_one(context: CommandContext, run: _Run, ordinal: int) -> AppliedProposal:
-    """One proposal is carried out or not, and either is on record."""
+    """Apply one proposal or not, and record either in history and proposals."""
     proposal = run.command.proposals[ordinal]
     text = collapsed(proposal.fact.content)
     verdict, protected = _evaluate(context, run, proposal, text)
@@ -242,7 +237,7 @@ def _apply_one(context: CommandContext, run: _Run, ordinal: int) -> AppliedPropo
 def _evaluate(
     context: CommandContext, run: _Run, proposal: Proposal, text: str
 ) -> tuple[GateOutcome, ProposalResult | None]:
-    """The verdict of the gates, and what the store holds against a proposal that passed them."""
+    """Return the decision of the gates, and the result if the store's bounds stop a proposal that passed them."""
     target = memories.by_id(context, proposal.target_id) if proposal.target_id is not None else None
     if target is not None and target.agent_id != run.source.agent_id:
         target = None  # another agent's memory looks like a missing one
@@ -255,7 +250,7 @@ def _evaluate(
     )
     against = protection_reason(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
     if not verdict.changes and verdict.outcome is not ProposalOutcome.REVIEW:
-        if run.outdated or against is not None:  # no approval could carry it out
+        if run.outdated or against is not None:  # an approval could not be carried out
             verdict = msgspec.structs.replace(verdict, review_needed=False)
         return verdict, None
     if run.outdated:
@@ -264,9 +259,9 @@ def _evaluate(
 
 
 def protection_reason(source: StoredRow, target: StoredRow) -> str | None:
-    """Why this memory is not changed by way of a proposal, whatever the gates, and whoever approves of it, say.
+    """Return why no proposal may change this memory, whatever gates and approvals allow; None if one may.
 
-    A person who means it changes the memory itself. Source: docs/security.md "Poisoned memories".
+    A person who wants the change makes it directly. Source: docs/security.md "Poisoned memories".
     """
     if target.id == source.id:
         return OWN_SOURCE
@@ -340,7 +335,7 @@ def derive(
     derived: memories.Derived,
     vector: Vector | None = None,
 ) -> ProposalResult:
-    """A new memory in the scope of its source; never pinned, never tagged: prefixes are no commands here."""
+    """Insert a new memory in the scope of its source, never pinned or tagged: prefixes in the text have no effect."""
     memory = _memory(
         source,
         text,
@@ -381,7 +376,7 @@ def _vector(command: ApplyProposals, ordinal: int) -> Vector | None:
 
 
 def _not_applied_metadata(result: ProposalResult) -> dict[str, object]:
-    """How the event of a proposal that passed the gates says that it was not carried out."""
+    """Return the event metadata of a proposal that passed the gates and was not applied all the same."""
     key = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
         result.outcome, "recordedReason"
     )
@@ -439,7 +434,7 @@ def _seqs_of_shown(context: CommandContext, command: ApplyProposals) -> dict[str
 
 
 def _earlier_report(context: CommandContext, command: ApplyProposals) -> ProposalsApplied | None:
-    """What the same run was answered, when its report comes again after its job was completed."""
+    """Return the earlier reply if the same run is reported again after its job was completed."""
     run = context.tx.one("SELECT mode FROM pipeline_runs WHERE id = ? AND job_id = ?", (command.run_id, command.job_id))
     if run is None:
         return None

@@ -1,6 +1,6 @@
-"""What the calls to providers take, kept by UTC day, and the daily caps that are held against it.
+"""Usage of model providers by UTC day, and the daily caps on it.
 
-A call is counted before it is made: a process that dies in between leaves a day's cap kept too well, never broken.
+A call is counted before it is made: if a process crashes in between, the cap is reached too early, but never exceeded.
 
 Source: docs/decisions.md 18.
 """
@@ -12,7 +12,7 @@ from signet_actors.writer.command_context import CommandContext
 
 
 def reserve(context: CommandContext, command: ReserveCalls) -> CallsReserved:
-    """The calls are counted if the caps of the provider's day allow all of them, else nothing is."""
+    """Count the calls if the provider's daily caps allow all of them, else count none."""
     day = context.now[:10]
     calls, tokens = context.tx.one(
         "SELECT coalesce(sum(calls), 0), coalesce(sum(tokens_in + tokens_out + tokens_reserved), 0)"
@@ -33,7 +33,7 @@ def reserve(context: CommandContext, command: ReserveCalls) -> CallsReserved:
 
 
 def record(context: CommandContext, command: RecordUsage) -> UsageRecorded:
-    """What the calls took stands in the place of what was put aside for them, on the day that they began in."""
+    """Replace the reservation by the actual usage, on the day on which the calls began."""
     context.tx.execute(
         "INSERT INTO provider_usage (day, provider, model, calls, tokens_in, tokens_out, cost_microusd)"
         " VALUES (:day, :provider, :model, :calls, :tokens_in, :tokens_out, :cost)"

@@ -1,7 +1,7 @@
 """The ordered purge, one bounded step at a time, and the clock's high-water mark.
 
-Order matters: links, then vectors, then the tombstones themselves; a tombstone whose links or vectors are still there
-waits for the next sweep.
+The order matters: links, then vectors, then the tombstones. A tombstone whose links or vectors still exist waits for
+the next sweep.
 
 Source: memory-system.txt "Retention Worker"; docs/reliability.md R16, R23.
 """
@@ -22,7 +22,7 @@ _MARK, _LEAP = "retention_high_water_mark", "retention_suspected_leap_since"
 
 
 def step(context: CommandContext, command: PurgeStep) -> Purged:
-    """At most ``limit`` rows of one step are gone. Raises ``InvalidRequest`` for an unknown step."""
+    """Delete at most ``limit`` rows of one step. Raises ``InvalidRequest`` for an unknown step."""
     run = _STEPS.get(command.step)
     if run is None:
         raise InvalidRequest(f"unknown purge step {command.step!r}", field="step")
@@ -67,12 +67,12 @@ def _tombstones(context: CommandContext, cutoff: str, limit: int) -> int:
 
 
 def _pipeline_runs(context: CommandContext, cutoff: str, limit: int) -> int:
-    """Runs with their proposals; before the history, which explains them."""
+    """Delete runs with their proposals, before the history to which they refer."""
     return _delete(context, "pipeline_runs", "seq", "created_at < ?", cutoff, limit)
 
 
 def _provider_usage(context: CommandContext, cutoff: str, limit: int) -> int:
-    """What was counted by day, on days that ended before."""
+    """Delete daily counts of days before the cutoff."""
     context.tx.execute(
         "DELETE FROM provider_usage WHERE (day, provider, model) IN"
         " (SELECT day, provider, model FROM provider_usage WHERE day < ? LIMIT ?)",
@@ -105,7 +105,7 @@ def _request_replies(context: CommandContext, cutoff: str, limit: int) -> int:
 
 
 def prune_replies(context: CommandContext, cutoff_ms: int, limit: int) -> int:
-    """Replies kept for retries before ``cutoff_ms`` are gone, and the change feed is cut to its bound."""
+    """Delete replies stored before ``cutoff_ms``, and trim the change feed to its limit."""
     count = _delete(context, "request_replies", "request_id", "created_ms < ?", cutoff_ms, limit)
     context.tx.execute(
         "DELETE FROM memory_changes WHERE change IN (SELECT change FROM memory_changes WHERE change <"
@@ -136,7 +136,7 @@ _STEPS = {
 
 
 def advance_high_water_mark(context: CommandContext, command: AdvanceHighWaterMark) -> HighWaterMark:
-    """The mark moves forward to ``now`` when accepted; a suspected leap is stored or cleared."""
+    """Advance the mark to ``now`` if accepted; store or clear a suspected leap of the clock."""
     previous = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (_MARK,))
     leap = context.tx.one("SELECT value FROM store_meta WHERE key = ?", (_LEAP,))
     if command.accept:

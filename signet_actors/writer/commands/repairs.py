@@ -1,12 +1,12 @@
-"""Repairs that people ask for are on record, and held to a least time between two and to a number an hour.
+"""Rate limits of repairs that people request: a cooldown between two repairs, and a budget per hour.
 
-The record is the limit's memory: it is written in the repair's own transaction, so that neither a restart nor a crash
-forgets one, and a retry with its ``Idempotency-Key`` gets its first answer and is no repair of its own.
+The limit is computed from history events, which are written in the repair's own transaction, so no restart or crash
+forgets one. A retry with its ``Idempotency-Key`` gets the first reply and does not count as a repair.
 
 Source: architecture.txt "Repair Actions"; memory-pipeline.txt "Configuration Reference" (``repair``);
 docs/compatibility.md "Repair gate".
-Departs: only a repair that did something counts. ``autonomous.frozen`` stops no person here: it is the brake of what
-nobody asked for.
+Departs: only a repair that changed something counts. ``autonomous.frozen`` does not stop people here: it only stops
+what runs without a request.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import history
 
 SYSTEM: Final = "system"
-"""The ``memory_id`` under which the trail has what was done to no memory in particular."""
+"""The ``memory_id`` of history events that concern no particular memory."""
 REQUEUE_DEAD: Final = "requeueDeadJobs"
 _HOUR_MS: Final = 3_600_000
 
 
 def enforce_rate(context: CommandContext, action: str, *, cooldown_ms: int, hourly_budget: int) -> None:
-    """The repair may run now; raises ``SignetError`` (``rate_limited``), which says when it may."""
+    """Raise ``SignetError`` (``rate_limited``), with the time to wait, unless the repair may run now."""
     rows = context.tx.rows(
         "SELECT created_at FROM memory_history WHERE memory_id = ? AND reason = ? ORDER BY seq DESC LIMIT ?",
         (SYSTEM, action, hourly_budget),
     )
     ages = [context.now_ms - (epoch_ms(moment) or 0) for (moment,) in rows]
-    ages = [age for age in ages if 0 <= age < _HOUR_MS]  # one that lies ahead is of a clock that went back
+    ages = [age for age in ages if 0 <= age < _HOUR_MS]  # a negative age: the clock was set back
     if ages and ages[0] < cooldown_ms:
         raise _refused(
             f"{action} ran less than {cooldown_ms / 1000:g} s ago; nothing was applied", cooldown_ms - ages[0]
@@ -42,7 +42,7 @@ def enforce_rate(context: CommandContext, action: str, *, cooldown_ms: int, hour
 
 
 def record(context: CommandContext, action: str, principal: Principal, *, affected: int) -> None:
-    """The repair is in the trail."""
+    """Record the repair in the history."""
     history.record(context, SYSTEM, "none", principal, reason=action, metadata={"repair": action, "affected": affected})
 
 

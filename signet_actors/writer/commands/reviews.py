@@ -1,13 +1,13 @@
-"""What people decide about a run: a proposal that waits for them is carried out or put aside, a whole run taken back.
+"""Decisions of people about a run: approve or reject a proposal, or undo a whole run.
 
-Deciding twice is deciding once. A change that somebody made since is never overwritten: an approval needs the target as
-the model saw it, an undo needs each memory as the run left it.
+Repeating a decision has no further effect. A change that was made meanwhile is never overwritten: an approval requires
+the target as the model saw it, an undo requires each memory as the run left it.
 
 Source: docs/decisions.md 16; memory-pipeline.txt "Controlled Writes".
-Departs: a proposal that was blocked only because updates and deletions are switched off can be approved, too: the
-switch holds back the pipeline, not people. What no model may touch (another scope, a constraint, the source itself) no
-approval touches either: a person who means it changes that memory in its own place. An undo leaves what a person
-approved: that was not the run's doing.
+Departs: a proposal that was blocked only because updates and deletions are switched off can be approved too: the switch
+restricts the pipeline, not people. The store's bounds (another scope, a constraint, the source itself) hold for
+approvals as well; a person who wants such a change makes it directly. An undo keeps what a person approved, because the
+run did not do that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from signet_actors.writer.commands.proposals import count, derive, find_duplicat
 
 
 class _Row(NamedTuple):
-    """The columns of a proposal that decide about it."""
+    """The columns of a proposal that a decision depends on."""
 
     id: str
     run_id: str
@@ -66,13 +66,13 @@ class _Row(NamedTuple):
 
 _COLUMNS = ", ".join(f"p.{name}" for name in _Row._fields)
 RUN_UNDONE = "run_undone"
-"""The note of a proposal that waited for a person until its run was undone."""
+"""The note of a proposal that was waiting for review when its run was undone."""
 APPROVED = "approved in review"
-"""The history's reason of an approval that gives none."""
+"""The history's reason for an approval without a reason."""
 
 
 class _Reviewable(NamedTuple):
-    """A proposal that is somebody's to decide, with the memories that it came from and would change."""
+    """A proposal that can be reviewed, with its source memory and its target."""
 
     row: _Row
     source: StoredRow
@@ -80,7 +80,7 @@ class _Reviewable(NamedTuple):
 
 
 def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
-    """The proposal is carried out in the person's name, or the status says why it waits on."""
+    """Apply the proposal on behalf of the person, or return a status that tells why it stays pending."""
     found = _find_reviewable(context, command.id, command.read)
     if isinstance(found, ReviewDecided):
         return found
@@ -136,7 +136,7 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
 def _approve_addition(
     context: CommandContext, row: _Row, source: StoredRow, text: str, command: ApproveProposal
 ) -> ReviewDecided:
-    """The fact is a memory beside the one that it was taken from."""
+    """Store the fact as a new memory beside its source."""
     verdict = gates.gate_approved(
         _proposal(row, text),
         gates.flags_of(context.config.memory.pipeline_v2),
@@ -159,7 +159,7 @@ def _approve_addition(
 def _mark_approved(
     context: CommandContext, row: _Row, command: ApproveProposal, memory_id: str | None, version: int | None
 ) -> None:
-    """The proposal waits for nobody any more; this came of it."""
+    """Close the proposal as approved, and record the memory that came of it."""
     context.tx.execute(
         "UPDATE memory_proposals SET outcome = ?, review_state = 'approved', reviewed_by = ?, reviewed_at = ?,"
         " result_memory_id = ?, result_version = ? WHERE id = ?",
@@ -169,7 +169,7 @@ def _mark_approved(
 
 
 def reject(context: CommandContext, command: RejectProposal) -> ReviewDecided:
-    """The proposal waits for nobody any more."""
+    """Close the proposal as rejected."""
     found = _find_reviewable(context, command.id, command.read)
     if isinstance(found, ReviewDecided):
         return found
@@ -185,8 +185,10 @@ def reject(context: CommandContext, command: RejectProposal) -> ReviewDecided:
 
 
 def undo(context: CommandContext, command: UndoRun) -> RunUndone:
-    """What the run changed is as it was before, except what the results name as kept, each for its reason; nothing of
-    it waits for a person any more."""
+    """Undo every change of the run, and reject what of it is still pending review.
+
+    Changes that cannot be undone are kept; the results name each with its reason.
+    """
     run = context.tx.one("SELECT memory_id, agent_id, undone_at FROM pipeline_runs WHERE id = ?", (command.run_id,))
     if run is None or not _may_see(context, run[0], run[1], command.read):
         return RunUndone(command.run_id, "not_found")
@@ -223,7 +225,7 @@ def _reject(
     evidence: history.Evidence,
     note: str | None = None,
 ) -> None:
-    """The proposal waits for nobody any more, and the trail of the memory that it came from says why."""
+    """Close the proposal as rejected, and record the reason in the history of its source memory."""
     history.record(context, row.memory_id, "none", principal, reason=reason, evidence=evidence)
     context.tx.execute(
         "UPDATE memory_proposals SET outcome = ?, review_state = 'rejected', reviewed_by = ?, reviewed_at = ?,"
@@ -233,7 +235,7 @@ def _reject(
 
 
 def _find_reviewable(context: CommandContext, proposal_id: str, read: ReadScope) -> _Reviewable | ReviewDecided:
-    """The proposal with its memories as the reader may see them; a target that is gone is None."""
+    """Return the proposal with its memories; a target that the caller may not see, or that was purged, is None."""
     raw = context.tx.one(f"SELECT {_COLUMNS} FROM memory_proposals p WHERE p.id = ?", (proposal_id,))
     if raw is None:
         return ReviewDecided(proposal_id, "not_found")
@@ -285,14 +287,14 @@ def _evidence(context: CommandContext, row: _Row, details: dict[str, object]) ->
 
 
 def _may_see(context: CommandContext, memory_id: str, agent_id: str, read: ReadScope) -> bool:
-    """Whether the run's memory is the reader's to see; of one that is purged its own agent is left to ask."""
+    """Return whether the caller may see the run's memory; once it is purged, only its own agent may."""
     if memories.by_id(context, memory_id) is None:
         return agent_id == read.agent_id
     return memories.readable_by_id(context, memory_id, read) is not None
 
 
 def _earlier_undo_result(row: _Row) -> UndoneProposal | None:
-    """What an earlier undo came to."""
+    """Return the result of an earlier undo."""
     if row.outcome == ProposalOutcome.UNDONE:
         return UndoneProposal(row.ordinal, row.action, "undone", row.result_memory_id)
     if row.undo_note not in {None, RUN_UNDONE}:
@@ -301,7 +303,7 @@ def _earlier_undo_result(row: _Row) -> UndoneProposal | None:
 
 
 def _undo(context: CommandContext, row: _Row, principal: Principal, read: ReadScope) -> UndoneProposal | None:
-    """The proposal's change is taken back, or kept for the reason given; None where it had changed nothing."""
+    """Undo the proposal's change, or keep it for the reason given; return None if it had changed nothing."""
     undo_change = _UNDO_BY_OUTCOME.get(row.outcome)
     if undo_change is None:
         return None
@@ -333,7 +335,7 @@ def _undo_add(context: CommandContext, row: _Row, principal: Principal, read: Re
 
 
 def _remembered_again_since(context: CommandContext, memory_id: str, since: int = 0) -> bool:
-    """Whether somebody remembered what the memory says, and was told that it is stored, after that event."""
+    """Return whether the memory's text was remembered again after that event, so that a caller relies on it."""
     found = context.tx.one(
         "SELECT 1 FROM memory_history WHERE memory_id = ? AND seq > ? AND event = 'none' AND reason = ?",
         (memory_id, since, REMEMBERED_AGAIN),

@@ -1,4 +1,4 @@
-"""The end of an embed job: its memory has the vector of its present content.
+"""The end of an embed job: store the vector of the memory's present content.
 
 Source: memory-pipeline.txt "Embedding Tracker"; docs/decisions.md 5.
 """
@@ -15,9 +15,9 @@ from signet_actors.writer.commands import embeddings, leases
 
 
 def store(context: CommandContext, command: StoreVector) -> VectorStored:
-    """The vector is stored and findable if the memory still says what was embedded; the job is completed.
+    """Store and index the vector if the memory's content is still the embedded one, and complete the job.
 
-    A vector of another model stays beside it; the result says of which model this one is. Raises ``lease_lost``.
+    Vectors of other models stay beside it; the job's result names the model of this one. Raises ``lease_lost``.
     """
     job = leases.active_lease(context, command.job_id, command.lease_id)
     leases.require_kind(job, EMBED)
