@@ -24,7 +24,7 @@ from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.output_file import new_private_file, refuse_target
-from signet_actors.cli.presentation import one_line, print_json, print_table, say
+from signet_actors.cli.presentation import one_line, print_json, print_message, print_table
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import surplus
 from signet_actors.errors import ExitCode, InvalidRequest, SignetError, Unavailable, WorkspaceLocked
@@ -62,9 +62,9 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
         if invocation.as_json:
             print_json(end)
         else:
-            say(f"No backup was made: {one_line(end.get('message'))}.")
+            print_message(f"No backup was made: {one_line(end.get('message'))}.")
             for finding in end.get("findings") or []:
-                say(f"  {one_line(finding.get('text'))}")
+                print_message(f"  {one_line(finding.get('text'))}")
         click.get_current_context().exit(REFUSED)
     made = Path(directory) / str(end["name"])
     path = made if target is None else copy_out(made, Path(target).expanduser(), invocation.workspace)
@@ -75,7 +75,9 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
         print_json({**end, "path": str(path), "pruned": pruned})
         return
     click.echo(str(path))
-    say(f"Verified: {end.get('memories')} memories." + (f" Removed {len(pruned)} older backups." if pruned else ""))
+    print_message(
+        f"Verified: {end.get('memories')} memories." + (f" Removed {len(pruned)} older backups." if pruned else "")
+    )
 
 
 def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str]:
@@ -154,7 +156,7 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     if not Workspace(workspace).memory_dir.is_dir() and source == "latest":
         raise InvalidRequest(f"{workspace} holds no database and no backups")
     if not yes and not click.confirm(f"Put {source} in the place of the database of {workspace}?", default=False):
-        say("Nothing was changed.")
+        print_message("Nothing was changed.")
         click.get_current_context().exit(REFUSED)
     code, result = run_writer_tool(
         invocation.environment, "--restore", source if source == "latest" else _resolve_source(source)
@@ -165,10 +167,10 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
         _print_restored(result)
     else:
         for text in result.get("findings") or ["the restore broke"]:
-            say(one_line(text))
+            print_message(one_line(text))
         if result.get("other"):
-            say(f"Another backup: `signet restore {result['other']}`.")
-        say("The database is the one it was.")
+            print_message(f"Another backup: `signet restore {result['other']}`.")
+        print_message("The database is the one it was.")
     if code != ExitCode.OK:
         click.get_current_context().exit(code)
 
@@ -234,7 +236,7 @@ def _print_backups(invocation: Invocation, answer: DaemonReply) -> None:
     )
     running = answer.body.get("running")
     if running:
-        say(f"{running} is in progress: {answer.body.get('phase')}.")
+        print_message(f"{running} is in progress: {answer.body.get('phase')}.")
 
 
 def _digest(path: Path) -> bytes:

@@ -26,7 +26,7 @@ import click
 from signet_actors.cli.connection import Address, DaemonClient, recorded_address
 from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.lifecycle import launch, wait_until_ready
-from signet_actors.cli.presentation import print_json, print_table, say
+from signet_actors.cli.presentation import print_json, print_message, print_table
 from signet_actors.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ def quick(invocation: Invocation, memories: int, seconds: float) -> None:
     measured as well.
     """
     with _temporary_daemon(invocation) as (address, ready_s, workspace):
-        say(f"storing {memories} memories …")
+        print_message(f"storing {memories} memories …")
         texts = list(islice(_memories(7), memories))
         shares = [_remember_steps(texts[start::CLIENTS]) for start in range(CLIENTS)]
         stored = _run_clients(shares, address, STORE_S)
-        say(f"measuring for {seconds:g} s each …")
+        print_message(f"measuring for {seconds:g} s each …")
         one_remember = _run_clients([_remember_steps(_memories(8, memories))], address, seconds)
         one_recall = _run_clients([_recall_steps(_queries(8, memories))], address, seconds)
         many = [_recall_steps(_queries(9 + client, memories)) for client in range(CLIENTS)]

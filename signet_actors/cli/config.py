@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import print_json, say
+from signet_actors.cli.presentation import print_json, print_message
 from signet_actors.config.load import effective_mapping, load_config
 from signet_actors.config.workspace import Workspace
 
@@ -31,7 +31,7 @@ def show(invocation: Invocation) -> None:
     """Print the configuration as it takes effect, defaults included, as YAML (or JSON)."""
     loaded = load_config(invocation.workspace, invocation.settings)
     for warning in loaded.warnings:
-        say(f"warning: {warning}")
+        print_message(f"warning: {warning}")
     mapping = effective_mapping(loaded.config)
     if invocation.as_json:
         print_json(mapping)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from signet_actors.cli.presentation import one_line, say
+from signet_actors.cli.presentation import one_line, print_message
 from signet_actors.config.regular_file import read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import (
@@ -264,7 +264,7 @@ class DaemonClient:
         self.last = self._send_with_retries(method, target, payload, headers, changes=changes)
         if lines is None:  # an import prints them itself, with line numbers of its input
             for warning in self.last.warnings:
-                say(f"warning: {warning}")
+                print_message(f"warning: {warning}")
         return self.last
 
     def close(self) -> None:

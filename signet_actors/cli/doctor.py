@@ -361,10 +361,10 @@ _REMEDIES = {
 
 
 def _damage(found: list[tuple[str, str]]) -> Iterator[DoctorFinding]:
-    said: set[str] = set()
+    seen: set[str] = set()
     for kind, text in found[:SHOWN_FINDINGS]:
-        yield DoctorFinding("database", FAIL, text, "" if kind in said else _REMEDIES.get(kind, _REMEDIES["structure"]))
-        said.add(kind)
+        yield DoctorFinding("database", FAIL, text, "" if kind in seen else _REMEDIES.get(kind, _REMEDIES["structure"]))
+        seen.add(kind)
     if len(found) > SHOWN_FINDINGS:
         yield DoctorFinding("database", FAIL, f"{len(found) - SHOWN_FINDINGS} more findings of this kind")
 
@@ -412,15 +412,15 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("embedding", OK, f"{configured} (asked only while the daemon runs)")
         return
     try:
-        said: dict[str, Any] = context.client.get("/api/embeddings/status").body
+        body: dict[str, Any] = context.client.get("/api/embeddings/status").body
     except SignetError as error:
         yield DoctorFinding("embedding", WARN, f"no answer: {error.detail}", "signet logs --actor gateway")
         return
-    model = f"{said.get('provider')} {said.get('model')}, {said.get('dimensions')} dimensions"
-    if said.get("available"):
+    model = f"{body.get('provider')} {body.get('model')}, {body.get('dimensions')} dimensions"
+    if body.get("available"):
         yield DoctorFinding("embedding", OK, model)
     else:
-        reason = said.get("error") or "not available"
+        reason = body.get("error") or "not available"
         yield DoctorFinding(
             "embedding", WARN, f"{model}: {reason}", "memories are stored and found by words until it is back"
         )
@@ -441,11 +441,11 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("model", OK, f"{pipeline.extraction.provider} (asked only while the daemon runs)")
         return
     try:
-        said = context.client.get(STATUS_PATH).body
+        body = context.client.get(STATUS_PATH).body
     except SignetError as error:
         yield DoctorFinding("model", WARN, f"no answer: {error.detail}", "signet logs --actor extractor")
         return
-    model: dict[str, Any] | None = (said.get("providers") or {}).get("extraction")
+    model: dict[str, Any] | None = (body.get("providers") or {}).get("extraction")
     if model is None:
         yield DoctorFinding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
     elif model.get("name") == "none":

@@ -16,7 +16,14 @@ from signet_actors.cli.connection import memory_path
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import ask_confirmation, on_terminal, one_line, print_answer, print_table, say
+from signet_actors.cli.presentation import (
+    ask_confirmation,
+    on_terminal,
+    one_line,
+    print_answer,
+    print_message,
+    print_table,
+)
 from signet_actors.errors import ErrorCode, RequestRefused
 
 if TYPE_CHECKING:
@@ -118,7 +125,7 @@ def _forget_one(
         found.text("content")
         memory = found.body
         pinned = ", pinned" if memory.get("pinned") else ""
-        say(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
+        print_message(f"{memory_id} ({one_line(memory.get('type'))}{pinned}): {one_line(memory.get('content'), 300)}")
         if_version = if_version or memory.get("version")
         if not ask_confirmation("Forget it?"):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
@@ -154,7 +161,7 @@ def _forget_many(
         print_answer(answer)
         return
     for memory_id in unknown:
-        say(f"{one_line(memory_id)} is not there (unknown, deleted, or another agent's).")
+        print_message(f"{one_line(memory_id)} is not there (unknown, deleted, or another agent's).")
     if not candidates:
         raise RequestRefused("nothing matches; nothing was deleted", code=ErrorCode.NOT_FOUND)
     if preview_only:
@@ -180,14 +187,14 @@ def _forget_many(
     )
     executed.confirm("mode", "execute")
     results = executed.records("results")
-    if unsaid := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
-        raise executed.malformed(f"it says nothing of {one_line(min(unsaid))}")
+    if unreported := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
+        raise executed.malformed(f"it says nothing of {one_line(min(unreported))}")
     kept = [result for result in results if result.get("status") != "deleted"]
     if invocation.as_json:
         print_answer(executed)
     else:
         for result in kept:
-            say(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
+            print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
         tail = "for good" if force else "`signet recover ID` brings one back"
         click.echo(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
     if kept or unknown:

@@ -28,7 +28,7 @@ import click
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.output_file import is_standard_output, is_stream, new_private_file, refuse_target
-from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, say
+from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, print_message
 from signet_actors.config.regular_file import read_regular
 from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 
@@ -141,16 +141,16 @@ class ImportState:
         """
         try:
             kept = json.loads(read_regular(self._path, _LONGEST_POSITION))
-            done = ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
+            progress = ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
         except ConfigError as error:
             raise click.UsageError(error.detail) from error
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return ImportProgress()
-        return done if done.is_valid(self._of["size"]) else ImportProgress()
+        return progress if progress.is_valid(self._of["size"]) else ImportProgress()
 
-    def write(self, done: ImportProgress) -> None:
+    def write(self, progress: ImportProgress) -> None:
         """Write the progress to disk atomically; raise SignetError if the write fails."""
-        content = json.dumps({"of": self._of, "done": asdict(done)}).encode()
+        content = json.dumps({"of": self._of, "done": asdict(progress)}).encode()
         try:
             _replace(self._path, content)
         except OSError as error:
@@ -204,7 +204,7 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
     if file == "-":
         if sys.stdin.isatty():
             raise click.UsageError("standard input is a terminal; give a FILE, or send one with `< FILE`")
-        done = _import(invocation, sys.stdin.buffer, agent, ImportProgress(), lambda _: None, lambda _: None)
+        progress = _import(invocation, sys.stdin.buffer, agent, ImportProgress(), lambda _: None, lambda _: None)
     else:
         path = Path(file)
         try:
@@ -212,18 +212,18 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
                 raise click.UsageError(f"{file} is no regular file; send what is no file to `signet import -`")
             source = path.open("rb")
             address = invocation.client().address
-            position = ImportState(path, agent, str(address.workspace or address))
+            state = ImportState(path, agent, str(address.workspace or address))
         except OSError as error:
             raise click.UsageError(f"cannot read {file}: {error.strerror}") from error
         with source, _progress("imported", path.stat().st_size) as advance:
-            begun = position.read()
-            position.write(begun)  # before the first batch: a continued import must send it with the same key
-            if begun.offset:
-                say(f"Going on at line {begun.line}.")
-            done = _import(invocation, source, agent, begun, position.write, advance)
-        position.forget()
-    _report(invocation, done)
-    if done.refused:
+            progress = state.read()
+            state.write(progress)  # before the first batch: a continued import must send it with the same key
+            if progress.offset:
+                print_message(f"Going on at line {progress.line}.")
+            progress = _import(invocation, source, agent, progress, state.write, advance)
+        state.forget()
+    _report(invocation, progress)
+    if progress.refused:
         click.get_current_context().exit(REFUSED)
 
 
@@ -279,13 +279,13 @@ def _import(
     invocation: Invocation,
     source: BinaryIO,
     agent: str | None,
-    done: ImportProgress,
+    progress: ImportProgress,
     save: Callable[[ImportProgress], None],
     advance: Callable[[int], None],
 ) -> ImportProgress:
     """Send all lines in batches; call ``save`` with the progress after each batch."""
-    if done.offset:
-        source.seek(done.offset)
+    if progress.offset:
+        source.seek(progress.offset)
     clients: queue.SimpleQueue[DaemonClient] = queue.SimpleQueue()
     for _ in range(CONNECTIONS):
         client = invocation.client()
@@ -305,31 +305,31 @@ def _import(
         batch, future = in_flight[0]
         counts, refused = future.result()
         in_flight.popleft()
-        done.add(batch, counts, refused)
-        save(done)
-        advance(done.offset)
+        progress.add(batch, counts, refused)
+        save(progress)
+        advance(progress.offset)
 
     with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="import") as senders:
         try:
-            for batch in batches(source, done.offset, done.line, done.run):
+            for batch in batches(source, progress.offset, progress.line, progress.run):
                 in_flight.append((batch, senders.submit(send, batch)))
                 if len(in_flight) >= CONNECTIONS:
                     finish_first()
             while in_flight:
                 finish_first()
         except SignetError:
-            if done.offset:
-                say(f"Everything before line {done.line} is done; run the same command again to go on.")
+            if progress.offset:
+                print_message(f"Everything before line {progress.line} is done; run the same command again to go on.")
             raise
         finally:
             for _, future in in_flight:
                 future.cancel()
-    return done
+    return progress
 
 
 def batches(source: BinaryIO, offset: int, line: int, run: str = "") -> Iterator[Batch]:
     """Yield the lines of ``source``, which is at ``offset``, in batches; raise InvalidRequest for an unknown format."""
-    begun, first_line = offset, line
+    batch_start, first_line = offset, line
     lines: list[bytes] = []
     refused: list[dict[str, Any]] = []
     size = 0
@@ -351,11 +351,11 @@ def batches(source: BinaryIO, offset: int, line: int, run: str = "") -> Iterator
         line += 1
         size += len(text)
         if len(lines) >= BATCH_LINES or size >= BATCH_BYTES:
-            yield Batch(begun, offset, first_line, tuple(lines), tuple(refused), run)
-            begun, first_line, size = offset, line, 0
+            yield Batch(batch_start, offset, first_line, tuple(lines), tuple(refused), run)
+            batch_start, first_line, size = offset, line, 0
             lines, refused = [], []
     if lines:
-        yield Batch(begun, offset, first_line, tuple(lines), tuple(refused), run)
+        yield Batch(batch_start, offset, first_line, tuple(lines), tuple(refused), run)
 
 
 def check_header(text: bytes) -> None:
@@ -367,8 +367,8 @@ def check_header(text: bytes) -> None:
     if not isinstance(header, dict) or "format" not in header or "content" in header:
         return
     if header["format"] != FORMAT or header.get("version") != FORMAT_VERSION:
-        said = f"{header['format']} {header.get('version')}"
-        raise InvalidRequest(f"the file is of the format {one_line(said, 80)}; known is {FORMAT} {FORMAT_VERSION}")
+        described = f"{header['format']} {header.get('version')}"
+        raise InvalidRequest(f"the file is of the format {one_line(described, 80)}; known is {FORMAT} {FORMAT_VERSION}")
 
 
 def _skip_line(source: BinaryIO, line: int) -> int:
@@ -402,7 +402,7 @@ def _send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[
         return _send_in_halves(client, batch, agent)
     counts = answer.body
     for warning in answer.warnings:
-        say(f"warning: {_LINE.sub(lambda match: f'line {batch.first_line + int(match[1]) - 1}:', warning)}")
+        print_message(f"warning: {_LINE.sub(lambda match: f'line {batch.first_line + int(match[1]) - 1}:', warning)}")
     refused = [{**line, "line": batch.first_line + int(line["line"]) - 1} for line in answer.records("refused")]
     return counts, sorted([*batch.refused, *refused], key=lambda line: int(line["line"]))
 
@@ -433,27 +433,31 @@ def _post_batch(client: DaemonClient, batch: Batch, agent: str | None) -> Any:
     raise AssertionError("unreachable")
 
 
-def _report(invocation: Invocation, done: ImportProgress) -> None:
+def _report(invocation: Invocation, progress: ImportProgress) -> None:
     if invocation.as_json:
-        counts = {name: getattr(done, name) for name in ("imported", "deduped", "redacted")}
-        print_json({**counts, "refusedCount": done.refused, "refused": done.refusals})
+        counts = {name: getattr(progress, name) for name in ("imported", "deduped", "redacted")}
+        print_json({**counts, "refusedCount": progress.refused, "refused": progress.refusals})
         return
-    for refusal in done.refusals[:SHOWN_REFUSALS]:
+    for refusal in progress.refusals[:SHOWN_REFUSALS]:
         about = f" ({refusal['field']})" if refusal.get("field") else ""
-        say(one_line(f"line {refusal.get('line')}: {refusal.get('error')}{about}", 300))
-    if done.refused > SHOWN_REFUSALS:
-        say(f"… and {done.refused - SHOWN_REFUSALS} more")
-    parts = [f"Imported {done.imported} memories", f"{done.deduped} were there already", f"{done.refused} refused"]
-    if done.redacted:
-        parts.append(f"secrets cut out of {done.redacted}")
+        print_message(one_line(f"line {refusal.get('line')}: {refusal.get('error')}{about}", 300))
+    if progress.refused > SHOWN_REFUSALS:
+        print_message(f"… and {progress.refused - SHOWN_REFUSALS} more")
+    parts = [
+        f"Imported {progress.imported} memories",
+        f"{progress.deduped} were there already",
+        f"{progress.refused} refused",
+    ]
+    if progress.redacted:
+        parts.append(f"secrets cut out of {progress.redacted}")
     click.echo(", ".join(parts) + ".")
 
 
 def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(path.name + ".new")
-    with new_private_file(beside) as file:
+    temporary = path.with_name(path.name + ".new")
+    with new_private_file(temporary) as file:
         file.write(content)
-    beside.replace(path)
+    temporary.replace(path)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ import click
 from signet_actors.cli.connection import ADDRESS_FILE_NAME, DaemonClient, recorded_address
 from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import console, print_json, printable, say
+from signet_actors.cli.presentation import console, print_json, print_message, printable
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace
@@ -196,13 +196,13 @@ def _print_tail(start_log: Path) -> None:
     except OSError:
         return
     for line in lines[-SHOWN_LOG_LINES:]:
-        say(f"  {printable(line)}")
+        print_message(f"  {printable(line)}")
 
 
 def _print_start_failure(start_log: Path, exit_code: int) -> None:
-    say(f"signet: the daemon did not start (exit code {exit_code}).")
+    print_message(f"signet: the daemon did not start (exit code {exit_code}).")
     _print_tail(start_log)
-    say(f"More is in {start_log.parent}; `signet doctor` looks for the cause.")
+    print_message(f"More is in {start_log.parent}; `signet doctor` looks for the cause.")
 
 
 def _stop_timeout_s(invocation: Invocation) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import in_colour, one_line, print_bytes, say
+from signet_actors.cli.presentation import in_colour, one_line, print_bytes, print_message
 from signet_actors.config.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def logs(
     followed = LogFollower(directory) if follow else None  # first, so that no line is missed in between
     files = log_files(directory)
     if not files and not follow:
-        say(f"There is no log in {directory} yet.")
+        print_message(f"There is no log in {directory} yet.")
         return
     found: list[bytes] = []
     for line in read_backwards(files, followed.offsets() if followed else {}):

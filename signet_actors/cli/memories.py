@@ -22,10 +22,10 @@ from signet_actors.cli.presentation import (
     print_bytes,
     print_fields,
     print_memories,
+    print_message,
     print_relations,
     print_table,
     printable,
-    say,
     tags_text,
 )
 
@@ -183,7 +183,7 @@ def remember(
         return
     if stored.get("redacted"):
         kinds = one_line(", ".join(map(str, stored.get("redactions") or ())))
-        say(f"A secret in the text was replaced by a placeholder{f' ({kinds})' if kinds else ''}.")
+        print_message(f"A secret in the text was replaced by a placeholder{f' ({kinds})' if kinds else ''}.")
     if stored.get("chunked"):
         if on_terminal():
             click.echo(f"Remembered as {len(ids)} parts:")
@@ -198,7 +198,7 @@ def remember(
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
     click.echo(f"{head} {one_line(ids[0])} ({', '.join(part for part in about if part)})")
     if stored.get("embedded") is False:
-        say("It is found by its words at once; its vector is not there yet.")
+        print_message("It is found by its words at once; its vector is not there yet.")
 
 
 @click.command(name="list")
@@ -228,7 +228,7 @@ def list_memories(
     if on_terminal():
         stats: dict[str, Any] = answer.body.get("stats") or {}
         shown = f"{offset + 1}-{offset + len(memories)}" if memories else "none"
-        say(
+        print_message(
             f"{shown} shown; {stats.get('total', 0)} live memories, {stats.get('withEmbeddings', 0)} with a vector,"
             f" {stats.get('critical', 0)} critical"
         )
@@ -336,7 +336,7 @@ def edit(
         found = client.get(memory_path(memory_id), agentId=agent)
         edited = _edit_in_editor(found.text("content"))
         if edited is None:
-            say("Nothing changed.")
+            print_message("Nothing changed.")
             return
         patch["content"] = edited
         if_version = if_version or found.body.get("version")

@@ -35,7 +35,7 @@ def refuse_target(path: Path, workspace: Path) -> None:
         if found is not None and not stat.S_ISREG(found.st_mode):
             kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "a device")
             raise click.UsageError(f"cannot write {path}: it is {kind}")
-        owner = _workspace_holding(path, workspace)
+        owner = _workspace_containing(path, workspace)
         if owner is None and found is not None and _is_database(found, Workspace(workspace)):
             owner = workspace
     except (OSError, RuntimeError) as error:
@@ -88,7 +88,7 @@ def _lstat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _workspace_holding(path: Path, workspace: Path) -> Path | None:
+def _workspace_containing(path: Path, workspace: Path) -> Path | None:
     """Return the workspace whose ``memory`` or ``.daemon`` directory holds ``path``, None where there is none."""
     own = Workspace(workspace)
     own_directories = [found for place in (own.memory_dir, own.daemon_dir) if (found := _stat(place)) is not None]

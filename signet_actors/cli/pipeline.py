@@ -18,9 +18,9 @@ from signet_actors.cli.presentation import (
     one_line,
     print_answer,
     print_fields,
+    print_message,
     print_relations,
     print_table,
-    say,
 )
 from signet_actors.cli.providers import STAGES, budget_text, model_text, pipeline_status, provider_and_model
 from signet_actors.cli.status import duration
@@ -175,10 +175,10 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
         found = client.get(_run_path(run_id), agentId=agent)
         proposals = found.records("proposals")
         run_id = str(found.body["run"]["id"])
-        say(f"Run {one_line(run_id)}: {_counts(found.body['run'].get('counts')) or 'nothing'}")
+        print_message(f"Run {one_line(run_id)}: {_counts(found.body['run'].get('counts')) or 'nothing'}")
         for one in proposals:
             if one.get("outcome") in {"created", "updated", "deleted"}:
-                say(f"  {one_line(one['outcome'])}: {one_line(_fact(one.get('factContent')), 200)}")
+                print_message(f"  {one_line(one['outcome'])}: {one_line(_fact(one.get('factContent')), 200)}")
         if not ask_confirmation("Take it back?"):
             click.get_current_context().exit(REFUSED)
     answer = client.request("POST", _run_path(run_id, "/undo"), query={"agentId": agent}, body={})
@@ -189,7 +189,7 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
     else:
         kept = [result for result in results if result.get("status") != "undone"]
         for result in kept:
-            say(
+            print_message(
                 f"{one_line(result.get('memoryId'))} ({one_line(result.get('action'))}) was kept:"
                 f" {one_line(result.get('reason'))}"
             )
@@ -235,11 +235,11 @@ def requeue(invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...]
         for job_id in requeued:
             click.echo(one_line(job_id))
         for job in refused:
-            say(f"{one_line(job.get('jobId'))} was not requeued: {one_line(job.get('reason'))}")
+            print_message(f"{one_line(job.get('jobId'))} was not requeued: {one_line(job.get('reason'))}")
         if not requeued and not refused:
-            say("No job is dead.")
+            print_message("No job is dead.")
         if answer.body.get("more"):
-            say("More are dead; run the command again.")
+            print_message("More are dead; run the command again.")
     if refused and ids:
         click.get_current_context().exit(REFUSED)
 

@@ -67,7 +67,7 @@ def format_minute(value: Any) -> str:
     return str(value or "")[:16].replace("T", " ")
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Print a message for the user to standard error."""
     click.echo(printable(text), err=True)
 
@@ -77,7 +77,7 @@ def ask_confirmation(question: str) -> bool:
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort:
-        say("\nNobody answered; add --yes to go without asking.")
+        print_message("\nNobody answered; add --yes to go without asking.")
         return False
 
 

@@ -11,7 +11,7 @@ import click
 
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.memories import split_tags
-from signet_actors.cli.presentation import on_terminal, print_answer, print_memories, say
+from signet_actors.cli.presentation import on_terminal, print_answer, print_memories, print_message
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -77,10 +77,10 @@ def recall(
         print_answer(answer)
         return
     if not results:
-        say("Nothing found.")
+        print_message("Nothing found.")
         return
     print_memories(results, scored=True)
     if on_terminal():
         timings = (answer.body.get("meta") or {}).get("timings") or {}
         took = f" in {timings['totalMs']:.1f} ms" if isinstance(timings.get("totalMs"), int | float) else ""
-        say(f"{len(results)} found{took} ({answer.body.get('method')})")
+        print_message(f"{len(results)} found{took} ({answer.body.get('method')})")

@@ -11,7 +11,7 @@ import click
 
 from signet_actors.cli.exit_codes import REFUSED
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_table, say
+from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_message, print_table
 
 if TYPE_CHECKING:
     from signet_actors.cli.invocation import Invocation
@@ -43,6 +43,6 @@ def sweep(invocation: Invocation, confirm_clock: bool) -> None:
         [(step.get("step"), step.get("count"), "more left" if step.get("more") else "") for step in steps],
     )
     if answer.body.get("message") and (on_terminal() or not answer.body["success"]):
-        say(one_line(answer.body["message"]))
+        print_message(one_line(answer.body["message"]))
     if not answer.body["success"]:
         click.get_current_context().exit(REFUSED)

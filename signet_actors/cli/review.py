@@ -11,7 +11,7 @@ from urllib.parse import quote
 import click
 
 from signet_actors.cli.invocation import agent_option, shared_options
-from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_fields, print_table, say
+from signet_actors.cli.presentation import on_terminal, one_line, print_answer, print_fields, print_message, print_table
 
 if TYPE_CHECKING:
     from signet_actors.cli.connection import DaemonReply
@@ -80,7 +80,9 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
             )
         )
         click.echo()
-    say(f"{len(items)} shown of {answer.body.get('total', 0)}; `signet review approve ID` or `signet review reject ID`")
+    print_message(
+        f"{len(items)} shown of {answer.body.get('total', 0)}; `signet review approve ID` or `signet review reject ID`"
+    )
 
 
 @review.command("approve")
