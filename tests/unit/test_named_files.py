@@ -1,0 +1,22 @@
+"""The files that the documentation names exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/DESIGN.md"), *ROOT.glob("signet_actors/*/DESIGN.md")]
+)
+_NAMED = re.compile(r"`([\w.-]+(?:/[\w.-]+)+\.(?:py|md|toml|txt))(?:::[^`]*)?`")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_each_file_that_a_document_names_exists(document: Path) -> None:
+    named = [name for name in _NAMED.findall(document.read_text(encoding="utf-8")) if "SUBJECT" not in name]
+    places = (ROOT, ROOT / "signet_actors", ROOT / "docs", document.parent, ROOT / "tests")
+    missing = [name for name in named if not any((place / name).exists() for place in places)]
+    assert missing == []
