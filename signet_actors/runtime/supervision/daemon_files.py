@@ -43,6 +43,10 @@ class DaemonFiles:
         found = identify(self.workspace.memory_dir)
         return [] if found is None else [found]
 
+    def lock_database(self) -> None:
+        """Lock the database file, which the writer may just have made. Raises WorkspaceLocked, ConfigError."""
+        self._lock.lock_database()
+
     def restore(self) -> str:
         """Write removed files again; return what failed as text, empty when every file is in place."""
         if displaced(self._files) is not None and self._address is not None:

@@ -41,10 +41,15 @@ class FileWatch:
         return tuple(self._lasting.values())
 
     def record_opened(self, child: Child, files: FilesOpened) -> None:
-        """Record the files that ``child`` opened. The first file seen at a path is the one that must stay."""
+        """Record the files that ``child`` opened, and lock the database. The first file seen at a path must stay.
+
+        Raises WorkspaceLocked or ConfigError if the database cannot be locked.
+        """
         for file in files.lasting:
             self._lasting.setdefault(file.path, file)
         child.files = files.temporary
+        if self._daemon_files is not None and files.lasting:
+            self._daemon_files.lock_database()
 
     def missing(self, *, exited: Child | None = None) -> str | None:
         """Return a description of a database file that is no longer at its path; None while all are.

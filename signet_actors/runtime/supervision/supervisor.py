@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from signet_actors.config.schema import Config, RestartBudget
-from signet_actors.errors import ConfigError, ExitCode
+from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
 from signet_actors.protocol.control import (
     FAILED,
     RESTARTING,
@@ -517,9 +517,18 @@ class Supervisor:
             case SnapshotsEnded(asked):
                 child.snapshots_ended = asked
             case FilesOpened():
-                self._files.record_opened(child, message.body)
+                self._record_opened(child, message.body)
             case _:
                 assert_never(message.body)
+
+    def _record_opened(self, child: Child, files: FilesOpened) -> None:
+        """Watch the files that ``child`` has opened; stop where another daemon holds the database."""
+        try:
+            self._files.record_opened(child, files)
+        except WorkspaceLocked as error:
+            self._stop(ExitCode.IN_USE, error.detail)
+        except ConfigError as error:
+            self._stop(ExitCode.CONFIG, error.detail)
 
     def _extend_start(self) -> None:
         """Ask systemd for more time, since a child reports progress in starting."""

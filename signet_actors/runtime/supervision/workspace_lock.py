@@ -1,7 +1,8 @@
 """One daemon per database: advisory locks that the kernel releases when the holding process exits.
 
 The decisive lock is on the database's own directory: it moves with the database and cannot be removed without it. The
-lock file in ``.daemon`` names the holder, and locks the workspace while the directory is missing.
+lock on the database file itself covers a bind mount of that file into another directory. The lock file in ``.daemon``
+names the holder, and locks the workspace while the directory is missing.
 
 Source: docs/reliability.md R10.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -51,16 +53,17 @@ class FileLock:
 class WorkspaceLock:
     """The lock on the workspace and its database, from ``acquire`` to ``release`` or the end of this process.
 
-    Child processes do not inherit it. Both directories must exist.
+    Child processes do not inherit it. Both directories must exist; the database need not.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._file = FileLock(workspace.lock_file)
         self._directory = -1
+        self._database = -1
 
     def acquire(self) -> None:
-        """Take both locks. Raises WorkspaceLocked that names the holder, or ConfigError without lock support."""
+        """Take all locks. Raises WorkspaceLocked that names the holder, or ConfigError without lock support."""
         directory = self._workspace.memory_dir
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         _lock(descriptor, self._workspace.root)
@@ -70,6 +73,35 @@ class WorkspaceLock:
             os.close(descriptor)
             raise
         self._directory = descriptor
+        try:
+            self.lock_database()
+        except BaseException:
+            self.release()
+            raise
+
+    def lock_database(self) -> None:
+        """Lock the database file that is there now, where there is one; an earlier file's lock is freed then.
+
+        Closing any descriptor of a file frees the POSIX locks that SQLite has on it in this process, so no connection
+        may be open meanwhile. Only on Linux, where such a lock and those of SQLite do not exclude each other.
+
+        Raises WorkspaceLocked and ConfigError like ``acquire``.
+        """
+        if sys.platform != "linux":
+            return
+        try:
+            descriptor = open_regular(self._workspace.database, os.O_RDONLY)
+        except (OSError, ConfigError):  # there is none yet, or it is no regular file, which the writer refuses
+            return
+        found = os.fstat(descriptor)
+        held = self._database >= 0 and os.path.samestat(found, os.fstat(self._database))
+        if held or found.st_nlink > 1:  # the writer refuses a second name, and says what to do
+            os.close(descriptor)
+            return
+        _lock(descriptor, self._workspace.root)
+        if self._database >= 0:
+            os.close(self._database)
+        self._database = descriptor
 
     def renew_file(self) -> None:
         """Lock a new lock file after the old one was removed; the lock on the directory is held throughout."""
@@ -79,11 +111,12 @@ class WorkspaceLock:
         self._file = renewed
 
     def release(self) -> None:
-        """Release both locks."""
+        """Free all locks; no connection to the database may be open."""
         self._file.release()
-        if self._directory >= 0:
-            os.close(self._directory)
-            self._directory = -1
+        for descriptor in (self._directory, self._database):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._directory = self._database = -1
 
 
 def _lock(descriptor: int, workspace: Path) -> None:
