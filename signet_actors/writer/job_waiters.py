@@ -1,9 +1,9 @@
 """Pending ``WatchJobs`` requests: the long poll of the job queue.
 
-A waiting request occupies nothing: the mailbox counted it on arrival, and neither commits nor other requests wait for
-it. The reply is sent when a commit makes a job of its kinds ready, when a delayed job becomes due, or when the wait is
-over. Readiness is checked in the committed store, so no job is missed that was ready before the request came, and no
-worker is woken for a job that it cannot lease.
+A waiting request occupies nothing: it no longer counts against the mailbox's limit, and neither commits nor other
+requests wait for it. The reply is sent when a commit makes a job of its kinds ready, when a delayed job becomes due, or
+when the wait is over. Readiness is checked in the committed store, so no job is missed that was ready before the
+request came, and no worker is woken for a job that it cannot lease.
 
 Source: docs/decisions.md 15.
 """
