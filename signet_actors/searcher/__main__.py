@@ -16,15 +16,15 @@ from signet_actors.searcher.actor import Searcher
 
 _MAX_ITEMS = 16
 _MAX_BYTES = 1024 * 1024
-"""Of its own mailbox, through which the decider asks; the gateway's queries come through the work socket.
+"""Limits of the searcher's own mailbox, which the decider uses; the gateway's queries come through the work socket.
 
-It is read one message at a time, so that nothing is ever refused for these bounds: what waits is bounded by the credits
-of those who ask.
+The mailbox is read one message at a time, so these limits never reject a message. The credits of the senders bound the
+number of waiting messages.
 """
 
 
 def main() -> int:
-    """The exit code of the searcher."""
+    """Run the searcher and return its exit code."""
     block_network_sockets()
     boot = read_context()
     log = configure_logging(boot)

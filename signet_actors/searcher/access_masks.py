@@ -1,7 +1,7 @@
-"""Which rows a caller may read, kept from query to query: a commit touches few rows, not all.
+"""Cached masks of the rows that a caller may read.
 
-Most queries of an agent ask under the same policy, in the same scope and project. Their mask is computed once, then
-extended by new rows and corrected at changed ones. Filters narrow a copy of it.
+Most queries of an agent have the same policy, scope and project. Their mask is computed once. After a commit it is
+extended by the new rows and corrected at the changed ones. Filters are applied to a copy.
 
 Source: docs/decisions.md 35 (an accelerator: SQL authorises again); docs/performance.md "Recall targets".
 """
@@ -23,18 +23,21 @@ _MAX_MASKS = 16
 class _CachedMask:
     mask: Mask
     generation: int
-    seen: int  # changes of known rows that the mask shows
+    seen: int  # length of ``MemoryColumns.changed`` that the mask includes
 
 
 class AccessMasks:
-    """Masks by policy, scope and project; the least recently used go first."""
+    """A bounded cache of masks by policy, scope and project; the least recently used are dropped first."""
 
     def __init__(self, columns: MemoryColumns) -> None:
         self._columns = columns
         self._cache: OrderedDict[tuple[Policy, str | None, str | None], _CachedMask] = OrderedDict()
 
     def mask(self, policy: Policy, scope: str | None, project: str | None) -> Mask:
-        """The live rows that the policy admits in the scope, of one project if named. Read-only; shape (size,)."""
+        """Return the live rows that the policy admits in the scope, of one project if given.
+
+        The array is read-only, shape (columns.size,).
+        """
         columns = self._columns
         key = (policy, scope, project)
         kept = self._cache.get(key)

@@ -1,4 +1,4 @@
-"""A searcher: answers one query at a time from a read-only snapshot, and between queries keeps its caches current.
+"""A searcher: answers one query at a time from a read-only snapshot and updates its caches between queries.
 
 Source: docs/architecture.md "The path of a recall"; docs/reliability.md "Supervision policy".
 """
@@ -57,7 +57,7 @@ from signet_actors.store.errors import (
 from signet_actors.store.snapshot import Preempted, Snapshot, SnapshotEnded
 
 _START_BUDGET_NS = 1_500_000_000
-"""So long a start may take for building vector files; the rest is built between queries."""
+"""Time that a start may spend on building vector files; the rest is built between queries."""
 
 _REPORT_MS = 1000
 _REPORT_AGAIN_S = 5.0
@@ -70,7 +70,7 @@ ReplyWithFrames = tuple[SearcherReply, list[bytes]]
 
 
 class Searcher:
-    """Serves the work socket."""
+    """The searcher process: handles queries from the work socket and from its own mailbox."""
 
     def __init__(self, boot: ChildContext, loop: ActorLoop, clock: Clock, log: Any) -> None:
         self.loop = loop
@@ -91,10 +91,10 @@ class Searcher:
         self._preempted = 0
 
     def start(self) -> None:
-        """The store is readable, the indexes answer, and the caches are loaded as far as the start budget allows.
+        """Open the store, check that every leg works, and load the caches as far as the start budget allows.
 
-        A damaged database whose schema can be read is served as far as it can be: each query that meets the damage is
-        refused with the remedy. Where not even the schema can be read this process leaves, and no restart can help.
+        A damaged database is still served if its schema can be read; queries that hit the damage fail with the remedy.
+        Raises ActorExit if the schema cannot be read either; a restart would not help.
         """
         try:
             try:
@@ -135,7 +135,7 @@ class Searcher:
         reader.read_timeout_ms = self.config.searcher.read_timeout_ms
 
     def _serve_damaged(self, error: Exception) -> None:
-        """Serve what can be read. Raises ``ActorExit`` where the schema cannot: then there is nothing to serve."""
+        """Serve a damaged database as far as it can be read. Raises ``ActorExit`` if its schema cannot be read."""
         try:
             if self.reader is None:
                 raise error
@@ -149,7 +149,7 @@ class Searcher:
         self._note_damage(error)
 
     def _note_damage(self, error: Exception) -> None:
-        """Remember it for the heartbeat; the next tick reports it to the writer, which then refuses to write."""
+        """Note the damage for the heartbeat; the next tick reports it to the writer, which then stops writing."""
         if is_index_damage(error):
             if not self._index_damaged:
                 self.log.error("index_damaged", found=str(error), remedy="signet doctor --repair")
@@ -165,21 +165,21 @@ class Searcher:
             self._reported = not isinstance(answer, Failure)
 
     def handle(self, batch: list[Incoming[SearcherQuery]]) -> None:
-        """Each query is answered with its result or with a failure; a damaged store ends this process."""
+        """Reply to each query with its result or a failure. Raises ActorExit if the disk cannot be read."""
         try:
             for incoming in batch:
-                self.loop.snapshot_ended()  # the one before it may have been asked to end, and has
+                self.loop.snapshot_ended()  # acknowledge a revocation of the previous query's snapshot
                 reply, frames = self._run_preemptible(incoming)
                 sync_point("searcher.before_reply")
                 incoming.reply(reply, frames)
         except Exception:
             for unanswered in batch:
-                if not unanswered.answered:  # a read has no outcome that could be unknown
+                if not unanswered.answered:  # a read changes nothing, so it is safe to retry
                     unanswered.reply(Failure(ErrorCode.UNAVAILABLE, "the searcher had to stop", None, 1000))
             raise
 
     def tick(self) -> float | None:
-        """Vector files that a query found incomplete are built on, a bounded step at a time."""
+        """Continue to build incomplete vector files by one bounded step, and report damage to the writer."""
         if self._damage is not None:
             self._report_damage(self._damage)
             return None if self._reported else _REPORT_AGAIN_S
@@ -207,7 +207,7 @@ class Searcher:
         return 0.0 if index_error is None else 5.0
 
     def counters(self) -> dict[str, float]:
-        """Figures for the heartbeat."""
+        """Return the counters that go with the heartbeat."""
         return {
             "served": self._served,
             "failed": self._failed,
@@ -218,12 +218,12 @@ class Searcher:
         }
 
     def drain(self) -> None:
-        """Files are released."""
+        """Close the reader's files."""
         if self.reader is not None:
             self.reader.close()
 
     def reload(self, config: Config) -> None:
-        """The new read timeout holds from the next query on."""
+        """Apply the new read timeout from the next query on."""
         self.config = config
         self._reader.read_timeout_ms = config.searcher.read_timeout_ms
 
@@ -233,8 +233,9 @@ class Searcher:
         return self.reader
 
     def _run_preemptible(self, incoming: Incoming[SearcherQuery]) -> ReplyWithFrames:
-        """The answer. A pipeline query makes way for queries that come while it is worked on, but once only:
-        it must end some time, and what it has done so far is done again.
+        """Run a query; let waiting queries preempt a query of the pipeline.
+
+        A preempted query starts over. It can be preempted only once, so that it always finishes.
         """
         if isinstance(incoming.body, FindCandidates):
             try:
@@ -249,11 +250,11 @@ class Searcher:
     def _run_query(
         self, incoming: Incoming[SearcherQuery], should_yield: Callable[[], bool] | None = None
     ) -> ReplyWithFrames:
-        """The result or the failure. Raises ActorExit where the process must end, and Preempted if ``should_yield``."""
+        """Return the result or a failure. Raises ActorExit if the process must end, Preempted if ``should_yield``."""
         try:
             try:
                 answer = self._in_snapshot(incoming, should_yield)
-            except SnapshotEnded:  # the log is folded back now; what is left of the time may be enough
+            except SnapshotEnded:  # the checkpoint is done by now; try again within the remaining time
                 self._revoked += 1
                 self.loop.snapshot_ended()
                 answer = self._in_snapshot(incoming)
@@ -276,7 +277,7 @@ class Searcher:
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"the store could not be read: {error}") from error
         except Exception:
-            # One query's bug is that query's failure; the next one deserves its answer.
+            # A bug in one query must not end the process.
             self.log.exception("query_failed", query=type(incoming.body).__name__, trace=incoming.header.trace_id)
             failure = Failure(ErrorCode.INTERNAL, "the query failed") if self._damage is None else _DAMAGED
         else:

@@ -1,7 +1,8 @@
-"""The rows' filterable columns in memory, following commits, so that a filter is a few array operations.
+"""The filterable columns of all memories in arrays, so that a filter costs a few array operations.
 
-An accelerator, never an authority: what it admits is authorised again in SQL before any content is read. Arrays are
-indexed by ``memories.seq``. New rows have a higher ``seq``; changes of known rows come from ``memory_changes``.
+The arrays are indexed by ``memories.seq`` and updated after each commit: new rows have a higher ``seq``, and changes of
+known rows are listed in ``memory_changes``. The arrays only preselect; SQL authorises every row again before its
+content is read.
 
 Source: docs/architecture.md "The path of a recall"; docs/decisions.md 35.
 """
@@ -36,11 +37,11 @@ _MAX_CHANGES = 50_000
 
 
 class MemoryColumns:
-    """Call ``sync`` inside a snapshot before using the arrays; they then show exactly that snapshot.
+    """The arrays of one searcher. Call ``sync`` inside a snapshot first; the arrays then show exactly that snapshot.
 
-    ``version`` changes whenever they do; ``generation`` when all was read anew, so that nothing that was derived from
-    earlier arrays holds; ``text_version`` when a known row has other words or tags. ``changed``: the
-    known rows that changed since the generation began, in that order, some of them repeatedly.
+    ``version`` changes with every update. ``generation`` changes when everything was read again, which invalidates all
+    that was derived from earlier arrays. ``text_version`` changes when the words or tags of a known row changed.
+    ``changed`` lists the known rows that changed in this generation, in order; a row may occur several times.
     """
 
     def __init__(self) -> None:
@@ -60,7 +61,7 @@ class MemoryColumns:
         self.created_ms: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self.embedding_seq: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self.tokens: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        """Length of the indexed text, 0 of a row that is not indexed."""
+        """Number of tokens of the indexed text, 0 for a row that is not indexed."""
         self.indexed_rows = 0
         self.indexed_tokens = 0
         self._digest: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # of content and tags, within this process
@@ -69,7 +70,7 @@ class MemoryColumns:
         self.version: int | None = None
 
     def sync(self, snapshot: Snapshot) -> bool:
-        """The arrays show ``snapshot``; True when anything had changed since the last call."""
+        """Update the arrays to ``snapshot``; return True if anything has changed since the last call."""
         version = snapshot.value("PRAGMA data_version")
         if version == self.version:
             return False
@@ -90,7 +91,7 @@ class MemoryColumns:
         return True
 
     def readable(self, policy: Policy, scope: str | None, rows: slice | Seqs) -> Mask:
-        """Which live ones of ``rows`` the policy admits in the scope. Shape of ``rows``."""
+        """Return which of ``rows`` are live and readable by the policy in the scope; same shape as ``rows``."""
         visibility, agent = self._codes["visibility"][rows], self._codes["agent_id"][rows]
         mask: Mask = self.live[rows] & (self._codes["scope"][rows] == self._code("scope", scope or ""))
         own = agent == self._code("agent_id", policy.agent_id)
@@ -105,12 +106,15 @@ class MemoryColumns:
         return mask
 
     def in_project(self, project: str, rows: slice | Seqs) -> Mask:
-        """Which of ``rows`` belong to the project."""
+        """Return which of ``rows`` belong to the project."""
         mask: Mask = self._codes["project"][rows] == self._code("project", project)
         return mask
 
     def narrow(self, mask: Mask, filters: Filters) -> Mask:
-        """``mask`` (shape (size,)) where the filters hold, except a named project and tags; itself if none is set."""
+        """Return ``mask`` (shape (size,)) restricted to rows that pass the filters; ``mask`` itself if none is set.
+
+        The filters ``project`` and ``tags`` are not applied here.
+        """
         n = self.size
         for name, wanted in (
             ("type", filters.type),
@@ -134,7 +138,7 @@ class MemoryColumns:
         return mask
 
     def _code(self, column: str, text: str) -> int:
-        """The code of ``text``; -1, which no row has, when no row ever had it."""
+        """Return the code of ``text``, or -1, which no row has, if no row ever had that text."""
         return self._dictionary[column].get(text, -1)
 
     def _append(self, snapshot: Snapshot) -> None:
@@ -174,7 +178,7 @@ class MemoryColumns:
         live = np.array(deleted) == 0
         digest = np.array([hash(pair) for pair in zip(sha, tags, strict=True)], np.int64)
         known = at < self.size
-        # A deleted row that comes back was missing from the index, as was the new text of a row.
+        # Cached posting lists lack a recovered row and the new words of a changed row.
         if (known & live & (~self.live[at] | (self._digest[at] != digest))).any():
             self.text_version += 1
         self._count(at, -1)

@@ -1,7 +1,8 @@
-"""Words that more than a fifth of a scope's memories contain: they blur a dense query and are left out of it.
+"""Words that more than a fifth of a scope's memories contain; the gateway leaves them out of the text that it embeds.
 
-Counted on an even sample of the scope, which is exact enough (between 10 and 30 % the quality is flat), and kept until
-the scope has grown or shrunk by a tenth, or the reader's policy or group is another.
+Such words blur a query vector. They are counted on an evenly spaced sample of the scope, which is exact enough: quality
+is flat for thresholds between 10 and 30 %. The result is cached until the scope has grown or shrunk by a tenth, or the
+reader's policy or group has changed.
 
 Source: docs/quality.md rule 3.
 """
@@ -37,24 +38,24 @@ class _CachedWords:
 
 
 class CommonWordsCache:
-    """Answers per scope key; bounded, the least recently used goes first."""
+    """A bounded cache of common words by scope key; the least recently used are dropped first."""
 
     def __init__(self) -> None:
         self._scopes: OrderedDict[str, _CachedWords] = OrderedDict()
 
     def get(self, snapshot: Snapshot, scope_key: str, read: ReadScope, allowed: Mask) -> CommonWords:
-        """The common words of the rows that ``allowed`` marks and that ``read`` admits."""
+        """Return the common words of the rows in the mask ``allowed`` that ``read`` may read."""
         rows = int(np.count_nonzero(allowed))
         policy = resolve_policy(snapshot.connection, read.agent_id)
         counted = self._scopes.get(scope_key)
-        # Another policy may admit as many rows, but others: words of rows that it hides must not be told.
+        # A changed policy may admit the same number of rows but different ones. Words of hidden rows must not leak.
         if (
             counted is None
             or counted.policy != policy
             or abs(rows - counted.rows) > _DRIFT * max(counted.rows, SCOPE_AT_LEAST)
         ):
             words = self._count(snapshot, read, allowed) if rows >= SCOPE_AT_LEAST else []
-            # Every searcher that counts the same words names the same version.
+            # The version is derived from the words, so that all searchers agree on it.
             version = zlib.crc32(" ".join(words).encode()) & 0x7FFFFFFF
             counted = _CachedWords(policy, rows, CommonWords(scope_key=scope_key, version=version, words=words))
             self._scopes[scope_key] = counted

@@ -1,9 +1,8 @@
-"""Which rows hold a phrase or a tag: argument of the index, kept, and extended by what was committed since.
+"""A cache of posting lists: the rows that contain a phrase or have a tag.
 
-Reading a row number out of FTS5 costs a tenth of a microsecond and ranking it there one; words follow Zipf's law, so
-the lists that are long are also those that the next query needs again. A list holds every row that ever matched: rows
-that were deleted since are left out by the mask of admitted rows, and as soon as a known row may match other words
-than before, all lists are forgotten.
+Reading a row number from FTS5 costs 0.1 us, ranking it there costs 1 us. By Zipf's law the long lists belong to words
+that later queries use again, so lists are cached and extended after each commit. A list keeps deleted rows, which the
+mask of readable rows leaves out. When the words or tags of a known row change, all lists are dropped.
 
 Source: docs/performance.md "Recall targets"; docs/quality.md rule 4.
 """
@@ -21,16 +20,16 @@ from signet_actors.store.snapshot import Snapshot
 Rows = npt.NDArray[np.int32]
 
 MAX_CACHED_ROWS = 2_000_000
-"""Row numbers kept in all lists together, four bytes each."""
+"""Limit of row numbers in all lists together, four bytes each."""
 MAX_CACHED_LISTS = 4_096
-"""Lists kept, so that words that no row holds do not pile up; a rare word's list is soon read again."""
+"""Limit of lists, so that empty lists do not accumulate; the list of a rare word is quickly read again."""
 
 MATCH = "SELECT group_concat(rowid) FROM memories_fts WHERE memories_fts MATCH ? AND rowid >= ?"
 TAG = "SELECT group_concat(memory_seq) FROM memory_tags WHERE tag = ? AND memory_seq >= ?"
 
 
 class Postings:
-    """Lists by statement and what it asks for; the least recently used go first."""
+    """A bounded cache of posting lists by statement and argument; the least recently used are dropped first."""
 
     def __init__(self, columns: MemoryColumns) -> None:
         self._columns = columns
@@ -39,9 +38,9 @@ class Postings:
         self._rows = 0
 
     def lookup(self, snapshot: Snapshot, statement: str, argument: str) -> Rows:
-        """The rows that ``statement`` (``MATCH`` or ``TAG``) finds for ``argument``, each once.
+        """Return the rows that ``statement`` (``MATCH`` or ``TAG``) finds for ``argument``, each once.
 
-        The columns must show ``snapshot``. Rows that are no longer live may be among them.
+        The columns must be synced to ``snapshot``. The result may contain rows that are no longer live.
         """
         columns = self._columns
         if self._text_version != columns.text_version:
@@ -66,6 +65,6 @@ _NOTHING: Rows = np.zeros(0, np.int32)
 
 
 def _read(snapshot: Snapshot, statement: str, argument: str, least: int) -> Rows:
-    # One string and not a tuple per row: the rows of a frequent word are many.
+    # One string is much faster than a tuple per row when a word is frequent.
     listed: str | None = snapshot.value(statement, (argument, least))
     return _NOTHING if listed is None else np.fromstring(listed, np.int64, sep=",").astype(np.int32)

@@ -1,4 +1,4 @@
-"""What every query works on: the connection, the columns in memory, the vectors, under one bounded snapshot."""
+"""The state that every query of a searcher uses: the connection, the in-memory columns, and the search legs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_TAG_LOOKUPS = 16
 
 
 class Reader:
-    """One searcher's read-only snapshot of the store and the caches that follow it."""
+    """A read-only connection and the caches that are kept in step with commits."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class Reader:
     def open_snapshot(
         self, *, deadline_ns: int = 0, should_yield: Callable[[], bool] | None = None
     ) -> Iterator[Snapshot]:
-        """A snapshot that ends at the asker's deadline or after ``read_timeout_ms``, whichever is sooner.
+        """Open a snapshot that ends at the caller's deadline or after ``read_timeout_ms``, whichever is sooner.
 
-        With ``should_yield`` its query steps back when that says so: ``Preempted``.
+        ``deadline_ns`` is monotonic, 0 for none. ``should_yield`` makes ``check_preempted`` raise ``Preempted``.
         """
         latest = self.clock.monotonic_ns() + self.read_timeout_ms * 1_000_000
         with open_snapshot(
@@ -75,13 +75,13 @@ class Reader:
             yield snapshot
 
     def sync(self, snapshot: Snapshot) -> None:
-        """The caches show ``snapshot``. Called before any query that uses them."""
+        """Bring the columns and the vector legs up to date with ``snapshot``; call this before using them."""
         self.columns.sync(snapshot)
         for leg in self._legs.values():
             leg.sync(snapshot, self.columns)
 
     def vector_leg(self, snapshot: Snapshot, model: str, dimensions: int) -> VectorLeg | None:
-        """The vectors of ``model`` at that many dimensions, None when nothing was ever embedded so."""
+        """Return the vector leg of ``model`` at ``dimensions``; None if nothing was ever embedded that way."""
         leg = self._legs.get((model, dimensions))
         if leg is None:
             database_id = snapshot.value("SELECT value FROM store_meta WHERE key = 'database_id'")
@@ -92,11 +92,11 @@ class Reader:
         return leg
 
     def vector_legs(self) -> Iterable[VectorLeg]:
-        """The vector legs in use."""
+        """Return the vector legs that are open."""
         return self._legs.values()
 
     def catch_up(self) -> bool:
-        """A bounded step of building the vector files; True when nothing is left to do."""
+        """Build the vector files by one bounded step; return True when they are complete."""
         with self.open_snapshot() as snapshot:
             self.columns.sync(snapshot)
             for model, dimensions in snapshot.rows("SELECT model, dimensions FROM embedding_models"):
@@ -106,7 +106,10 @@ class Reader:
             return all(leg.complete for leg in self._legs.values())
 
     def allowed_rows(self, snapshot: Snapshot, read: ReadScope, filters: Filters) -> Mask:
-        """Which rows the caller's policy and the filters admit. Shape (columns.size,); may be read-only."""
+        """Return a mask of the rows that the caller may read and that pass the filters.
+
+        Shape (columns.size,). The array may be read-only.
+        """
         policy = resolve_policy(snapshot.connection, read.agent_id)
         mask = self.columns.narrow(self._access_masks.mask(policy, read.scope, filters.project), filters)
         if not filters.tags:
@@ -124,16 +127,16 @@ class Reader:
         return tagged & mask
 
     def drop_cached_pages(self) -> None:
-        """Pages of the database are not kept while nobody asks."""
+        """Free SQLite's page cache while the process is idle."""
         drop_cached_pages(self.connection)
 
     def close(self) -> None:
-        """Files and the connection are released."""
+        """Close the vector files and the connection."""
         for leg in self._legs.values():
             leg.matrix.close()
         self.connection.close()
 
 
 def seq_list(seqs: Any) -> str:
-    """Row numbers as a JSON array, to bind for ``json_each``."""
+    """Return row numbers as a JSON array, to be bound for ``json_each``."""
     return "[" + ",".join(str(int(seq)) for seq in seqs) + "]"

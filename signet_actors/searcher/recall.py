@@ -1,4 +1,7 @@
-"""Recall: candidates of the legs, authorised, fused, fetched. The whole recipe on one screen.
+"""Recall: search memories by keywords and by vectors, fuse the scores, and return the best rows.
+
+``recall`` is the whole recipe; read it from top to bottom. Each search method is a leg in ``legs/``. Arrays hold one
+entry per candidate and are parallel: ``seqs`` (``memories.seq``), ``bm25``, ``cosine`` and ``scores``.
 
 Source: memory-api.txt "recall"; docs/quality.md rules 1-4 and 7; docs/decisions.md 6-9, 35.
 """
@@ -27,8 +30,9 @@ from signet_actors.store.rows import decode_tags
 from signet_actors.store.snapshot import Snapshot
 
 RANK_ALL_BELOW = 2_000
-"""A scope of fewer memories is ranked whole."""
+"""When the caller may read fewer memories than this, all of them are candidates."""
 _MAX_IDENTIFIERS = 64
+"""Identifiers of one query that are looked for literally; further ones are ignored."""
 
 Seqs = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float64]
@@ -36,7 +40,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class _Stopwatch:
-    """Named stages, each measured from the end of the one before."""
+    """Measure named stages; each starts where the previous one ended."""
 
     def __init__(self) -> None:
         self.stages: list[StageTiming] = []
@@ -49,8 +53,14 @@ class _Stopwatch:
 
 
 def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[bytes]) -> Recalled:
-    """The best memories that the caller may read, best first."""
+    """Return the best memories that the caller may read, best first.
+
+    ``frames`` holds the query's vector in ``command.vector_model`` and, after a change of model, a second one in
+    ``command.former_model``. Without a vector, recall searches by keywords alone.
+    """
     watch = _Stopwatch()
+
+    # 1. Bring the in-memory caches up to date, then mark the rows that the caller may read and that pass the filters.
     reader.sync(snapshot)
     allowed = reader.allowed_rows(snapshot, command.read, command.filters)
     changed_words = _changed_common_words(reader, snapshot, command)
@@ -59,6 +69,7 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
     watch.lap("admit")
     snapshot.check_preempted()
 
+    # 2. Keyword leg: BM25 over the content. If enabled, also over the questions that a memory may answer (hints).
     keyword_hits = reader.keyword.search(snapshot, command.query, allowed, pool=max(pool, 1))
     watch.lap("memory_fts")
     sync_point("searcher.fts_done")
@@ -67,6 +78,7 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         watch.lap("hint_fts")
     snapshot.check_preempted()
 
+    # 3. Vector leg, and fusion of both legs into one score per candidate.
     vector_queries = _vector_queries(reader, snapshot, command, frames)
     if not vector_queries:
         method, seqs, bm25 = "keyword", keyword_hits.seqs, keyword_hits.strengths
@@ -74,7 +86,7 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         scores = fusion.scaled(bm25)
     else:
         method = "hybrid"
-        # A row's newest vector is of one model, so no row is found twice.
+        # The newest vector of a row belongs to exactly one model, so no row is found twice.
         vector_hits = [
             leg.search(snapshot, reader.columns, query, allowed, pool=max(pool, 1)) for leg, query in vector_queries
         ]
@@ -82,6 +94,7 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
         snapshot.check_preempted()
         sync_point("searcher.vec_done")
         seqs, bm25, cosine = _merge_hits(keyword_hits, vector_hits)
+        # Compute the true cosine of rows that only the keyword leg found, so that fusion compares like with like.
         for leg, query in vector_queries:
             missing = np.isnan(cosine)
             cosine[missing] = leg.cosines(snapshot, query, seqs[missing])
@@ -91,12 +104,14 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
             scores = fusion.convex(bm25, cosine, alpha=command.alpha)
         watch.lap("fusion")
 
+    # 4. Rerank the best by cosine, drop weak candidates, and move exact identifier matches to the front.
     snapshot.check_preempted()
     scores = rerank.rerank_by_cosine(scores, cosine, top=command.rerank_top)
     keep = scores >= command.min_score
     seqs, bm25, cosine, scores = seqs[keep], bm25[keep], cosine[keep], scores[keep]
     scores = _lift_exact_matches(snapshot, command, keyword_hits, seqs, scores)
-    # Ties go to the newer memory.
+
+    # 5. Sort (the newer memory wins a tie), authorise once more in SQL, and read the content.
     order = np.lexsort((-seqs, -scores))[: command.limit]
     by_hint = np.isin(seqs[order], keyword_hits.hint_only)
     rows = _fetch_rows(snapshot, command, seqs[order], scores[order], bm25[order], cosine[order], by_hint)
@@ -111,7 +126,7 @@ def recall(reader: Reader, snapshot: Snapshot, command: Recall, frames: list[byt
 
 
 def probe(reader: Reader, snapshot: Snapshot) -> None:
-    """Both legs answer, and what is loaded at first use is loaded: the self-check of a starting searcher."""
+    """Run one recall per leg, so that a starting searcher fails early and loads what is loaded at first use."""
     for leg in (None, *reader.vector_legs()):
         model, frames = None, []
         if leg is not None:
@@ -121,19 +136,19 @@ def probe(reader: Reader, snapshot: Snapshot) -> None:
 
 
 def common_words(reader: Reader, snapshot: Snapshot, command: GetCommonWords) -> CommonWords:
-    """The common words of what the caller may read in ``project``, before any other filter."""
+    """Return the common words of the memories that the caller may read in ``project``; other filters do not count."""
     reader.sync(snapshot)
     allowed = reader.allowed_rows(snapshot, command.read, Filters(project=command.project))
     return reader.common_words.get(snapshot, scope_key(command), command.read, allowed)
 
 
 def scope_key(command: GetCommonWords) -> str:
-    """Names a scope: the agent, the exact scope value and the project."""
+    """Return the cache key of a scope: the agent, the scope value and the project."""
     return msgspec.json.encode((command.read.agent_id, command.read.scope, command.project)).decode()
 
 
 def _changed_common_words(reader: Reader, snapshot: Snapshot, command: Recall) -> CommonWords | None:
-    """The scope's words when the caller embeds queries and its version is not the current one."""
+    """Return the scope's common words if the caller embeds queries and has another version of them; else None."""
     if command.vector_model is None or command.common_words_version is None:
         return None
     words = common_words(reader, snapshot, GetCommonWords(command.read, command.filters.project))
@@ -143,7 +158,10 @@ def _changed_common_words(reader: Reader, snapshot: Snapshot, command: Recall) -
 def _vector_queries(
     reader: Reader, snapshot: Snapshot, command: Recall, frames: list[bytes]
 ) -> list[tuple[VectorLeg, Floats]]:
-    """Where to look for the query's neighbours, and the query as it is there; nothing for keywords alone."""
+    """Return each vector leg to search and the query vector for it; an empty list means keywords alone.
+
+    A model without stored vectors is skipped. Raises InvalidRequest for a frame that is not float32.
+    """
     models = [model for model in (command.vector_model, command.former_model) if model is not None]
     vector_queries = []
     for model, frame in zip(models, frames, strict=False):
@@ -157,7 +175,10 @@ def _vector_queries(
 
 
 def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple[tuple[str, int], ...]:
-    """The other spaces in which the newest vectors of some memories are, as far as is known here."""
+    """Return the (model, dimensions) pairs, apart from the query's own, that still hold the newest vector of a row.
+
+    The gateway uses them to embed the next query with the former model too. Only legs that are open count.
+    """
     current = None if command.vector_model is None or not frames else (command.vector_model, len(frames[0]) // 4)
     spaces = (((leg.matrix.model, leg.matrix.dimensions), leg) for leg in reader.vector_legs())
     return tuple(space for space, leg in spaces if space != current and leg.in_use)
@@ -166,7 +187,10 @@ def _stale_spaces(reader: Reader, command: Recall, frames: list[bytes]) -> tuple
 def _merge_hits(
     keyword_hits: KeywordHits, vector_hits: Sequence[VectorHits]
 ) -> tuple[Seqs, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Every candidate once, with its strength in each leg: bm25 0 and cosine NaN where a leg did not find it."""
+    """Return ``(seqs, bm25, cosine)`` with every candidate once.
+
+    ``bm25`` is 0 for a row that the keyword leg did not find; ``cosine`` is NaN for one that no vector leg found.
+    """
     seqs = np.concatenate((keyword_hits.seqs, *(hits.seqs for hits in vector_hits)))
     order = np.argsort(seqs, kind="stable")
     seqs = seqs[order]
@@ -184,9 +208,11 @@ def _merge_hits(
 def _lift_exact_matches(
     snapshot: Snapshot, command: Recall, keyword_hits: KeywordHits, seqs: Seqs, scores: Scores
 ) -> Scores:
-    """Scores with which memories that hold an identifier of the query to the letter stand before all others.
+    """Return the scores, raised for memories that contain an identifier of the query literally.
 
-    Only those rise, between the best of the others and 1, so that ``min_score`` keeps its meaning.
+    A raised score lies between the best other score and 1. All other scores stay as they are, so that ``min_score``
+    keeps its meaning.
+
     Source: docs/decisions.md 8; docs/quality.md rule 6.
     """
     identifiers = keyword_hits.identifiers[:_MAX_IDENTIFIERS]
@@ -194,7 +220,7 @@ def _lift_exact_matches(
     if not len(candidates):
         return scores
     predicate, bindings = readable(snapshot.connection, command.read)
-    # The index knows word parts only: KA-6 must not be found in KA-61, nor read_config in read_configs.
+    # The text index stores parts of words only. KA-6 must not match KA-61, nor read_config match read_configs.
     whole = re.compile("|".join(rf"(?<!\w){re.escape(identifier)}(?!\w)" for identifier in identifiers))
     exact_seqs = {
         seq
@@ -223,7 +249,10 @@ def _fetch_rows(
     cosine: npt.NDArray[np.float64],
     by_hint: Mask,
 ) -> list[RecalledRow]:
-    """The rows, authorised and filtered once more in SQL before their content is read, in the order of ``seqs``."""
+    """Read the rows, in the order of ``seqs``. SQL applies policy and filters again before any content is read.
+
+    The in-memory columns only preselect; this query decides what the caller sees.
+    """
     predicate, bindings = conjunction(readable(snapshot.connection, command.read), matching(command.filters))
     found = {
         row[0]: row

@@ -1,4 +1,4 @@
-"""How many rows hold a term: asked of FTS5's vocabulary table, remembered while the store does not grow much.
+"""Document frequencies of terms from FTS5's vocabulary table, cached while the store grows little.
 
 Source: docs/quality.md rule 5.
 """
@@ -15,22 +15,22 @@ _GROWTH_FACTOR = 1.05
 
 
 class TermFrequencies:
-    """Document frequencies by stemmed token; forgotten when the store has grown by a twentieth."""
+    """Document frequencies by stemmed token. The cache is cleared when the store has grown by a twentieth."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
         self._rows = 0
 
     def resize(self, rows: int) -> None:
-        """The store holds ``rows`` rows now."""
+        """Note that the store now holds ``rows`` rows; clear the cache if it is outdated or full."""
         if rows > self._rows * _GROWTH_FACTOR or len(self._known) > _MAX_TERMS:
             self._known.clear()
             self._rows = rows
 
     def prune(self, snapshot: Snapshot, phrases: Sequence[str], budget: int) -> tuple[str, ...]:
-        """The phrases, rarest first, until their rows exceed ``budget``; the rarest one always stays.
+        """Return the rarest phrases whose rows together do not exceed ``budget``, in their original order.
 
-        A phrase of several tokens counts as rare as its rarest token.
+        The rarest phrase is always kept. The frequency of a phrase of several tokens is that of its rarest token.
         """
         if self._rows <= budget:
             return tuple(phrases)

@@ -1,9 +1,9 @@
-"""All vectors of a model in one memory-mapped file that the searchers share: a cache that follows commits.
+"""All vectors of a model in one memory-mapped file that the searchers share; a cache that is updated after commits.
 
-A searcher that finds committed rows missing from the file appends them under a file lock; data first, then the header,
-so that a process that dies in between leaves nothing but garbage behind the counted end. A file that is damaged, or
-of a database with another history (``store.vector_epochs``), is set aside and built anew, while queries are answered
-from the ``vec0`` table. The format: ``store.vector_file``.
+A searcher that finds committed vectors missing appends them under a file lock, first the records, then the header. A
+crash in between leaves only bytes behind the counted end. A file that is damaged, or that belongs to a database with
+another history (``store.vector_epochs``), is set aside and rebuilt; meanwhile queries use the ``vec0`` table. The file
+format is described in ``store.vector_file``.
 
 Source: docs/decisions.md 5; docs/performance.md "Recall targets"; docs/reliability.md R18.
 """
@@ -45,9 +45,9 @@ DEAD_ALLOWED = 4096
 
 
 class VectorMatrix:
-    """One model's vectors. ``sync`` inside a snapshot, then read ``vectors`` and ``row_numbers``.
+    """The vectors of one model. Call ``sync`` inside a snapshot, then read ``vectors`` and ``row_numbers``.
 
-    ``newest`` is the last ``embeddings.seq`` of that snapshot: records above it were committed later.
+    ``newest`` is the last ``embeddings.seq`` of that snapshot; records above it were committed later.
     """
 
     def __init__(self, directory: Path, model: str, dimensions: int, database_id: str) -> None:
@@ -66,14 +66,14 @@ class VectorMatrix:
         self.count = 0
         self.last_seq = 0
         self.newest = 0
-        self.generation = 0  # rises when records may stand elsewhere than before
+        self.generation = 0  # rises when the positions of records may have changed
         self.vectors: Floats = np.zeros((0, dimensions), np.float32)
 
     def sync(self, snapshot: Snapshot, *, max_rows: int) -> bool:
-        """The matrix holds every vector committed in ``snapshot``; False when more than ``max_rows`` were missing.
+        """Add vectors committed in ``snapshot``, at most ``max_rows``; return False if some are still missing.
 
-        Records of vectors that were replaced or removed stay until the next rebuild; readers tell them by
-        ``row_numbers``.
+        Records of replaced or removed vectors stay until the next rebuild. Readers recognise them by ``row_numbers``.
+        Raises ``OSError`` if the file cannot be written or is not usable.
         """
         newest = snapshot.value(
             "SELECT max(seq) FROM embeddings WHERE model = ? AND dimensions = ?", (self.model, self.dimensions)
@@ -110,7 +110,7 @@ class VectorMatrix:
             return bool(self.last_seq >= newest)
 
     def row_numbers(self, start: int, stop: int) -> tuple[Ints, Ints]:
-        """``embeddings.seq`` and ``memories.seq`` of the records from ``start`` to before ``stop``."""
+        """Return ``embeddings.seq`` and ``memories.seq`` of the records from ``start`` up to before ``stop``."""
         assert self._map is not None
         words = self._record_bytes // 8
         longs = np.frombuffer(self._map, np.int64, (stop - start) * words, HEADER_BYTES + start * self._record_bytes)
@@ -118,10 +118,10 @@ class VectorMatrix:
         return narrow[:, 0], narrow[:, 1]
 
     def compact(self, live: int) -> bool:
-        """A file of mostly dead records is given up and will be built anew; True when it was.
+        """Delete a file of mostly dead records, to be rebuilt; return True if it was deleted.
 
-        ``live`` is the number of records that rows still name. Other searchers go on with the file that they mapped
-        until they follow next.
+        ``live`` is the number of records that rows still refer to. Other searchers use the file that they have mapped
+        until their next ``sync``.
         """
         if self.count <= DEAD_PER_LIVE * live + DEAD_ALLOWED:
             return False
@@ -133,14 +133,14 @@ class VectorMatrix:
         return True
 
     def close(self) -> None:
-        """The mapping is released."""
+        """Release the mapping."""
         self._unmap()
 
     def _is_ahead(self, snapshot: Snapshot) -> bool:
-        """True where the file has numbers that this snapshot's database has not given out.
+        """Return True if the file has numbers that the database had not given out in this snapshot.
 
-        Another searcher may have added them after the snapshot began: then the next one has them. Raises ``OSError``
-        where it has not.
+        Another searcher may have added them after the snapshot began; then the next snapshot has them. Raises
+        ``OSError`` if the next one has not.
         """
         if self.last_seq <= last_given_out(snapshot):
             self._matched, self._ahead = True, False
@@ -174,14 +174,14 @@ class VectorMatrix:
         self._refresh()
 
     def _advance_last_seq(self, descriptor: int, seq: int) -> None:
-        """Rows up to ``seq`` have no memory any more: they are accounted for."""
+        """Mark embeddings up to ``seq`` as seen; those without a record have no memory any more."""
         header = self._read_header(descriptor)
         if header is not None and header.last_seq < seq:
             self._write_header(descriptor, header._replace(last_seq=seq, epoch=self._epochs.of(seq)))
             self._refresh()
 
     def _refresh(self) -> bool:
-        """The views show what the header counts; False when there is no valid file."""
+        """Map all records that the header counts; return False if there is no valid file."""
         try:
             descriptor = open_regular(self.path, os.O_RDONLY)
         except (OSError, ConfigError):
@@ -227,10 +227,10 @@ class VectorMatrix:
         self.vectors = np.zeros((0, self.dimensions), np.float32)
         self.count = self.last_seq = 0
         self.generation += 1
-        self._map = None  # unmapped when the last snapshot of it is gone
+        self._map = None  # the memory is unmapped when the last array over it is garbage collected
 
     def _rebuild(self) -> None:
-        """No damaged file is at the path; a new one will be filled by ``sync``."""
+        """Set a damaged file aside and create an empty one, which ``sync`` fills."""
         with self._locked() as descriptor:
             if self._refresh():
                 return
@@ -244,7 +244,7 @@ class VectorMatrix:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """The file, open for writing, under an exclusive lock, and still the one at the path."""
+        """Open and lock the file for writing, and make sure that it is still the one at the path."""
         while True:
             try:
                 descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)

@@ -1,1 +1,1 @@
-"""The legs of recall: each turns a query into candidates; a leg knows nothing of the others."""
+"""The legs of recall: each turns a query into candidates, independently of the others."""

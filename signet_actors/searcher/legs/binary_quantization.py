@@ -1,25 +1,9 @@
-"""A first pass over very many vectors: one bit per dimension, compared by counting bits.
+"""Binary quantization: choose candidates for an exact comparison by one bit per dimension.
 
-Each vector is kept as the signs of what it differs by from a common centre, 32 bytes instead of 1 KB at 256
-dimensions, and as a scale. A query is compared with all of them by the signs of its larger components alone
-(``coarse``), and with the nearest of those by all its components in eight steps, times the scale (``fine``). That finds
-what is worth an exact comparison; it decides nothing else.
-
-Why a centre and a scale: embeddings of texts have a direction in common, whose signs tell nobody from anybody; and
-signs say how a vector points, not how far it is from the centre. Measured on 100,000 vectors of the embedded model, how
-much of the exact 10, 50 and 200 nearest the candidates hold, in per cent:
-
-========================================  =====================  =====================
-candidates                                sentences of programs  texts of random words
-========================================  =====================  =====================
-3,200 by weighted signs, neither of both  100 / 99.89 / 98.76    99.7 / 98.3 / 93.3
-2,400 by weighted signs and scale         100 / 99.91 / 98.85    99.9 / 99.4 / 96.2
-1,600 of 6,400 by the larger signs        100 / 99.77 / 97.70    99.9 / 98.3 / 92.2
-the same, around a centre of other texts  100 / 99.25 / 95.48    98.9 / 95.5 / 84.9
-========================================  =====================  =====================
-
-An exact comparison costs ten times a fine one where the vectors are not in the processor's cache: hence the last but
-one. What recall then answers first (``bench``, fused) differs in 1 of 1,300 from what it answers by an exact scan.
+A vector is stored as the signs of its difference from a common centre (32 bytes instead of 1 KB at 256 dimensions) and
+a scale. The coarse pass compares the signs of the query's larger components with all vectors by counting bits. The fine
+pass compares the nearest of those with all components, quantized to eight levels, times the scale. The measurements
+behind this scheme are in searcher/DESIGN.md "Candidates by signs".
 
 Source: docs/performance.md "Recall targets"; Charikar, "Similarity Estimation Techniques from Rounding Algorithms",
 STOC 2002; centre and scale: Gao and Long, "RaBitQ", SIGMOD 2024, without its random rotation, which gained nothing
@@ -36,25 +20,26 @@ Floats = npt.NDArray[np.float32]
 Seqs = npt.NDArray[np.int64]
 
 _BLOCK = 32_768
-"""Codes compared at once: what is in between stays in the processor's cache, and numpy's calls are few."""
-_LARGE = 0.75  # times the mean size: components whose signs the coarse pass compares
+"""Codes per block: small enough for the processor's cache, large enough to keep the number of numpy calls low."""
+_LARGE = 0.75  # the coarse pass uses components larger than this multiple of the mean absolute value
 _PLANES = 3
-_MEAN_LEVEL = (2**_PLANES - 1) / 2.4  # of a component of mean size
+_MEAN_LEVEL = (2**_PLANES - 1) / 2.4  # level of a component of mean absolute value
 
 
 class BinaryCodes:
-    """Codes by row number. ``centre``, shape (dimensions,), is best near the vectors' mean; any other costs candidates.
+    """Codes by row number, 4 bytes and one bit per dimension each, also for rows without a vector.
 
-    ``put`` keeps 4 bytes and a bit per dimension of each row, also of rows in between that have no vector.
+    ``centre``, shape (dimensions,), should be near the mean of the vectors; the farther it is, the fewer true
+    neighbours are among the candidates.
     """
 
     def __init__(self, centre: Floats) -> None:
         self._centre = centre
-        self._codes: Codes = np.zeros((-(-len(centre) // 64), 0), np.uint64)  # word by word, as they are compared
+        self._codes: Codes = np.zeros((-(-len(centre) // 64), 0), np.uint64)  # shape (words, rows)
         self._scale: Floats = np.zeros(0, np.float32)
 
     def put(self, rows: Seqs, vectors: Floats) -> None:
-        """``rows`` have the codes of ``vectors``; of rows that occur twice, the last."""
+        """Store the codes of ``vectors`` for ``rows``; if a row occurs twice, the last one counts."""
         size = int(rows.max(initial=-1)) + 1
         known = len(self._scale)
         if size > known:
@@ -64,14 +49,15 @@ class BinaryCodes:
             self._codes, self._scale = codes, scale
         apart = vectors - self._centre
         self._codes[:, rows] = _packed(apart > 0).T
-        # By least squares: the vector that points as the signs do and is nearest to the true one.
+        # The least-squares scale: the multiple of the sign vector that is nearest to the true vector.
         length = np.abs(apart).sum(axis=1)
         self._scale[rows] = np.einsum("ij,ij->i", apart, apart) / np.maximum(length, 1e-12)
 
     def candidates(self, query: Floats, valid: npt.NDArray[np.bool_], n: int, *, coarse: int) -> Seqs:
-        """At most ``n`` rows of ``valid`` that are probably the nearest to ``query``, in no particular order.
+        """Return at most ``n`` rows of ``valid`` that are probably nearest to ``query``, in no particular order.
 
-        ``coarse``: so many are looked at more closely. Rows beyond the codes that were put must not be valid.
+        ``coarse`` is the number of rows that the fine pass examines. Rows beyond those given to ``put`` must not be
+        valid.
         """
         size = np.abs(query)
         mean = max(float(size.mean()), 1e-12)
@@ -85,11 +71,11 @@ class BinaryCodes:
             rows = rows[_smallest(_hamming_distances(self._codes.take(rows, axis=1), signs, large), coarse)]
         else:
             distances = _hamming_distances(self._codes[:, : len(valid)], signs, large)
-            distances |= valid.astype(np.uint16) - np.uint16(1)  # the largest number where a row is not valid
+            distances |= valid.astype(np.uint16) - np.uint16(1)  # rows that are not valid get the largest distance
             rows = _smallest(distances, coarse)
         if len(rows) <= n:
             return rows
-        # What is lost of the whole by signs that differ; without its constant part, which orders nothing.
+        # Approximate the inner product: the sum of all levels minus twice the levels whose signs differ.
         level = np.minimum(np.rint(size * (_MEAN_LEVEL / mean)), 2**_PLANES - 1).astype(np.uint8)
         differing = self._codes.take(rows, axis=1)
         differing ^= signs[:, np.newaxis]
@@ -103,7 +89,7 @@ class BinaryCodes:
 
 
 def _packed(bits: npt.NDArray[np.bool_]) -> Codes:
-    """Bits of the last axis as whole words, the missing ones 0."""
+    """Pack the bits of the last axis into 64-bit words, padded with zeros."""
     packed = np.packbits(bits, axis=-1)
     missing = -packed.shape[-1] % 8
     if missing:
@@ -112,7 +98,7 @@ def _packed(bits: npt.NDArray[np.bool_]) -> Codes:
 
 
 def _hamming_distances(codes: Codes, signs: Codes, compared: Codes) -> npt.NDArray[np.uint16]:
-    """In how many of the ``compared`` bits each code differs from ``signs``. ``codes``: shape (words, n)."""
+    """Return in how many of the ``compared`` bits each code differs from ``signs``. ``codes`` has shape (words, n)."""
     count = np.zeros(codes.shape[1], np.uint16)
     differing, ones = np.empty(_BLOCK, np.uint64), np.empty(_BLOCK, np.uint8)
     for start in range(0, len(count), _BLOCK):
@@ -127,9 +113,9 @@ def _hamming_distances(codes: Codes, signs: Codes, compared: Codes) -> npt.NDArr
 
 
 def _smallest(distances: npt.NDArray[np.uint16], n: int) -> Seqs:
-    """Where the ``n`` least distances are, in rising order, and at most half as many more that equal the last.
+    """Return the indices, ascending, of the ``n`` smallest distances, plus ties with the largest of these.
 
-    Of many more equals, those that stand last.
+    If there are more than ``n // 2`` surplus ties, the result is cut to ``n`` and the last of the ties are kept.
     """
     limit = np.partition(distances, n - 1)[n - 1]
     near = np.flatnonzero(distances <= limit)

@@ -1,15 +1,13 @@
-"""The hints leg: the same words sought in the questions that a memory may answer.
+"""The hints leg: keyword search in the questions that a memory may answer.
 
-A hint is a short text of its own, weighed as the content of a memory is; a memory is worth its best hint. What is found
-is merged with what the content says by the greater of the two, so that a memory is never paid twice for one query.
-
-The index holds the hints of the snapshot and no others: hints go with what they were made of, in the same transaction.
-Only what never changes about a hint is kept here: whose it is and how long it is. Which hints a caller may profit from
-is the mask of admitted memories, the same as for the content.
+A hint is a short text, scored by BM25 like the content of a memory. The score of a memory is the greater of its content
+score and its best hint score, never the sum. Hints are deleted in the transaction that changes their memory, so the
+index always matches the snapshot. This process caches only what never changes: the memory and the length of a hint. A
+hint counts only if the caller may read its memory.
 
 Source: memory-pipeline.txt "Prospective Indexing (Hints)"; docs/decisions.md 9, 35.
-Departs: a term that more than a share of all hints hold is left out (the content is still searched for it), because
-questions are made of the same few words.
+Departs: a term that occurs in more than a share of all hints is ignored here (the content is still searched for it),
+because questions consist of the same few words.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from signet_actors.store.snapshot import Snapshot
 
 TERM_SHARE = 0.03
 TERM_AT_LEAST = 20_000
-"""Hints that may hold a term: below this number of hints none is left out."""
+"""A term is never ignored while at most this many hints contain it."""
 
 _BATCH = 20_000
 _GROWTH_FACTOR = 1.05
@@ -39,7 +37,7 @@ _MATCH = "SELECT group_concat(rowid) FROM (SELECT rowid FROM memory_hints_fts WH
 
 
 class HintsLeg:
-    """The index of hints, as one searcher asks it. A store without hints costs one look at a number per commit."""
+    """The hint index as one searcher sees it. A store without hints costs one integer read per commit."""
 
     def __init__(self, columns: MemoryColumns) -> None:
         self._columns = columns
@@ -58,7 +56,7 @@ class HintsLeg:
         self._frequent_of = 0
 
     def sync(self, snapshot: Snapshot) -> bool:
-        """What is known of hints covers ``snapshot``, which the columns must show; False when there never was any."""
+        """Load new hints up to ``snapshot``, to which the columns must be synced; return False if there are none."""
         columns = self._columns
         if self._generation != columns.generation:
             self._clear()
@@ -76,7 +74,7 @@ class HintsLeg:
     def merge_into(
         self, snapshot: Snapshot, query: str, allowed: Mask, content: KeywordHits, *, pool: int
     ) -> KeywordHits:
-        """``content`` and what the hints of ``allowed`` rows say of ``query``, each row by its better word."""
+        """Return ``content`` merged with the hint hits of ``allowed`` rows; each row keeps its greater strength."""
         seqs, strengths = self.search(snapshot, query, allowed, pool=pool)
         if not len(seqs):
             return content
@@ -86,8 +84,9 @@ class HintsLeg:
     def search(
         self, snapshot: Snapshot, query: str, allowed: Mask, *, pool: int
     ) -> tuple[Seqs, npt.NDArray[np.float64]]:
-        """The best ``pool`` rows of ``allowed`` with a hint that matches any term of ``query``, and the strength of
-        that hint (BM25, > 0); best first.
+        """Return the best ``pool`` rows of ``allowed`` with a hint that matches any term, and their strengths.
+
+        The strength of a row is that of its best hint (BM25, > 0). Best first.
         """
         terms = match_terms(query)
         found = [
@@ -110,7 +109,7 @@ class HintsLeg:
         return rows[order], strengths[order]
 
     def _matching_hints(self, snapshot: Snapshot, expression: str) -> Seqs:
-        """The hints that match; none where they are too many, which is remembered until the hints have grown."""
+        """Return the hints that match; none if they are too many, which is cached until there are 5 % more hints."""
         if self._rows > _GROWTH_FACTOR * self._frequent_of:
             self._too_frequent.clear()
             self._frequent_of = self._rows

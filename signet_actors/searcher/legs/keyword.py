@@ -1,8 +1,8 @@
-"""The keyword leg: BM25 over the rows that FTS5 finds for each term, admitted rows only, at most a pool of candidates.
+"""The keyword leg: BM25 over the readable rows that contain a term of the query.
 
-FTS5 ranks slowly (it looks up each row's length and term positions, and knows no filter) and has no top-k pruning, so
-it is only asked which rows hold a phrase; weighing them is a few array operations. Terms are added rarest first until
-the rows to weigh exceed a share of the store; what the frequent rest adds is small (docs/quality.md rule 5).
+FTS5 ranks slowly: it looks up the length and term positions of each row, knows no filter and has no top-k pruning. So
+FTS5 only supplies the rows that contain a phrase, and array operations score them. Terms are added rarest first until
+the rows to score exceed a share of the store; the frequent rest adds little (docs/quality.md rule 5).
 
 Source: docs/decisions.md 6, 8; docs/quality.md rules 4, 5 and 7.
 """
@@ -23,15 +23,17 @@ from signet_actors.store.snapshot import Snapshot
 
 SCAN_SHARE = 0.03
 SCAN_AT_LEAST = 20_000
-"""Rows that may always be weighed: below this store size nothing is ever pruned."""
+"""At least this many rows are scored per query; in a smaller store no term is pruned."""
 
 
 NO_ROWS: Seqs = np.zeros(0, np.int64)
 
 
 class KeywordHits(NamedTuple):
-    """``seqs`` and ``strengths`` (BM25, > 0), best first; same length. ``identifier_hits``: hits with an identifier of
-    the query to the letter, because they hold its parts side by side. ``hint_only``: hits that only a hint found.
+    """``seqs`` and ``strengths`` (BM25, > 0), best first, of the same length.
+
+    ``identifiers`` are those of the query. ``identifier_hits`` are hits that may contain one of them literally, because
+    they contain its parts next to each other. ``hint_only`` are hits that were found through a hint alone.
     """
 
     seqs: Seqs
@@ -42,7 +44,7 @@ class KeywordHits(NamedTuple):
 
 
 class KeywordLeg:
-    """The index of words, as one searcher asks it."""
+    """The index of words as one searcher sees it."""
 
     def __init__(self, columns: MemoryColumns, postings: Postings) -> None:
         self._columns = columns
@@ -51,7 +53,7 @@ class KeywordLeg:
         self._strength = np.zeros(0, np.float64)  # by seq; all zero between queries
 
     def search(self, snapshot: Snapshot, query: str, allowed: Mask, *, pool: int) -> KeywordHits:
-        """The best ``pool`` rows of ``allowed`` that match any term of ``query``. The columns show ``snapshot``."""
+        """Return the best ``pool`` rows of ``allowed`` that match any term. The columns must be at ``snapshot``."""
         columns, terms = self._columns, match_terms(query)
         self.frequencies.resize(columns.size)
         budget = max(SCAN_AT_LEAST, int(SCAN_SHARE * columns.size))

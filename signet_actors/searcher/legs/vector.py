@@ -1,9 +1,9 @@
-"""The vector leg: nearest neighbours among the admitted rows.
+"""The vector leg: nearest neighbours among the rows that the caller may read.
 
-Behind one small interface stand the shared matrix and the stored form, which answers while the matrix is being built or
-cannot be: rows one by one where few are admitted, else the ``vec0`` table, whose nearest 4,096 of the whole store are
-then filtered. The matrix is compared exactly up to some ten thousand rows; above, the signs of the vectors choose
-candidates, and only those are compared exactly.
+Normally the leg searches the shared matrix file: exactly up to 16,384 records; above that, the signs of the vectors
+choose candidates and only those are compared exactly. While the matrix is incomplete or unusable, the leg uses the
+stored vectors: row by row if few rows are allowed, else the ``vec0`` table, whose nearest 4,096 of the whole store are
+filtered afterwards.
 
 Source: docs/performance.md "Recall targets"; docs/decisions.md 5.
 """
@@ -24,26 +24,26 @@ from signet_actors.store.snapshot import Snapshot
 from signet_actors.store.vectors import nearest, vec_table
 
 SYNC_ROWS = 4000
-"""Missing rows that a query adds to the matrix itself; a larger gap is closed between queries."""
+"""A query adds at most this many missing vectors to the matrix; a larger gap is closed between queries."""
 _SCAN_K = 4096
 _MAX_DIRECT_READS = 4096
-"""So few admitted rows are compared one by one while the matrix is being built; more are scanned in ``vec0``."""
+"""Without a matrix, up to this many allowed rows are compared one by one; more are searched in ``vec0``."""
 _GATHER_BELOW = 0.25
-"""Where fewer of the rows are admitted, theirs alone are picked out of the matrix."""
+"""If a smaller share of the rows is allowed, only their vectors are gathered from the matrix."""
 _WHOLE_PRODUCT_BELOW = 16_384
-"""Up to so many records the product with all of them is quicker than picking candidates."""
+"""Up to this many records, multiplying all of them is faster than choosing candidates."""
 _CANDIDATES_MIN = 200
 _CANDIDATES_PER_HIT = 6
-_ROWS_PER_CANDIDATE = 500  # of the admitted: the more there are, the more stand between those that are near
+_ROWS_PER_CANDIDATE = 500  # one more candidate for each 500 allowed rows, because near rows are then less distinct
 _COARSE_PER_CANDIDATE = 4
-"""How many candidates the signs choose: see ``sign_codes`` for what they then hold."""
+"""Number of candidates. See searcher/DESIGN.md for how many true neighbours they contain."""
 _CENTRE_RECORDS = 16_384
-"""So many records say where the vectors' centre is, chosen anew whenever the file has grown fourfold."""
+"""The centre is the mean of this many records; it is computed again whenever the file has grown fourfold."""
 _CHUNK_RECORDS = 16_384
 
 
 class VectorHits(NamedTuple):
-    """``seqs`` and ``cosines``, best first; same length."""
+    """``seqs`` and ``cosines``, best first, of the same length."""
 
     seqs: Seqs
     cosines: npt.NDArray[np.float64]
@@ -65,22 +65,23 @@ class VectorLeg:
     def _clear(self) -> None:
         self._generation = self.matrix.generation
         self._indexed_records = 0
-        # By memories.seq: where the newest vector stands, its embeddings.seq (-1: none).
+        # Indexed by memories.seq: the record of the newest vector, and its embeddings.seq (-1: none).
         self._record_of_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._embedding_of_row: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        self._codes: BinaryCodes | None = None  # once there are so many records that they are of use
+        self._codes: BinaryCodes | None = None  # only above _WHOLE_PRODUCT_BELOW records
         self._encoded_records = self._centre_span = 0
         self._current: Mask = np.zeros(0, np.bool_)
 
     @property
     def in_use(self) -> bool:
-        """True while the newest vector of some memory is of this model, as far as can be told."""
+        """True if the newest vector of some memory is of this model, or if that is not known yet."""
         return not self.complete or bool(self._current.any())
 
     def sync(self, snapshot: Snapshot, columns: MemoryColumns, *, max_rows: int = SYNC_ROWS) -> None:
-        """The matrix shows ``snapshot``, or ``complete`` is False and ``error`` says what is wrong with the file.
+        """Update the matrix to ``snapshot``.
 
-        The matrix is a cache: when its file cannot be written or read, the stored form answers.
+        ``complete`` is False while vectors are missing; ``error`` holds the reason if the file is not usable. Searches
+        then use the stored vectors.
         """
         if self.complete and self.version == columns.version:
             return
@@ -97,7 +98,7 @@ class VectorLeg:
     def search(
         self, snapshot: Snapshot, columns: MemoryColumns, query: npt.NDArray[np.float32], allowed: Mask, *, pool: int
     ) -> VectorHits:
-        """The ``pool`` admitted rows nearest to ``query`` (unit length, shape (dimensions,))."""
+        """Return the ``pool`` allowed rows nearest to ``query`` (unit length, shape (dimensions,)), best first."""
         if not self.complete:
             return self._search_stored(snapshot, columns, query, allowed, pool)
         valid = self._current & allowed
@@ -125,7 +126,7 @@ class VectorLeg:
     def cosines(
         self, snapshot: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """The true cosine of each row, NaN where it has no vector. Shape (len(seqs),).
+        """Return the exact cosine of each row, NaN for a row without a vector. Shape (len(seqs),).
 
         Source: docs/quality.md rule 2.
         """
@@ -139,7 +140,7 @@ class VectorLeg:
         return self._read(snapshot, query, seqs)
 
     def _index_records(self, columns: MemoryColumns) -> None:
-        """What is known by row covers every record of the snapshot, and ``_current`` says which rows have a vector."""
+        """Index every record of the snapshot by row, and set ``_current`` to the rows that have a vector."""
         matrix = self.matrix
         if self._generation != matrix.generation:
             self._clear()
@@ -147,7 +148,7 @@ class VectorLeg:
         while self._indexed_records < matrix.count:
             stop = min(matrix.count, self._indexed_records + _CHUNK_RECORDS)
             embeddings, memories = matrix.row_numbers(self._indexed_records, stop)
-            # What another searcher saw committed after this snapshot would replace vectors that are current in it.
+            # Skip records that were committed after this snapshot: they would hide vectors that are current in it.
             stop = self._indexed_records + int(np.searchsorted(embeddings, matrix.newest, side="right"))
             if stop == self._indexed_records:
                 break
@@ -161,12 +162,12 @@ class VectorLeg:
         self._current = self._embedding_of_row[: columns.size] == columns.embedding_seq[: columns.size]
 
     def _encode(self) -> None:
-        """The signs of every placed record are known."""
+        """Compute the binary codes of every indexed record that has none yet."""
         matrix, span = self.matrix, _CENTRE_RECORDS
         while 4 * span <= self._indexed_records:
             span *= 4
         if self._codes is None or span != self._centre_span:
-            # Evenly out of the first so many, so that every searcher of the file has the same.
+            # Evenly spaced among the first ``span`` records, so that all searchers compute the same centre.
             self._codes = BinaryCodes(matrix.vectors[: span : span // _CENTRE_RECORDS].mean(axis=0))
             self._centre_span, self._encoded_records = span, 0
         while self._encoded_records < self._indexed_records:
@@ -213,7 +214,7 @@ class VectorLeg:
     def _read(
         self, snapshot: Snapshot, query: npt.NDArray[np.float32], seqs: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.float64]:
-        """The cosines of ``seqs`` from the stored rows themselves, NaN where there is no vector of this model."""
+        """Return the cosines of ``seqs`` from the stored vectors, NaN for a row without a vector of this model."""
         found = np.full(len(seqs), np.nan)
         stored = dict(
             snapshot.rows(

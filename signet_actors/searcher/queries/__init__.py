@@ -1,1 +1,1 @@
-"""Questions other than recall, one subject a file: plain SELECTs under the caller's read policy."""
+"""Queries other than recall, one file per subject: plain SELECTs under the caller's read policy."""

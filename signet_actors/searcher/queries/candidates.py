@@ -1,4 +1,4 @@
-"""The memories that a new fact may repeat, refine or contradict: what the decider chooses among.
+"""Find the memories that a new fact may repeat, refine or contradict; the decider chooses among them.
 
 Source: memory-pipeline.txt "Decision Stage"; docs/decisions.md 4, 16, 19; docs/reliability.md R12.
 """
@@ -16,13 +16,13 @@ from signet_actors.store.snapshot import Snapshot
 
 
 def find(reader: Reader, snapshot: Snapshot, query: FindCandidates, frames: list[bytes]) -> CandidatesFound:
-    """The best few of the memories with which the fact shares owner, visibility, project and scope, best first.
+    """Return the best memories that share the fact's owner, visibility, project and scope, best first.
 
-    The recall recipe ranks them, so that what a caller would find is what the decider sees. The version is of the same
-    snapshot as the content: an update that was decided on another text is refused by it.
-    Departs: the spec asks for candidates of the whole store; a fact may only change what its own source's owner wrote
-    in the same place (docs/decisions.md 4), and never the memory it was taken from. So scores and ``min_score`` are
-    relative to the best match in that place.
+    ``recall`` ranks them, so the decider sees what a caller would find. Version and content come from the same
+    snapshot; the writer rejects an update that was decided on an older version.
+    Departs: the specification asks for candidates of the whole store. Here a fact may only change memories of its own
+    owner in the same scope and project (docs/decisions.md 4), and never the memory that it was extracted from. Scores
+    and ``min_score`` are therefore relative to the best match among those.
     """
     place = Filters(
         project=query.project,

@@ -26,9 +26,9 @@ _CURRENT = "JOIN embeddings e ON e.seq = m.embedding_seq"
 
 
 def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> SimilarFound:
-    """The nearest admitted memories to a stored one, itself left out; None without an anchor vector.
+    """Return the readable memories nearest to a stored one, without itself; None if that one has no vector.
 
-    The anchor is named by its id, so it may be of any scope; what is near it is searched for.
+    The stored memory is accessed by id, so it may be in any scope; the results are limited to the requested scope.
     """
     policy = readable_in_any_scope(snapshot.connection, query.read.agent_id)
     where, bindings = conjunction(("m.id = :id AND m.is_deleted = 0", {"id": query.id}), policy)
@@ -63,7 +63,7 @@ def find_similar(reader: Reader, snapshot: Snapshot, query: FindSimilar) -> Simi
 
 
 def export(snapshot: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExported, list[bytes]]:
-    """A page of stored embeddings, newest memory first, with the raw vectors as frames when asked for."""
+    """Return a page of stored embeddings, newest memory first, with the raw vectors as frames if requested."""
     where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, query.read))
     total = snapshot.value(f"SELECT count(*) FROM memories m {_CURRENT} WHERE {where}", bindings)
     vector = "e.vector" if query.vectors else "NULL"
@@ -83,7 +83,7 @@ def export(snapshot: Snapshot, query: ExportEmbeddings) -> tuple[EmbeddingsExpor
 
 
 def health(snapshot: Snapshot, query: GetEmbeddingHealth) -> EmbeddingHealth:
-    """Counts over live memories, and of rows that should not be there."""
+    """Return counts of live memories with and without vectors, and of inconsistent rows."""
     table = vec_table(snapshot.connection, query.model, query.dimensions)
     current = "FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq WHERE m.is_deleted = 0"
     by_model = dict(snapshot.rows(f"SELECT e.model, count(*) {current} GROUP BY e.model"))

@@ -1,4 +1,4 @@
-"""Which memories a batch forget would delete.
+"""Find the memories that a batch forget would delete.
 
 Source: memory-api.txt "forget"; docs/compatibility.md "Forget and modify" (scores); docs/decisions.md 8 (a query is
 never FTS5 syntax).
@@ -17,9 +17,9 @@ from signet_actors.store.snapshot import Snapshot
 
 
 def candidates(snapshot: Snapshot, query: FindForgetCandidates) -> ForgetCandidatesFound:
-    """Live memories by id, by keywords, or by filters alone; all that is set must hold, best or newest first.
+    """Return live memories by ids, keywords and filters; all given conditions must hold. Best or newest first.
 
-    A memory that is named by its id may be of any scope, unless a scope is named too.
+    A memory given by its id may be in any scope, unless the request names a scope too.
     """
     by_id = query.ids and query.read.scope is None
     visible = (
@@ -47,7 +47,7 @@ def candidates(snapshot: Snapshot, query: FindForgetCandidates) -> ForgetCandida
         {**bindings, "limit": query.limit},
     )
     count = len(rows)
-    if count == query.limit <= CONFIRM_ABOVE:  # there may be more than were asked for
+    if count == query.limit <= CONFIRM_ABOVE:  # the limit may have cut the result off
         counted = snapshot.value(
             f"SELECT count(*) FROM (SELECT 1 FROM {source} LIMIT :most)", {**bindings, "most": CONFIRM_ABOVE + 1}
         )
@@ -64,5 +64,5 @@ def candidates(snapshot: Snapshot, query: FindForgetCandidates) -> ForgetCandida
 
 
 def _score(strength: Any) -> float:
-    """1 for what was selected without words."""
+    """Return the keyword score, 1 for a selection without keywords."""
     return 1.0 if strength is None else round(float(keyword_score(strength)), 3)

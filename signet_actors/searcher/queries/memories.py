@@ -30,7 +30,7 @@ from signet_actors.store.read_policy import conjunction, matching, readable, rea
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
 
-# The fact and the reason of a proposal may say what another memory says than the one whose trail they stand in.
+# The fact and the reason of a proposal may quote a memory other than the one whose history they are part of.
 _METADATA = (
     "CASE WHEN h.job_id IS NULL THEN h.metadata ELSE coalesce("
     f"(SELECT CASE WHEN {FACT_FORGOTTEN} THEN json_remove(h.metadata, '$.factContent', '$.decisionReason')"
@@ -48,7 +48,7 @@ _JOB = ", ".join(f"j.{name}" for name in Job.__struct_fields__)
 
 
 def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> MemoryListed:
-    """A page, newest first, with counts over everything that the caller may read."""
+    """Return a page of memories, newest first, with counts over all memories that the caller may read."""
     state = "m.is_deleted = 1" if query.deleted else "m.is_deleted = 0"
     where, bindings = conjunction((state, {}), readable(snapshot.connection, query.read), matching(query.filters))
     order = "m.deleted_at DESC, m.seq DESC" if query.deleted else "m.created_at DESC, m.seq DESC"
@@ -74,7 +74,7 @@ def list_memories(reader: Reader, snapshot: Snapshot, query: ListMemories) -> Me
 
 
 def get_memory(snapshot: Snapshot, query: GetMemory) -> MemoryFound:
-    """The memory, or None when it is missing, deleted (unless asked for) or not the reader's to see."""
+    """Return the memory; None if it is missing, not readable, or deleted and deleted ones are not requested."""
     state = "1" if query.include_deleted else "m.is_deleted = 0"
     policy = readable_in_any_scope(snapshot.connection, query.read.agent_id)
     where, bindings = conjunction(("m.id = :id", {"id": query.id}), (state, {}), policy)
@@ -83,8 +83,10 @@ def get_memory(snapshot: Snapshot, query: GetMemory) -> MemoryFound:
 
 
 def get_history(snapshot: Snapshot, query: GetHistory) -> HistoryFound:
-    """The trail of a memory, oldest first, without facts and reasons that may quote a forgotten one; None when the
-    memory is missing or not the reader's to see."""
+    """Return the history of a memory, oldest first; None if the memory is missing or not readable.
+
+    Facts and reasons that may quote a forgotten memory are left out.
+    """
     if not _is_readable(snapshot, query.memory_id, query.read):
         return HistoryFound(events=None)
     rows = snapshot.rows(
@@ -95,7 +97,7 @@ def get_history(snapshot: Snapshot, query: GetHistory) -> HistoryFound:
 
 
 def get_job(snapshot: Snapshot, query: GetJob) -> JobFound:
-    """The job, unless it belongs to a memory that the caller may not read."""
+    """Return the job; None if it is missing or belongs to a memory that the caller may not read."""
     row = snapshot.one(f"SELECT {_JOB} FROM memory_jobs j WHERE j.id = ?", (query.id,))
     if row is None:
         return JobFound(job=None)
@@ -106,7 +108,7 @@ def get_job(snapshot: Snapshot, query: GetJob) -> JobFound:
 
 
 def list_authors(snapshot: Snapshot, query: ListAuthors) -> AuthorsListed:
-    """Distinct authors of live memories, sorted."""
+    """Return the distinct authors of live readable memories, sorted."""
     where, bindings = conjunction(("m.is_deleted = 0", {}), readable(snapshot.connection, query.read))
     rows = snapshot.rows(
         f"SELECT DISTINCT m.who FROM memories m WHERE {where} AND m.who IS NOT NULL ORDER BY m.who", bindings
@@ -115,9 +117,9 @@ def list_authors(snapshot: Snapshot, query: ListAuthors) -> AuthorsListed:
 
 
 def legacy_search(snapshot: Snapshot, query: LegacySearch) -> LegacySearched:
-    """FTS5 as the caller wrote it, best first; without a query the newest that the filters admit.
+    """Run the caller's FTS5 expression, best first; without one, return the newest memories that pass the filters.
 
-    Raises ``InvalidRequest`` for a text that is not an FTS5 expression.
+    Raises ``InvalidRequest`` if the text is not a valid FTS5 expression.
     """
     where, bindings = conjunction(
         ("m.is_deleted = 0", {}), readable(snapshot.connection, query.read), matching(query.filters)

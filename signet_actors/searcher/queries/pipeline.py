@@ -38,18 +38,18 @@ from signet_actors.store.snapshot import Snapshot
 MOST_CAUSES = 10
 REVIEW_STATES = ("pending", "approved", "rejected")
 
-# What a proposal says is what memories say, and not to be read while these are forgotten. A fact says what it was taken
-# from, and the memory that it made; a reason may quote whatever the model was shown.
+# Texts of a proposal are hidden while a memory that they quote is forgotten. A fact repeats the memory that it was
+# extracted from and the memory that it created. A reason may quote any memory that the model was shown.
 _FORGOTTEN = "EXISTS (SELECT 1 FROM memories f WHERE f.is_deleted = 1 AND f.id IN ({}))"
 _SOURCES = "p.memory_id, CASE p.action WHEN 'delete' THEN NULL ELSE p.result_memory_id END"
 FACT_FORGOTTEN = _FORGOTTEN.format(_SOURCES)
-"""Of a proposal ``p``: its fact is what a forgotten memory says."""
+"""SQL condition: the fact of proposal ``p`` repeats a forgotten memory."""
 REASON_FORGOTTEN = (
     f"({_FORGOTTEN.format('p.memory_id, p.target_id, p.result_memory_id')} OR"
     " EXISTS (SELECT 1 FROM shown_memories s JOIN memories f ON f.seq = s.memory_seq"
     " WHERE s.proposal_seq = p.seq AND f.is_deleted = 1))"
 )
-"""The same: its reason may quote a memory that is forgotten."""
+"""SQL condition: the reason of proposal ``p`` may quote a forgotten memory."""
 _REDACTED = {
     "fact_content": f"CASE WHEN {FACT_FORGOTTEN} THEN NULL ELSE p.fact_content END",
     "rationale": f"CASE WHEN {REASON_FORGOTTEN} THEN NULL ELSE p.rationale END",
@@ -59,7 +59,8 @@ _RUN = ", ".join(f"r.{name}" for name in RunRow.__struct_fields__)
 _FLAGS = ("syntactic_contradiction", "semantic_contradiction")
 _counts = msgspec.json.Decoder(dict[str, int])
 
-# Each literal state lets the planner see that a partial index fits; the last column is the state's time of note.
+# The literal state lets the planner use the partial index of that state. The last column is a time that the status
+# page shows for the state.
 _QUEUES = (
     ("pending", "SELECT job_type, count(*), NULL FROM memory_jobs WHERE status = 'pending' GROUP BY 1"),
     (
@@ -81,7 +82,7 @@ _OLDEST_PENDING = """
 
 
 def status(snapshot: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
-    """Counts over the whole store: numbers, times, and what jobs died of."""
+    """Return job counts and times by kind, causes of dead jobs, run counts and provider usage of the whole store."""
     today = query.now[:10]
     counters: list[tuple[str, int, int]] = snapshot.rows(
         "SELECT name, sum(count), sum(CASE WHEN day = ? THEN count ELSE 0 END) FROM pipeline_counters GROUP BY name",
@@ -115,7 +116,7 @@ def status(snapshot: Snapshot, query: GetPipelineStatus) -> PipelineStatus:
 
 
 def list_reviews(snapshot: Snapshot, query: ListReviews) -> ReviewsListed:
-    """What waits for a person (or did), oldest first, without the text of what is forgotten.
+    """Return proposals that wait, or waited, for a review, oldest first, without texts of forgotten memories.
 
     Raises ``InvalidRequest`` for an unknown state.
     """
@@ -137,7 +138,7 @@ def list_reviews(snapshot: Snapshot, query: ListReviews) -> ReviewsListed:
 
 
 def get_run(snapshot: Snapshot, query: GetRun) -> RunFound:
-    """The run with its proposals, if the reader may see the memory that it was about; without forgotten text."""
+    """Return a run with its proposals if the caller may read its memory, without texts of forgotten memories."""
     policy = readable_in_any_scope(snapshot.connection, query.read.agent_id)
     where, bindings = conjunction(("r.id = :id OR r.job_id = :id", {"id": query.id}), policy)
     row = snapshot.one(
@@ -151,8 +152,7 @@ def get_run(snapshot: Snapshot, query: GetRun) -> RunFound:
 
 
 def _relations(snapshot: Snapshot, job_id: str) -> list[Relation]:
-    """What the job's result says was found in a memory that is not forgotten; nothing of a result that is not one of
-    a run."""
+    """Return the relations in the job's result; empty if the memory is forgotten or the result has none."""
     kept = snapshot.one(
         "SELECT j.result -> '$.entities' FROM memory_jobs j JOIN memories m ON m.id = j.memory_id"
         " WHERE j.id = ? AND m.is_deleted = 0 AND json_valid(j.result)",
@@ -167,7 +167,7 @@ def _relations(snapshot: Snapshot, job_id: str) -> list[Relation]:
 
 
 def list_runs(snapshot: Snapshot, query: ListRuns) -> RunsListed:
-    """Runs over memories that the reader may see, newest first; those of other scopes only by the memory's id."""
+    """Return runs over readable memories, newest first; runs of other scopes only if the memory's id is given."""
     if query.memory_id is None:
         where, bindings = readable(snapshot.connection, query.read)
     else:
@@ -198,7 +198,7 @@ def _queues(snapshot: Snapshot, now: str) -> list[KindQueue]:
 
 
 def _targets(snapshot: Snapshot, read: ReadScope, ids: list[str]) -> dict[str, tuple[str, int]]:
-    """Content and version of those of the memories that are alive and the reader's to see."""
+    """Return content and version of the live, readable ones of the memories."""
     where, bindings = conjunction(
         ("m.is_deleted = 0", {"ids": msgspec.json.encode(ids).decode()}),
         readable(snapshot.connection, read),

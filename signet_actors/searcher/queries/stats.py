@@ -14,12 +14,12 @@ _OLDEST_PENDING = """
 
 
 def _jobs(snapshot: Snapshot, status: str) -> int:
-    """Counted on the partial index of the state: the literal lets the planner see that it fits."""
+    """Count jobs by the partial index of the state, which the planner uses because the state is a literal."""
     return int(snapshot.value(f"SELECT count(*) FROM memory_jobs WHERE status = '{status}'"))
 
 
 def store_stats(reader: Reader, snapshot: Snapshot) -> StoreStats:
-    """Counts over the whole store, without regard to any scope: numbers only."""
+    """Return counts over the whole store, across all agents and scopes."""
     reader.sync(snapshot)
     live = int(reader.columns.live[: reader.columns.size].sum())
     return StoreStats(

@@ -1,4 +1,4 @@
-"""Export: what an agent may read, page by page, as the lines of a file.
+"""Export the memories that an agent may read, page by page, as the lines of a file.
 
 Source: docs/performance.md "Write targets"; docs/decisions.md 35 (the policy holds here like everywhere).
 """
@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def export(snapshot: Snapshot, query: ExportMemories) -> tuple[MemoriesExported, list[bytes]]:
-    """A page of live memories and where the next one begins."""
+    """Return a page of live memories and the position after which the next page begins."""
     if query.scope is None:
         policy = readable_in_any_scope(snapshot.connection, query.agent_id)
     else:
@@ -53,7 +53,7 @@ def export(snapshot: Snapshot, query: ExportMemories) -> tuple[MemoriesExported,
 
 
 def _times(snapshot: Snapshot, ids: list[str]) -> dict[str, list[LineTime]]:
-    """The temporal edges of the memories that have some."""
+    """Return the temporal edges by memory id."""
     found: dict[str, list[LineTime]] = {}
     for memory_id, facet, start, end in snapshot.rows(
         "SELECT subject_id, facet, start_at, end_at FROM temporal_edges WHERE subject_type = 'memory'"
