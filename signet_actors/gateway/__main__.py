@@ -14,12 +14,15 @@ from signet_actors.runtime.logging.configuration import configure_logging
 from signet_actors.runtime.processes.child_context import read_context_preloaded
 
 _SWITCH_S = 0.002
-"""How long a thread that works on a long text keeps the interpreter from the event loop, which asks for it several
-times in each request. Python's own 5 ms would be most of the time in which a request is to be answered."""
+"""The interpreter's switch interval: how long a thread with a long text can keep the event loop waiting.
+
+The loop waits for it several times in each request. Python's default of 5 ms would use up most of the time in which a
+request should be answered.
+"""
 
 
 def main() -> int:
-    """The exit code of the gateway."""
+    """Run the gateway and return its exit code."""
     sys.setswitchinterval(_SWITCH_S)
     boot, preloaded = read_context_preloaded(preload_imports)
     log = configure_logging(boot)

@@ -1,11 +1,11 @@
-"""The gateway process: the bus, the shared state, the server, and their order of birth and death.
+"""The gateway process: it starts and stops the bus, the shared state and the HTTP server in order.
 
-It accepts connections before it says Ready, heartbeats from the loop that serves requests, and on Drain stops
-accepting, finishes what is in flight within the grace, and exits 0. The listening socket is the supervisor's: while
-this process is away, connections wait in its backlog.
+It accepts connections before it reports Ready, and sends heartbeats from the loop that serves requests. On Drain it
+stops accepting, finishes the requests in flight within the grace, and exits with 0. The supervisor owns the listening
+socket: while this process is down, new connections wait in its backlog.
 
-Source: docs/reliability.md "Supervision policy", R19, R21; docs/architecture.md "The path of a remember",
-"The path of a recall".
+Source: docs/reliability.md "Supervision policy", R19, R21; docs/architecture.md "The path of a remember", "The path of
+a recall".
 """
 
 from __future__ import annotations
@@ -49,37 +49,37 @@ if TYPE_CHECKING:
     from signet_actors.runtime.processes.child_context import ChildContext
 
 DRAIN_RESERVE_MS = 500
-"""Part of the drain grace that is kept for closing the bus after the last request."""
+"""The part of the drain grace that is reserved for closing the bus after the last request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preloaded:
-    """What this process has loaded before it knew of its life: the ``embedder`` that ``embedding`` asks for."""
+    """The ``embedder`` for the configuration ``embedding``, loaded by a standby process before it is started."""
 
     embedding: EmbeddingConfig
     embedder: Embedder | None
 
 
 def preload_imports(boot: ChildContext) -> Preloaded | None:
-    """What costs a new life most of its time is in memory; None when it cannot be: the life itself will say why."""
+    """Load what takes most of the start time; return None if that fails, since the start then reports the error."""
     try:
         return Preloaded(boot.config.embedding, load_embedder(boot.config.embedding))
     except ConfigError:
         return None
     finally:
         gc.collect()
-        gc.freeze()  # the collection before Ready need not look through all of it again
+        gc.freeze()  # the collection before Ready need not scan these objects again
 
 
 def load_embedder(config: EmbeddingConfig) -> Embedder | None:
-    """The embedder, and nothing of what its loading left behind. Raises ConfigError."""
+    """Load the embedder and give the memory that loading used back to the system. Raises ConfigError."""
     embedder = make_embedder(config)
     trim_heap()
     return embedder
 
 
 def connection_limits(gateway: GatewayConfig, max_connections: int) -> ConnectionLimits:
-    """Return the bounds of a connection as the configuration has them, and no more connections than that."""
+    """Return the configured limits, with at most ``max_connections`` connections."""
     return ConnectionLimits(
         header_bytes=gateway.max_header_bytes,
         header_ms=gateway.header_timeout_ms,
@@ -92,7 +92,7 @@ def connection_limits(gateway: GatewayConfig, max_connections: int) -> Connectio
 
 
 class Gateway:
-    """One life of the gateway."""
+    """One incarnation of the gateway."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Gateway:
         self._workspace = Workspace(Path(boot.workspace))
 
     async def run(self) -> int:
-        """The exit code, once everything that was accepted is answered."""
+        """Serve until a drain, and return the exit code."""
         asyncio.get_running_loop().set_exception_handler(self._on_unhandled_error)
         await self.bus.start()
         try:
@@ -140,7 +140,7 @@ class Gateway:
             return ExitCode.OK
         key = self._load_signing_key()
         self._descriptors = available() - ACCEPTS_PER_ITERATION
-        # The configuration may have changed since our birth; from here to on_reload nothing is awaited.
+        # The configuration may have changed since the process started. Nothing is awaited from here to on_reload.
         config = msgspec.structs.replace(self.bus.config, embedding=embedding)
         state = self.state = self._new_state(config, listener.getsockname()[1], embedder, key)
         self._read_owner_token(state)
@@ -160,7 +160,7 @@ class Gateway:
         await asyncio.wait((serving, accepting), return_when=asyncio.FIRST_COMPLETED)
         if accepting.done():
             gc.collect()
-            gc.freeze()  # what was imported lives as long as the process; the collector need not look at it again
+            gc.freeze()  # imported objects live as long as the process; the collector need not scan them
             self.bus.ready(f"port {state.port}")
             self.log.info("ready", port=state.port)
         else:
@@ -170,7 +170,7 @@ class Gateway:
         return ExitCode.OK
 
     async def _first_embedder(self, wanted: EmbeddingConfig) -> Embedder | None:
-        """The embedder that was loaded in the rehearsal, if that was for the same one. Raises ConfigError."""
+        """Return the preloaded embedder if it matches the configuration, else load it. Raises ConfigError."""
         preloaded, self._preloaded = self._preloaded, None
         if preloaded is not None and preloaded.embedding == wanted:
             return preloaded.embedder
@@ -178,9 +178,9 @@ class Gateway:
         return await asyncio.to_thread(load_embedder, wanted)
 
     def _limits(self, gateway: GatewayConfig) -> ConnectionLimits:
-        """Return the bounds of connections, as many as there are descriptors for.
+        """Return the limits of connections, reduced to the available file descriptors.
 
-        As many again as are served may be open to be refused.
+        Each served connection needs two: as many connections again may be open in overflow.
         """
         limits = connection_limits(gateway, max(1, self._descriptors // 2))
         if limits.connections < gateway.max_connections:
@@ -193,7 +193,7 @@ class Gateway:
         return limits
 
     def _load_signing_key(self) -> bytes:
-        """Return the stored key, or one for this life only where none can be stored. Raises ConfigError."""
+        """Return the stored key, or a temporary one if none can be stored. Raises ConfigError."""
         try:
             return signing_key(self._workspace.secret_file)
         except OSError as error:
@@ -201,7 +201,7 @@ class Gateway:
             return secrets.token_bytes(KEY_BYTES)
 
     def _read_owner_token(self, state: GatewayState) -> None:
-        """Read the owner's token where the configuration asks for one; without it those requests are refused."""
+        """Read the owner token if the configuration requires one. Without it, owner routes reject requests."""
         if not state.config.gateway.require_owner or state.owner_token is not None:
             return
         try:
@@ -227,9 +227,9 @@ class Gateway:
         )
 
     def _drain(self, grace_ms: int) -> None:
-        """No new connection; what is in flight is answered."""
+        """Stop accepting connections, and finish the requests in flight."""
         if self.state is None or self.server is None:
-            self._stopped_before_ready = True  # the model is still being loaded; nothing was accepted
+            self._stopped_before_ready = True  # the model is still loading; no connection was accepted
             return
         if self.state.draining:
             return
@@ -239,9 +239,9 @@ class Gateway:
         self.server.stop(max(0, grace_ms - DRAIN_RESERVE_MS))
 
     def _reload(self, config: Config) -> None:
-        """New requests and connections follow ``config``, with the former embedding until the new one is loaded."""
+        """Apply ``config`` to new requests and connections. The old embedder is used until the new one is loaded."""
         if self.state is None or self.server is None:
-            return  # the state will be built from the bus's configuration, which is this one
+            return  # the state will be built from bus.config, which already is ``config``
         self.server.server_context.limits = self._limits(config.gateway)
         embedding = msgspec.structs.replace(self.state.config.embedding, wait_ms=config.embedding.wait_ms)
         self.state.reconfigure(msgspec.structs.replace(config, embedding=embedding))
@@ -250,13 +250,13 @@ class Gateway:
         self.log.info("reloaded")
 
     def _apply_embedding_config(self, state: GatewayState) -> None:
-        """The embedder of the newest configuration is in use or being loaded."""
+        """Start loading the embedder of the newest configuration, unless it is in use or being loaded."""
         changing = self._embedder_task is not None and not self._embedder_task.done()
         if not changing and self.bus.config.embedding != state.config.embedding:
             self._embedder_task = asyncio.create_task(self._load_new_embedder(state))
 
     async def _load_new_embedder(self, state: GatewayState) -> None:
-        """The embedder is that of the newest configuration, or the former stays and the log says why."""
+        """Switch to the embedder of the newest configuration. On failure the old one stays, and the error is logged."""
         while (wanted := self.bus.config.embedding) != state.config.embedding:
             try:
                 embedder = await asyncio.to_thread(load_embedder, wanted)
@@ -271,12 +271,12 @@ class Gateway:
                 self.log.info("embedding_changed", provider=wanted.provider, model=wanted.model)
 
     def _release_idle_memory(self, state: GatewayState) -> None:
-        """What a pause in the work makes needless is let go of."""
+        """Drop what the embedder can rebuild while the process is idle."""
         if isinstance(state.embedder, EmbeddedEmbedder):
             state.embedder.release_memory()
 
     def _on_unhandled_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What failed is in the log by type and place; asyncio itself would write out the exception and the task."""
+        """Log the type and place of an unhandled error. asyncio itself would log the exception's text and the task."""
         self.log.error("nobody caught", problem=first_line(context["message"]), exc_info=context.get("exception"))
 
     def _counter_values(self) -> dict[str, float]:

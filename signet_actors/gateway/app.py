@@ -1,8 +1,8 @@
-"""The application: guard, limits, trace id and errors around an index of the route table.
+"""The ASGI application: guard, limits, trace id and error handling around the route table.
 
-A request passes, in this order: the guard (before anything else is looked at), the checks of target and encoding,
-routing, the kill switch, the body (whole, bounded), and the handler under its deadline, unless its client has gone
-meanwhile. Whatever happens, exactly one JSON answer leaves, with a trace id.
+A request passes these steps in order: the guard, the checks of target and encoding, routing, the kill switch, the body
+(complete and bounded), and the handler with its deadline. A handler does not start if the client has disconnected.
+Every request gets exactly one response, with a trace id; its errors are JSON.
 
 Source: docs/architecture.md "The path of a remember", "The path of a recall"; docs/compatibility.md "Errors";
 docs/decisions.md 25, 30, 40; docs/security.md A10, A12.
@@ -65,15 +65,18 @@ SECURITY_HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"referrer-policy", b"no-referrer"),
 )
-"""Sent with every answer. There is no Access-Control header among them, and there never is one elsewhere."""
+"""Sent with every response. No response has an Access-Control header."""
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_STORE = (b"cache-control", b"no-store")
 
 
 class RequestContext:
-    """What is known of a request beside its scope. ``path``: the template once there is one; ``status`` 0: none yet;
-    ``code``: that of the error it was answered with; ``warnings``: what of it had no effect."""
+    """What the application knows about a request besides its scope.
+
+    ``path``: the route template, None before routing. ``status``: 0 until the response is written. ``code``: the error
+    code of the response. ``warnings``: the parts of the request that had no effect.
+    """
 
     __slots__ = (
         "_send",
@@ -91,8 +94,10 @@ class RequestContext:
     )
 
     def __init__(self, trace_id: str, scope: Scope, send: Send) -> None:
-        """What the server put into ``scope`` for us is taken out again: it refers to whatever holds the scope, and
-        garbage that is a cycle would stay until the collector comes."""
+        """Take the server's extension keys out of ``scope``.
+
+        They refer to objects that hold the scope. Such a reference cycle would stay until the garbage collector runs.
+        """
         self.trace_id = trace_id
         self.is_disconnected: Callable[[], bool] | None = scope.pop(IS_DISCONNECTED, None)
         self.wait_disconnected: Callable[[], Coroutine[Any, Any, None]] | None = scope.pop(WAIT_DISCONNECTED, None)
@@ -107,7 +112,7 @@ class RequestContext:
         self.warnings: list[str] = []
 
     async def write(self, answer: EncodedResponse) -> None:
-        """The answer has been handed to the server, in one piece where the server is ours."""
+        """Send the response, in one write if our own server runs the application."""
         sync_point("gateway.before_response")
         headers = [
             (b"content-type", answer.media_type.encode()),
@@ -122,7 +127,7 @@ class RequestContext:
         self.status, self.code = answer.status, answer.code
         if self._send_response is not None:
             await self._send_response(answer.status, headers, answer.body)
-            sync_point("gateway.mid_response")  # with the kernel, and nobody has taken note of it yet
+            sync_point("gateway.mid_response")  # the kernel has the response, nothing is recorded yet
             return
         await self._send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": answer.body, "more_body": False})
@@ -139,7 +144,9 @@ class Application:
         self._response_cache = ResponseCache()
 
     def has_effect(self, method: bytes, path: bytes) -> bool:
-        """Whether a request line asks for a change; what is not served does not. ``path`` is as it came."""
+        """Return True if a request with this method and raw path can change something. Unknown paths and methods do
+        not.
+        """
         if b"%" in path:
             path = unquote_to_bytes(path)
         found = self._table.find(path.decode("utf-8", "replace"))
@@ -150,10 +157,10 @@ class Application:
         if scope["type"] == "http":
             await self._handle(scope, receive, send)
         else:
-            await Router()(scope, receive, send)  # the lifespan: nothing to do, and said so
+            await Router()(scope, receive, send)  # the lifespan protocol: nothing to do
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Exactly one answer has been sent, and the request counted."""
+        """Send exactly one response, and count the request."""
         state = self.state
         counters = state.counters
         trace_id = new_id(state.clock, state.rng)
@@ -167,20 +174,20 @@ class Application:
                 answer = await self._respond(scope, receive, context)
             await context.write(answer)
         except asyncio.CancelledError:
-            # The drain's grace is over; the task is the server's own and ends here.
+            # The drain's grace is over. The task belongs to the server and ends here.
             if context.status == 0:
                 await context.write(_shutdown_response(context))
-        except Exception:  # noqa: BLE001 - the last line: the server would answer with plain text
+        except Exception:  # noqa: BLE001 - else the server would answer with plain text
             if context.status == 0:
                 await context.write(internal_problem(trace_id))
             self._log_failure(context)
         finally:
             counters.in_flight -= 1
-            with contextlib.suppress(Exception):  # figures and log lines are no reason to fail what was answered
+            with contextlib.suppress(Exception):  # metrics and logs must not fail the request
                 self._record(scope["method"], context, state.clock.monotonic_ns() - started_ns)
 
     def _check(self, scope: Scope) -> EncodedResponse | None:
-        """Why the request is not even routed, or None."""
+        """Return the response to a request that must not be routed, or None."""
         headers: Headers = scope["headers"]
         client = scope["client"]
         rejection = check_request(self.state.guard, scope["method"], headers, client[0] if client else None)
@@ -198,7 +205,7 @@ class Application:
         return None
 
     async def _respond(self, scope: Scope, receive: Receive, context: RequestContext) -> EncodedResponse:
-        """What is answered to a request that may be answered; never raises but for cancellation."""
+        """Return the response to a request that passed the checks. Raises nothing but CancelledError."""
         found = self._table.find(scope["path"])
         if found is None:
             return error_response(NotFound("Not found"))
@@ -215,7 +222,7 @@ class Application:
                 self._log_failure(context)
                 return internal_problem(context.trace_id)
             return with_warnings(error_response(error), context.warnings)
-        except Exception as error:  # noqa: BLE001 - a fault of ours is logged whole and answered without its text
+        except Exception as error:  # noqa: BLE001 - log the exception, and answer without its text
             if isinstance(error, OSError) and error.errno in _NO_SPACE:
                 with contextlib.suppress(Exception):
                     self.state.log.warning("disk_full", route=route.path, trace=context.trace_id)
@@ -226,6 +233,7 @@ class Application:
     async def _call_handler(
         self, route: Route, path: Mapping[str, str], scope: Scope, receive: Receive, context: RequestContext
     ) -> EncodedResponse:
+        """Read the request, run its handler, and return the encoded response."""
         state = self.state
         headers: Headers = scope["headers"]
         if route.owner:
@@ -240,7 +248,7 @@ class Application:
         is_disconnected = context.is_disconnected
         if is_disconnected is not None:
             if len(raw) > LARGE_BODY_BYTES:
-                for _ in range(2):  # the loop reads the end of the stream, then says so
+                for _ in range(2):  # one iteration reads the end of the stream, one reports it
                     await asyncio.sleep(0)
             if is_disconnected():
                 raise InvalidRequest("The client went away")
@@ -282,13 +290,15 @@ class Application:
         return answer
 
     def _log_failure(self, context: RequestContext) -> None:
-        """Log the exception that is being handled; the answer never depends on it."""
+        """Log the exception that is being handled. A failure of the log is ignored."""
         with contextlib.suppress(Exception):
             route = context.route.path if context.route is not None else None
             self.state.log.exception("request_failed", route=route, trace=context.trace_id)
 
     def _record(self, method: str, context: RequestContext, took_ns: int) -> None:
-        """Counted, and one line if it failed or debugging is on: template instead of path, never a query or a body."""
+        """Count the request, and log it if it failed or the level is ``debug``: the route template, never path, query
+        or body.
+        """
         status = context.status
         counters = self.state.counters
         self.state.requests.observe(context.path, method, status, took_ns, context.code)
@@ -309,13 +319,13 @@ class Application:
         )
 
     def _log_guard(self, method: str, reason: str) -> None:
-        """Refusals of the guard are told, at most one line a second, with the number of those not told."""
+        """Log a rejection by the guard, at most once a second, with the number of suppressed lines."""
         with contextlib.suppress(Exception):
             self._guard_warnings.warning("request_guarded", method=method, reason=reason)
 
 
 def _shutdown_response(context: RequestContext) -> EncodedResponse:
-    """The answer to a request that was still being served when the daemon had to stop."""
+    """Return the response to a request that was still in progress when the drain's grace ended."""
     route, dispatch = context.route, context.dispatch
     if route is not None and route.has_effect and dispatch is not None and dispatch.sent:
         return error_response(OutcomeUnknown())
@@ -323,7 +333,7 @@ def _shutdown_response(context: RequestContext) -> EncodedResponse:
 
 
 async def _read_body(receive: Receive, limit: int) -> bytes:
-    """The whole body. The server counts too; this holds when another server is in front."""
+    """Return the whole body. The size is checked here too, for servers other than ours."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -339,7 +349,7 @@ async def _read_body(receive: Receive, limit: int) -> bytes:
 
 
 def _is_clean_path(raw: bytes) -> bool:
-    """UTF-8 once unescaped, without control characters (NUL, CR and LF among them)."""
+    """Return True if the unescaped path is UTF-8 without control characters (such as NUL, CR and LF)."""
     if b"%" not in raw:
         return True
     try:
@@ -350,7 +360,9 @@ def _is_clean_path(raw: bytes) -> bool:
 
 
 def _query(raw: bytes, warnings: list[str]) -> Mapping[str, str]:
-    """Query parameters by name, the first of a repeated one, as the reference daemon reads them; ``warnings`` tells."""
+    """Return the query parameters by name. The first of a repeated one counts, as in the reference daemon, with a
+    warning.
+    """
     if not raw:
         return {}
     try:
@@ -367,7 +379,7 @@ def _query(raw: bytes, warnings: list[str]) -> Mapping[str, str]:
 
 
 def _decoded(headers: Headers) -> Mapping[str, str]:
-    """Header values as text: UTF-8 where they are, else Latin-1; repeated ones joined by a comma."""
+    """Return the headers as text: UTF-8 if valid, else Latin-1. Repeated headers are joined by a comma."""
     decoded: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name = raw_name.decode("latin-1")

@@ -1,7 +1,7 @@
-"""Text on its way into the store: secrets cut out, in storage form, embedded where that costs microseconds.
+"""Preparation of text for the store: redaction of secrets, storage form, and embedding where that takes microseconds.
 
-Short texts are worked on inline; a long one goes to one of two threads of its own, in one hop, so that no request
-holds up the event loop; beyond a few that wait for one, further long texts are refused until there is room again.
+Short texts are processed inline. A long text goes to one of two threads, so that no request blocks the event loop. When
+too many texts wait for a thread, further long texts are shed.
 
 Source: docs/decisions.md 23 and 26; docs/architecture.md "The path of a remember".
 """
@@ -33,25 +33,30 @@ if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
 INLINE_CHARS: Final = 2048
-"""Up to here, an embedding takes some two milliseconds."""
+"""Embedding a text of this length takes about two milliseconds."""
 INLINE_TEXT_CHARS: Final = 4096
-"""Up to here, everything but the embedding takes one to three milliseconds, however dense with suspicious words."""
+"""Up to this length, everything but the embedding takes one to three milliseconds, even for a text full of suspicious
+words.
+"""
 MAX_UNBOUNDED_CHARS: Final = 16_384
-"""Above this, a text is refused where too many wait; below, it costs a thread no more than twenty milliseconds."""
+"""A longer text is shed when too many texts wait. A shorter one takes a thread at most twenty milliseconds."""
 LONG_TEXT_THREADS: Final = 1
-"""Two would only take the interpreter from each other, which on a busy machine costs more than the work."""
+"""Two threads would compete for the interpreter, which costs more than the work on a busy machine."""
 MAX_WAITING: Final = 8
-"""Long texts that wait for a thread; the longest content of all takes a thread for about a second."""
+"""Long texts that may wait for a thread. The longest possible content takes a thread about a second."""
 
 CHUNKS_AT_ONCE: Final = 1000
-"""Chunks in one commit: about a quarter of a second of the writer."""
+"""Chunks in one commit: they take the writer about a quarter of a second."""
 CHUNKS_WAITING: Final = 4000
 
 T = TypeVar("T")
 
 
 class TextExecutor:
-    """Two threads for long texts, and a bound on how many wait for them. Serves any number of event loops."""
+    """A bounded queue for long texts with its own thread, and an unbounded one with a second thread.
+
+    Serves any number of event loops.
+    """
 
     def __init__(self, threads: int = LONG_TEXT_THREADS, max_waiting: int = MAX_WAITING) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="long-text")
@@ -61,18 +66,22 @@ class TextExecutor:
         self._lock = threading.Lock()
 
     async def run_bounded(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns from a thread. Raises Busy, and starts nothing, where too many wait already."""
+        """Return the result of ``work``, run in a thread. Raises Busy and starts nothing if too many texts wait
+        already.
+        """
         with self._lock:
             if self._admitted >= self._room:
                 raise Busy
             self._admitted += 1
         future = self._executor.submit(work)
-        # Not when the caller goes away: a thread cannot be called back, so its place is taken until it is done.
+        # Not when the caller is cancelled: the thread cannot be stopped, so its slot is taken until it is done.
         future.add_done_callback(self._leave)
         return await asyncio.wrap_future(future)
 
     async def run_unbounded(self, work: Callable[[], T]) -> T:
-        """The same without a refusal: for a text of middle length, or for the second half of an admitted request."""
+        """Return the result of ``work``, run in the second thread: for medium texts and the second half of an admitted
+        request.
+        """
         return await asyncio.wrap_future(self._second.submit(work))
 
     def _leave(self, _: Future[T]) -> None:
@@ -84,10 +93,10 @@ TEXT_EXECUTOR: Final = TextExecutor()
 
 
 class ChunkWriteLimiter:
-    """Chunks on their way to the writer: so many at once that a commit of them all keeps nobody waiting for long.
+    """Limit of the chunks on their way to the writer, so that a commit of all of them stays short.
 
-    Whoever does not fit waits for its turn, first come first served; who would wait too long is refused at once.
-    Serves one event loop.
+    Requests beyond the limit wait in order of arrival; a request that would wait too long is shed. Serves one event
+    loop.
 
     Source: docs/reliability.md R13.
     """
@@ -100,7 +109,9 @@ class ChunkWriteLimiter:
 
     @asynccontextmanager
     async def slot(self, chunks: int) -> AsyncIterator[None]:
-        """Inside, the ``chunks`` may be sent. Raises Busy where too many wait already."""
+        """Wait until ``chunks`` chunks may be sent; they count until the block ends. Raises Busy if too many wait
+        already.
+        """
         if self._queue or not self._fits(chunks):
             if self._queue and sum(count for count, _ in self._queue) + chunks > self._max_waiting:
                 raise Busy("too many long texts are waiting for the writer", retry_after_ms=1000)
@@ -110,7 +121,7 @@ class ChunkWriteLimiter:
                 await waiter
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():
-                    self._in_flight -= chunks  # its turn had come, and nobody takes it
+                    self._in_flight -= chunks  # the slot was granted but will not be used
                 self._admit()
                 raise
         else:
@@ -138,14 +149,14 @@ class ChunkWriteLimiter:
 
 
 class PreparedText(NamedTuple):
-    """``content`` is in storage form and may be empty; ``redactions`` are the kinds of secrets cut out of it."""
+    """A text in storage form, which may be empty, and the kinds of secrets that were cut out of it."""
 
     content: str
     redactions: Kinds
 
 
 class PreparedMemory(NamedTuple):
-    """A ``PreparedText`` with what its prefixes say, the type that it suggests, and its chunks if it is oversized."""
+    """A ``PreparedText`` with the values of its prefixes, its inferred type, and its chunks if it is oversized."""
 
     content: str
     redactions: Kinds
@@ -156,9 +167,9 @@ class PreparedMemory(NamedTuple):
 
 
 class FieldRedactor:
-    """The fields beside the content on their way into the store; ``redactions``: the kinds of secrets cut out of them.
+    """Redact the fields beside the content, and collect the kinds of secrets in ``redactions``.
 
-    Not for a scope or an agent: two of them that differ must never become the same.
+    Do not use it for a scope or an agent: two different names must never become equal.
     """
 
     def __init__(self, state: GatewayState) -> None:
@@ -166,7 +177,7 @@ class FieldRedactor:
         self.redactions: Kinds = ()
 
     def clean(self, text: str) -> str:
-        """``text`` without secrets."""
+        """Return ``text`` without secrets."""
         if self._redactor is None:
             return text
         text, kinds = self._redactor.clean(text)
@@ -174,21 +185,21 @@ class FieldRedactor:
         return text
 
     def optional(self, text: str | None) -> str | None:
-        """The same where there may be no text."""
+        """Return ``text`` without secrets, or None for None."""
         return None if text is None else self.clean(text)
 
     def tags(self, tags: Sequence[str]) -> tuple[str, ...]:
-        """The same for each tag; none twice."""
+        """Return the tags without secrets and without duplicates."""
         return tuple(dict.fromkeys(map(self.clean, tags)))
 
     def type_name(self, name: str | None) -> str | None:
-        """``name``, which must not hold a secret: with one cut out of it, it would be no type's name any more."""
+        """Return ``name``. Raises InvalidRequest if it contains a secret, since a redacted name is not a valid type."""
         if name is not None and self.clean(name) != name:
             raise InvalidRequest("type must not hold a secret", field="type")
         return name
 
     def principal(self, principal: Principal) -> Principal:
-        """Who acts, as the history tells it; an agent's identity stays as it is."""
+        """Return the principal as the history stores it. The agent's identity is not changed."""
         return msgspec.structs.replace(
             principal,
             changed_by=self.clean(principal.changed_by),
@@ -198,24 +209,23 @@ class FieldRedactor:
 
 
 async def prepare_text(state: GatewayState, raw: str) -> PreparedText:
-    """``raw`` as it may be committed. Raises Busy for a long text that would have to wait too long."""
+    """Return ``raw`` as it may be stored. Raises Busy for a long text that would have to wait too long."""
     return await _inline_or_threaded(raw, lambda: _prepare_text(state, raw))
 
 
 async def prepare_remembered_text(state: GatewayState, raw: str) -> PreparedMemory:
-    """The same for an explicit remember, which heeds prefixes; secrets are looked for before these are cut off."""
+    """Return ``raw`` prepared for a remember, with its prefixes parsed. Secrets are redacted first. Raises Busy."""
     return await _inline_or_threaded(raw, lambda: _prepare_remembered_text(state, raw))
 
 
 async def embed_texts(
     state: GatewayState, texts: Sequence[str], frames: list[bytes], *, trace_id: str
 ) -> list[Vector | None]:
-    """One ``Vector`` per text with its raw float32 frame appended to ``frames``; None where there is none.
+    """Return one ``Vector`` per text, or None for each text without one; append raw float32 frames to ``frames``.
 
-    What is embedded is the text on one line: layout says nothing that a query could ask for.
-
-    None for all when embedding is off, costs a network call (the vector then follows the commit) or fails: a
-    memory without a vector stays findable by keyword.
+    The text is embedded on one line, since its layout carries no meaning for a query. All are None if embedding is off,
+    needs a network call (the vector then follows the commit) or fails. A memory without a vector is still found by
+    keyword.
     """
     embedder = state.embedder
     if embedder is None or not embedder.local:
@@ -226,37 +236,37 @@ async def embed_texts(
         else:
             rows = await TEXT_EXECUTOR.run_unbounded(lambda: embedder.embed([collapsed(text) for text in texts]))
     except (SignetError, OSError, ValueError, RuntimeError) as error:
-        # Its kind only: what a tokenizer says may quote the text.
+        # Log only the type: the message of a tokenizer may quote the text.
         state.log.warning("embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)
         return [None] * len(texts)
     return [_vector(embedder, row, frames) for row in rows]
 
 
 def chunks_of(content: str, guardrails: GuardrailsConfig) -> tuple[str, ...]:
-    """Return the parts of an oversized content, each once, in order of the text; none where it is stored whole.
+    """Return the chunks of an oversized content in text order, without duplicates; empty if it is stored whole.
 
-    A content is stored whole, too, when it would be a single part.
+    A content that would be a single chunk is stored whole too.
     """
     if len(content) <= guardrails.max_content_chars:
         return ()
     chunks = chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars))
     if len(chunks) == 1:
         return ()
-    # A text that repeats itself is no conflict with itself: each chunk is stored once, where it stands first.
+    # A text may repeat itself: each chunk is stored once, at its first position.
     unique: dict[str, str] = {}
     for chunk in chunks:
-        if storage_content(chunk):  # else nothing is visible in it
+        if storage_content(chunk):  # skip chunks without visible characters
             unique.setdefault(content_hash(chunk), chunk)
     return tuple(unique.values())
 
 
 def raw_frame(row: Vectors) -> bytes:
-    """A vector as it travels: little-endian float32."""
+    """Return the vector as it is sent: little-endian float32."""
     return np.ascontiguousarray(row, dtype="<f4").tobytes()
 
 
 def _vector(embedder: Embedder, row: Vectors, frames: list[bytes]) -> Vector | None:
-    if not row.dot(row):  # a unit vector, or none
+    if not row.dot(row):  # zero vector: there is no embedding
         return None
     frames.append(raw_frame(row))
     return Vector(model=embedder.model, dimensions=embedder.dimensions, frame=len(frames) - 1)
@@ -270,8 +280,8 @@ def _prepare_text(state: GatewayState, raw: str) -> PreparedText:
 
 def _prepare_remembered_text(state: GatewayState, raw: str) -> PreparedMemory:
     text, redactions = _prepare_text(state, raw)
-    # After the secrets are cut: "[db password]: <it>" is one only as long as both halves stand together, and a tag
-    # that is a token is lower-cased, which would hide it.
+    # Redaction comes first: "[db password]: <secret>" is recognized only while both halves are together, and a token
+    # in a tag would be lower-cased, which would hide it.
     content, pinned, tags = parse_prefixes(text)
     chunks = chunks_of(content, state.config.memory.pipeline_v2.guardrails)
     return PreparedMemory(content, redactions, pinned, tags, infer_type(content), chunks)

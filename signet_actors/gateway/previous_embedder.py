@@ -1,9 +1,9 @@
-"""The embedder of a former model, kept while memories still have its vectors, so that they are found by them.
+"""The embedder of the previous model, kept while memories still have its vectors.
 
-Changing the model makes all vectors anew, which takes a server minutes or hours. Till then a query is embedded twice
-and looked for among the new vectors and the old. A gateway that was not there when the model was changed learns from a
-searcher's answer that vectors were left behind, and makes the former embedder again where it can without guessing: the
-embedded one, or another model of the provider that is configured.
+After a change of the model, making all vectors anew takes minutes or hours. Until then a query is embedded twice and
+compared with both kinds of vectors. A gateway that started after the change learns from a searcher's reply that old
+vectors remain. It rebuilds the previous embedder if that needs no guess: the embedded one, or another model of the
+configured provider.
 
 Source: docs/decisions.md 5 ("search stays up on the old vectors").
 """
@@ -30,7 +30,7 @@ Space = tuple[str, int]
 
 
 class PreviousEmbedder:
-    """``embedder`` is None while no vectors are left behind that we could make anew. One event loop only."""
+    """Holds the previous ``embedder``; None if no old vectors remain or it cannot be rebuilt. One event loop only."""
 
     def __init__(self) -> None:
         self.embedder: Embedder | None = None
@@ -38,9 +38,7 @@ class PreviousEmbedder:
         self._tried: set[Space] = set()
 
     async def replace(self, previous: Embedder | None, current: Embedder | None) -> None:
-        """``former`` was in use till now; it is kept unless ``current``, which takes its place, makes the same vectors
-        or there are to be none.
-        """
+        """Keep ``previous``, which ``current`` replaces, unless both make the same vectors or either is None."""
         needed = previous is not None and current is not None and _space(previous) != _space(current)
         await self._set(previous if needed else None)
         if not needed:
@@ -55,8 +53,10 @@ class PreviousEmbedder:
         config: EmbeddingConfig,
         log: FilteringBoundLogger,
     ) -> None:
-        """A recall that looked for vectors of ``asked``, too, found that the newest ones of some memories are in
-        ``spaces``. ``current`` is in use now, as ``config`` says. Returns at once.
+        """Handle a recall's report that the newest vectors of some memories are in ``spaces``. Returns at once.
+
+        ``asked`` is the model of the second vector that the recall sent. ``current`` is in use now, configured by
+        ``config``.
         """
         if current is None or (self._making is not None and not self._making.done()):
             return
@@ -102,7 +102,7 @@ async def _close(embedder: Embedder | None) -> None:
 
 
 def previous_config(space: Space, current: EmbeddingConfig) -> EmbeddingConfig | None:
-    """How vectors of ``space`` are made, by what is configured now; None where that would be a guess."""
+    """Return a configuration that makes vectors of ``space``; None if that would be a guess."""
     model, dimensions = space
     if space == (EMBEDDED_MODEL, EMBEDDED_DIMENSIONS):
         return EmbeddingConfig(provider="embedded")

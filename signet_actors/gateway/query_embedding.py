@@ -1,9 +1,9 @@
-"""The dense half of a query: the words that tell something, embedded, with what is known about a scope's common words.
+"""Embedding of queries, without the words that are common in their scope.
 
-A searcher computes which words are too common in what a caller may read; the gateway keeps the small sets and drops
-those words before it embeds. An unseen scope costs one extra ask; afterwards each recall's reply corrects the set.
-Whatever fails here costs quality, never the recall: without common words the whole query is embedded, without a
-vector the recall is keyword only.
+A searcher computes which words are too common among the memories that a caller may read. The gateway caches these small
+sets and drops the words before it embeds a query. A new scope costs one extra request to a searcher; afterwards each
+recall's reply updates the set. A failure here reduces quality, but never fails the recall: without common words the
+whole query is embedded, without a vector the recall is by keyword only.
 
 Source: docs/quality.md rule 3; docs/architecture.md "The path of a recall".
 """
@@ -33,7 +33,7 @@ ScopeKey = tuple[str, str | None, str | None]
 
 
 class KnownWords(NamedTuple):
-    """The common words of a scope; ``version`` -1 when nothing is known."""
+    """The common words of a scope; ``version`` is -1 if they are unknown."""
 
     words: frozenset[str]
     version: int
@@ -43,7 +43,7 @@ _NOTHING_KNOWN: Final = KnownWords(frozenset(), UNKNOWN_VERSION)
 
 
 class QueryVector(NamedTuple):
-    """``frame`` is raw float32, None for keyword only; ``model`` names its space."""
+    """``frame`` is raw float32, or None for a recall by keyword only. ``model`` names the vector space."""
 
     model: str | None
     frame: bytes | None
@@ -54,7 +54,7 @@ _NO_VECTOR: Final = QueryVector(None, None, UNKNOWN_VERSION)
 
 
 class CommonWordsCache:
-    """The latest common words of the scopes used last, at most ``max_scopes`` of them. One event loop only."""
+    """An LRU cache of the common words of at most ``max_scopes`` scopes. One event loop only."""
 
     def __init__(self, max_scopes: int = 1024) -> None:
         self._max_scopes = max_scopes
@@ -65,14 +65,14 @@ class CommonWordsCache:
         return len(self._known)
 
     def learn(self, read: ReadScope, project: str | None, common: CommonWords) -> KnownWords:
-        """The scope's words are those of ``common`` from now on."""
+        """Replace the scope's words by those of ``common``."""
         return self._remember(_key(read, project), KnownWords(frozenset(common.words), common.version))
 
     async def known(self, state: GatewayState, read: ReadScope, project: str | None, *, trace_id: str) -> KnownWords:
-        """The scope's words; an unseen scope is asked for once, however many queries wait for it.
+        """Return the scope's words; ask a searcher once for an unknown scope, however many queries wait for it.
 
-        When no searcher answers in time the scope counts as known to be empty, so that an overload is not doubled
-        by these asks: the version -1 makes the next recall's reply bring the words.
+        If no searcher replies in time, the scope is cached as empty, so that these requests do not add to an overload.
+        Its version -1 makes the reply to the next recall bring the words.
         """
         key = _key(read, project)
         found = self._known.get(key)
@@ -84,7 +84,7 @@ class CommonWordsCache:
             task = asyncio.ensure_future(self._ask(state, key, GetCommonWords(read=read, project=project), trace_id))
             self._asking[key] = task
             task.add_done_callback(lambda _: self._asking.pop(key, None))
-        # Shielded: a client that hangs up must not take the answer from the others.
+        # Shielded: a client that disconnects must not cancel the request for the others.
         return await asyncio.shield(task)
 
     async def _ask(self, state: GatewayState, key: ScopeKey, request: GetCommonWords, trace_id: str) -> KnownWords:
@@ -92,7 +92,7 @@ class CommonWordsCache:
             common, _ = await state.bus.ask_searcher(request, trace_id=trace_id, timeout_ms=COMMON_WORDS_TIMEOUT_MS)
         except SignetError as error:
             state.log.info("common_words_unknown", agent=key[0], error=error.detail, trace=trace_id)
-            # A recall may have taught the words meanwhile; never forget them for a failure.
+            # A recall may have brought the words meanwhile; a failure must not drop them.
             return self._known.get(key) or self._remember(key, _NOTHING_KNOWN)
         return self._remember(key, KnownWords(frozenset(common.words), common.version))
 
@@ -107,7 +107,7 @@ class CommonWordsCache:
 async def query_vectors(
     state: GatewayState, query: str, read: ReadScope, project: str | None, *, trace_id: str
 ) -> tuple[QueryVector, QueryVector]:
-    """``query_vector``, and the same by the former model while memories still have its vectors."""
+    """Return ``query_vector``, and the same from the previous model while memories still have its vectors."""
     former = state.previous_embedder.embedder
     if former is None:
         return await query_vector(state, query, read, project, trace_id=trace_id), _NO_VECTOR
@@ -126,9 +126,9 @@ async def query_vector(
     trace_id: str,
     embedder: Embedder | None = None,
 ) -> QueryVector:
-    """The vector of ``query`` without its scope's common words; without a frame when there can be none in time.
+    """Return the vector of ``query`` without its scope's common words; without a frame if there is none in time.
 
-    ``embedder``: None is the one in use.
+    ``embedder`` None means the one in use.
     """
     embedder = embedder or state.embedder
     if embedder is None:

@@ -1,4 +1,4 @@
-"""Secrets are replaced before a text leaves the gateway, so that none is ever committed; see ``domain/redaction``."""
+"""Redaction of secrets before a text leaves the gateway, so that no secret is committed; see ``domain/redaction``."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from signet_actors.domain.redaction.values import SecretSpan
 
 MAX_CACHED_CHARS: Final = 64
 MAX_CACHED_TEXTS: Final = 4096
-"""Short texts that are remembered as clean, and how many of them."""
+"""Size of the cache of short texts that are known to be clean, and the length of such a text."""
 
 Kinds = tuple[str, ...]
-"""The kinds of the secrets that were replaced, each once, in the order of the text; empty where there were none."""
+"""The kinds of the secrets that were replaced, without duplicates, in the order of the text."""
 
-_WORD = re.compile(r"[^\s\ufeff]+")  # what ``collapsed`` separates by one space
+_WORD = re.compile(r"[^\s\ufeff]+")  # the words that ``collapsed`` joins by one space
 
 
 class Redactor:
-    """Replaces secrets. One serves all requests and threads.
+    """Replaces secrets in texts. One instance serves all requests and threads.
 
-    The short texts that were found clean last (names, tags, projects, which come again with every request) are not
-    searched again: they were half of what redaction costs a remember.
+    Short texts that were clean (names, tags, projects, which repeat with every request) are cached and not searched
+    again: they took half of the time of redaction in a remember.
     """
 
     def __init__(self) -> None:
         self._known_clean: set[str] = set()
 
     def clean(self, text: str) -> tuple[str, Kinds]:
-        """``text`` without secrets, and their kinds, even if its white space is collapsed afterwards.
+        """Return ``text`` without secrets, even after its white space is collapsed, and the kinds of the secrets.
 
-        It is read as it came, because a key block is known by its lines, a command by the end of its line, and
-        then on one line, because blanks and line breaks hide a secret from patterns that the next reader of the
-        collapsed text sees. What only the second look finds is cut out where it stands: the layout stays.
+        The text is searched twice. First as it came, because line ends delimit a key block and a command. Then on one
+        line, because white space hides a secret from the patterns. A secret that only the second search finds is cut
+        out at its position in the layout.
         """
         if text in self._known_clean:
             return text, ()
@@ -54,17 +54,19 @@ class Redactor:
         hidden = secrets_in(line, joined=True)
         if not hidden:
             return clean, kinds
-        clean = sanitize_text(clean)  # as the collapsed form is
+        clean = sanitize_text(clean)  # the collapsed form is sanitized too
         return replace_secrets(clean, _map_to_layout(clean, hidden)), tuple(dict.fromkeys(kinds + kinds_of(hidden)))
 
     def clean_for_storage(self, text: str) -> tuple[str, Kinds]:
-        """What ``cleaned`` returns, in storage form."""
+        """Return the result of ``clean`` with the text in storage form."""
         clean, kinds = self.clean(text)
         return storage_content(clean), kinds
 
 
 def _map_to_layout(text: str, found: Iterable[SecretSpan]) -> Iterator[SecretSpan]:
-    """Yield the secrets in ``collapsed(text)`` by their places in ``text``; a space there is a whole gap here."""
+    """Yield the secrets in ``collapsed(text)`` with their positions in ``text``; one space there is a gap of any width
+    here.
+    """
     words = [match.span() for match in _WORD.finditer(text)]
     starts = list(accumulate((end - start + 1 for start, end in words), initial=0))
     for kind, start, end in found:
@@ -76,12 +78,12 @@ def _map_to_layout(text: str, found: Iterable[SecretSpan]) -> Iterator[SecretSpa
 
 
 class RedactionFields(NamedTuple):
-    """What an answer says of the secrets that were cut out; both fields are absent where there were none."""
+    """Response fields about redacted secrets; both are absent if there were none."""
 
     redacted: Literal[True] | UnsetType
     redactions: list[str] | UnsetType
 
 
 def redaction_fields(kinds: Kinds) -> RedactionFields:
-    """Return the fields of an answer for ``kinds``, in which one may stand several times."""
+    """Return the response fields for ``kinds``, which may contain duplicates."""
     return RedactionFields(True, list(dict.fromkeys(kinds))) if kinds else RedactionFields(UNSET, UNSET)

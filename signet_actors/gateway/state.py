@@ -1,4 +1,4 @@
-"""What the handlers of this process share. One instance for each life of the gateway."""
+"""State that the handlers of this process share. One instance per incarnation of the gateway."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RequestCounters:
-    """What the edge did since it started; goes out with the heartbeat and in ``/api/status``."""
+    """Requests since the process started, for the heartbeat and ``/api/status``."""
 
     requests: int = 0
     in_flight: int = 0
@@ -43,7 +43,7 @@ class RequestCounters:
     server_errors: int = 0
 
     def as_mapping(self) -> dict[str, int]:
-        """Counter names and values."""
+        """Return the counters by name."""
         return {
             "requests": self.requests,
             "in_flight": self.in_flight,
@@ -55,11 +55,12 @@ class RequestCounters:
 
 @dataclass(slots=True)
 class GatewayState:
-    """``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload; ``port`` is the one that is listened on.
+    """Shared state of the handlers. ``config``, ``guard``, ``embedder`` and ``redactor`` follow a reload.
 
-    ``started_at_ms`` is when the daemon started, not this process; ``supervisor_silent_ms`` how old the tree is.
-    ``owner_token`` is there where ``gateway.requireOwner`` asks for it.
-    ``wire`` is what the connections hold and what was refused before the application ran; None until there is a server.
+    ``port`` is the port that is listened on. ``started_at_ms`` is when the daemon started, not this process.
+    ``supervisor_silent_ms`` returns the age of the process tree. ``owner_token`` is set if ``gateway.requireOwner`` is
+    on. ``server_context`` holds what connections hold and what was rejected before the application ran; it is None
+    until the server exists.
     """
 
     boot: ChildContext
@@ -95,15 +96,15 @@ class GatewayState:
 
     @property
     def workspace(self) -> Path:
-        """The daemon's directory."""
+        """The directory of the daemon."""
         return Path(self.boot.workspace)
 
     def is_up(self, role: str) -> bool:
-        """Whether a process of the role serves, as far as the supervisor tells."""
+        """Return True if the supervisor reports a process of the role as up."""
         return any(child.role == role and child.state == UP for child in self.bus.tree.children)
 
     def readiness(self) -> Readiness:
-        """What the daemon can do now, as far as its supervisor tells."""
+        """Return what the daemon can do now, as far as its supervisor reports."""
         limits = self.config.supervision
         silent_ms = self.supervisor_silent_ms()
         bus_health = self.bus.health()
@@ -120,10 +121,10 @@ class GatewayState:
         )
 
     def counter_values(self) -> dict[str, int]:
-        """What this edge did and holds, for the heartbeat, ``/api/status`` and the metrics.
+        """Return the gateway's counters for the heartbeat, ``/api/status`` and the metrics.
 
-        ``requests_shed``: refused because too much was unanswered; ``refused``: everything that the server refused
-        before the application ran, those and ``connections_refused`` among them; ``unanswered*``: held now.
+        ``requests_shed``: rejected because of overload. ``refused``: everything that the server rejected before the
+        application ran, including ``requests_shed`` and ``connections_refused``. ``unanswered*``: in flight now.
         """
         values = self.counters.as_mapping()
         if self.server_context is not None:
@@ -140,8 +141,8 @@ class GatewayState:
         return values
 
     def reconfigure(self, config: Config) -> None:
-        """New requests are served by ``config``."""
+        """Use ``config`` for new requests."""
         self.config = config
-        # A line that the log's threshold drops costs more than routing a request: it is not even made.
+        # Building a line that the log level drops would cost more than routing a request.
         self.logs_every_request = config.logging.level == "debug"
         self.guard = guard_policy(self.port, config.gateway.allowed_hosts)

@@ -1,13 +1,13 @@
-"""The card that may stand before a recall's results: what they say in a few sentences, by the extraction model.
+"""The optional card before the results of a recall: a summary of them by the extraction model.
 
-Only the recall that wants the card waits for it, for a bounded time; whatever goes wrong, that recall is answered as if
-there were none. The model is shown nothing but what this very recall returns to its caller, so a card can say nothing
-that the caller may not read. It is stored nowhere and marks no memory as read.
+Only a recall that wants the card waits for it, for a bounded time. If anything fails, the recall is answered without
+one. The model sees only the results of this recall, so the card cannot contain what the caller may not read. It is not
+stored and marks no memory as accessed.
 
 Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``, recallLlm); docs/compatibility.md
 "Authentication"; docs/reliability.md R11.
-Departs: when the bucket ``recallLlm`` is empty, the recall is answered without a card rather than refused: an agent
-needs its memories more than their summary.
+Departs: when the bucket ``recallLlm`` is empty, the recall is answered without a card instead of being rejected: an
+agent needs its memories more than their summary.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from signet_actors.protocol.searcher import RecalledRow
 from signet_actors.runtime.clock import iso
 
 MAX_CONCURRENT: Final = 8
-"""Recalls that wait for a card; more are answered without one. The extractor's mailbox has places left for others."""
+"""Recalls that may wait for a card; more are answered without one. This leaves room in the extractor's mailbox."""
 MAX_RESULTS: Final = 20
 RESERVE_MS: Final = 500
-"""Of the request's own time limit, what is kept for answering it."""
+"""The part of the request's time limit that is reserved for the response."""
 _OPERATION: Final = "recallLlm"
 
 
 async def summary_card(
     request: HttpRequest, query: str, limit: int, rows: Sequence[RecalledRow], *, spent_ms: int
 ) -> RecallResult | None:
-    """A card on those of ``rows`` that will stand beside it; None when it is switched off, not wanted, or not to be had
-    in time.
+    """Return a card on the ``rows`` that are returned beside it; None if it is off, not wanted, or not made in time.
 
-    ``spent_ms`` of the request's time are gone already.
+    ``spent_ms`` of the request's time limit have passed.
     """
     state = request.state
     reranker = state.config.memory.pipeline_v2.reranker
@@ -50,7 +49,7 @@ async def summary_card(
     shown = rows_beside_card(rows, limit)[:MAX_RESULTS]
     state.summaries_waiting += 1
     try:
-        # The bus times its own asks; this is for what waits before it.
+        # The bus has its own timeout; this one also covers the wait before the request is sent.
         async with asyncio.timeout(timeout_ms / 1000):
             reply = await state.bus.ask_extractor(
                 Summarize(query, tuple(row.content for row in shown)), trace_id=request.trace_id, timeout_ms=timeout_ms
@@ -83,12 +82,12 @@ async def summary_card(
 
 
 def rows_beside_card(rows: Sequence[RecalledRow], limit: int) -> Sequence[RecalledRow]:
-    """The rows that are returned with a card, which takes one of the ``limit`` places."""
+    """Return the rows that are returned with a card, which takes one of the ``limit`` results."""
     return rows[: limit - 1]
 
 
 def _allowed(request: HttpRequest) -> bool:
-    """The caller has a card left in this minute. Nobody is counted in local mode."""
+    """Return True if the caller's rate limit allows a card. There is no limit in local mode."""
     auth = request.state.config.auth
     if auth.mode == "local":
         return True

@@ -1,12 +1,8 @@
-"""The wait for a network provider's vector, after the memory is on disk and before its remember is answered.
+"""Bounded wait for a network provider's vector, after the commit and before the response to a remember.
 
-The vector is made once, by the memory's ``embed`` job; here it is only waited for, at the extractor, which knows when
-it is stored and when none is to be expected. Whatever goes wrong costs at most ``embedding.waitMs``, never the answer,
-and only what the writer has committed is called embedded.
-
-Nobody waits where a wait would be in vain or in somebody's way: beyond ``MAX_CONCURRENT``, while a crowd stands, while
-the daemon leaves, while the extractor is away or takes no such job, and for a while after a wait that came to nothing:
-the server is too slow, or an import's vectors are before ours.
+The memory's ``embed`` job makes the vector. This module asks the extractor to reply when it is stored, or will not be.
+A failure costs at most ``embedding.waitMs``, and never the response. DESIGN.md lists the cases in which a request does
+not wait.
 
 Source: docs/decisions.md 23.
 """
@@ -21,18 +17,18 @@ from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.extractor import AwaitVectors, VectorsAwaited
 
 MAX_CONCURRENT: Final = 8
-"""Half of the least number of requests that are served beside each other (``sustained_min_in_flight``)."""
+"""Half of the minimum number of concurrent requests (``sustained_min_in_flight``)."""
 FIRST_PAUSE_MS: Final = 1_000
 LONGEST_PAUSE_MS: Final = 60_000
 RESERVE_MS: Final = 500
-"""Of the request's own time limit, what is kept for answering it."""
+"""The part of the request's time limit that is reserved for the response."""
 _ANSWER_MS: Final = 1_000
-"""So much later than it was told to the extractor may answer: nobody waits for that, but the place is taken."""
+"""Extra time for the extractor's reply. No request waits for it, but the slot stays taken."""
 _NONE: Final[Collection[str]] = frozenset()
 
 
 class VectorWaiter:
-    """Those of one gateway life."""
+    """The waits of one incarnation of the gateway."""
 
     def __init__(self) -> None:
         self._pending: set[asyncio.Task[VectorsAwaited]] = set()
@@ -41,11 +37,13 @@ class VectorWaiter:
         self._not_before_ns = 0
 
     def __len__(self) -> int:
-        """Questions that the extractor has not answered; a client that goes leaves one behind."""
+        """Return the number of unanswered requests to the extractor, including those whose client has disconnected."""
         return len(self._pending)
 
     async def wait_stored(self, request: HttpRequest, versions: Mapping[str, int]) -> Collection[str]:
-        """Those of the memories, just committed without a vector at these versions, whose vectors are stored now."""
+        """Return the ids of the memories, committed at these versions without a vector, whose vectors are stored by
+        now.
+        """
         wait_ms = self._wait_ms(request) if versions else 0
         if wait_ms <= 0:
             return _NONE
@@ -69,7 +67,7 @@ class VectorWaiter:
             if disconnected is not None:
                 disconnected.cancel()
         if reply.cancelled() or (done and reply not in done):
-            return _NONE  # the daemon leaves, or the client has gone
+            return _NONE  # the daemon is draining, or the client has disconnected
         error = reply.exception() if reply in done else None
         if reply not in done or error is not None:
             if error is not None:
@@ -84,13 +82,13 @@ class VectorWaiter:
         return result.stored
 
     def stop(self) -> None:
-        """Nobody waits any more."""
+        """End all waits, and start no more."""
         self._stopped = True
         for reply in self._pending:
             reply.cancel()
 
     def _wait_ms(self, request: HttpRequest) -> int:
-        """How long this request may wait; nothing where it must not."""
+        """Return how long this request may wait; 0 or less if it must not."""
         state = request.state
         now_ns = state.clock.monotonic_ns()
         embedder = state.embedder
@@ -106,7 +104,7 @@ class VectorWaiter:
         return min(state.config.embedding.wait_ms, left_ms)
 
     def _back_off(self, now_ns: int) -> None:
-        """Nobody begins to wait for a while, twice as long as the last time; those who wait together count once."""
+        """Suspend waiting, twice as long as the last time. Concurrent waits that fail count once."""
         if now_ns >= self._not_before_ns:
             self._pause_ms = min(LONGEST_PAUSE_MS, max(FIRST_PAUSE_MS, 2 * self._pause_ms))
             self._not_before_ns = now_ns + self._pause_ms * 1_000_000
@@ -114,4 +112,4 @@ class VectorWaiter:
     def _on_reply(self, reply: asyncio.Task[VectorsAwaited]) -> None:
         self._pending.discard(reply)
         if not reply.cancelled():
-            reply.exception()  # whoever still waits has it; else it is nobody's
+            reply.exception()  # marks the exception as retrieved if no request waits any more
