@@ -1,8 +1,8 @@
-"""Whether a request comes from the user that the daemon runs for: asked by the routes that are marked ``owner``.
+"""Check that a request comes from the user that runs the daemon, for routes marked ``owner``.
 
-Where the system tells the uid at the other end of a connection, it must be the daemon's own or root's. Where it does
-not, a loopback request is trusted, as everywhere else, unless ``gateway.requireOwner`` asks for the token in
-``.daemon/owner-token``, which only the owner can read.
+Where the system reports the uid at the other end of a connection, it must be the daemon's own or root's. Elsewhere a
+loopback request is trusted, unless ``gateway.requireOwner`` requires the token in ``.daemon/owner-token``, which only
+the owner can read.
 
 Source: docs/operations.md "Other users of the machine".
 """

@@ -1,8 +1,8 @@
-"""The user at the other end of a TCP connection of this machine, as Linux tells it in ``/proc/net/tcp``.
+"""The uid at the other end of a local TCP connection, read from Linux's ``/proc/net/tcp``.
 
-A line of that table stays for a while when its process has closed the socket or ended: its inode is 0 then, and its
-uid too, which is no proof of being root. The kernel shows the table in pieces, so that a line can be missed while
-connections come and go; a line that is not found is looked for again.
+A line of that table remains for a while after its process has closed the socket or exited. Its inode and uid are 0
+then, which does not prove that the peer is root. The kernel returns the table in pieces, so a line can be missed while
+connections open and close; the search is repeated for a line that was not found.
 
 Source: proc_pid_net(5); Linux, Documentation/networking/proc_net_tcp.rst.
 """
@@ -17,7 +17,7 @@ from typing import Final
 
 TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 SOCKET_CLOSED: Final = -1
-"""In place of a uid: the system tells uids, and the connection has no owner any more."""
+"""Returned instead of a uid when the system reports uids, but no process owns the connection any more."""
 
 _LISTEN: Final = b"0A"
 _TRIES: Final = 3
@@ -29,8 +29,8 @@ End = tuple[str, int]
 def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int | None:
     """Return the uid of the process at ``client``'s end of its connection to ``server``, or ``SOCKET_CLOSED``.
 
-    None where the system does not tell: there is no such table, or not even the listening socket is in it. Takes
-    milliseconds where thousands of connections are open: not for an event loop.
+    Return None if the system does not report uids: there is no such table, or it lacks even the listening socket. Takes
+    milliseconds when thousands of connections are open, so do not call it on an event loop.
     """
     wanted = [
         f" {local} {remote} ".encode() for local, remote in zip(_table_forms(client), _table_forms(server), strict=True)
@@ -53,7 +53,7 @@ def peer_uid(client: End, server: End, tables: tuple[Path, ...] = TABLES) -> int
 
 
 def _table_forms(end: End) -> list[str]:
-    """An end as the tables write it: of an IPv4 address both forms, as a socket of either family may hold it."""
+    """Return the address as the tables write it: two forms for IPv4, since a socket of either family may hold it."""
     address = ipaddress.ip_address(end[0].partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
@@ -65,7 +65,7 @@ def _table_forms(end: End) -> list[str]:
 
 
 def _as_hex_words(packed: bytes) -> str:
-    """32-bit words as this machine holds them, in hexadecimal."""
+    """Return the address as 32-bit words in this machine's byte order, in hexadecimal."""
     return "".join(f"{word:08X}" for word in struct.unpack(f"={len(packed) // 4}I", packed))
 
 

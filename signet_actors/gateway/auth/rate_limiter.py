@@ -1,4 +1,4 @@
-"""How often somebody may do something costly: so many times in each fixed window of time.
+"""Rate limits: a maximum count in each fixed window of time.
 
 Source: docs/compatibility.md "Authentication".
 """
@@ -14,13 +14,13 @@ _MAX_KEYS: Final = 4096
 
 
 class RateLimiter:
-    """One window for each key (``actor:operation``); the keys used last are remembered. One event loop only."""
+    """One window per key (``actor:operation``), for the most recently used keys. One event loop only."""
 
     def __init__(self) -> None:
         self._windows: OrderedDict[str, tuple[int, int]] = OrderedDict()
 
     def take(self, key: str, limit: RateLimit, now_ms: int) -> int:
-        """0 when the operation is allowed, and now counted; else how many ms the window lasts."""
+        """Count the operation and return 0; at the limit, return the milliseconds until the window ends."""
         began_ms, count = self._windows.get(key, (now_ms, 0))
         if not 0 <= now_ms - began_ms < limit.window_ms:
             began_ms, count = now_ms, 0

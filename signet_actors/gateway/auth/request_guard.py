@@ -1,13 +1,13 @@
-"""Who may be answered at all: a pure decision over method, headers and peer, taken before routing and before the body.
+"""Decision whether a request is served at all: a pure function of method, headers and peer address.
 
-In local mode no route asks for a token, so this is the wall between the memories and every web page that the user
-has open. Three ways in are closed: a foreign name that resolves to this machine (Host), a page's own request
-(Origin, Sec-Fetch-Site, and media types that need no preflight), and a proxy that makes everybody loopback.
-No CORS header is ever sent, so that no page may read an answer either.
+It runs before routing and before the body is read. In local mode no route requires a token, so this guard alone keeps
+web pages in the user's browser away from the memories. It closes three ways in: a foreign name that resolves to this
+machine (Host), a page's own request (Origin, Sec-Fetch-Site, and media types that need no preflight), and a proxy,
+behind which every client has a loopback address. No CORS header is ever sent, so no page can read a response.
 
 Source: docs/decisions.md 24, 25, 41; docs/security.md A1-A5, A8.
-Departs: a Host without a port is accepted beside the actual port, as HTTP/1.0 clients and tools behind a
-port-forward send it; a page cannot choose that header.
+Departs: a Host without a port is accepted beside the actual port, as HTTP/1.0 clients and tools behind a port-forward
+send it; a page cannot choose that header.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ SINGLE_HEADERS = frozenset(
         b"x-signet-runtime-path",
     }
 )
-"""Headers that decide something; two of them would let two readers disagree."""
+"""Headers that affect a decision. Two parsers could read a repeated one differently."""
 
 PROXY_HEADERS = frozenset({b"forwarded", b"via", b"x-real-ip"})
 PROXY_PREFIX = b"x-forwarded-"
 BROWSER_PREFIX = b"sec-fetch-"
 NODE_FETCH = (b"sec-fetch-mode", b"cors")
-"""The one such header that a program sends too: Node's ``fetch``, beside neither a site nor an origin. A browser sends
-``Sec-Fetch-Site`` wherever it sends this one, and with this mode an ``Origin`` to every other site; a page can keep
-neither of them back, as their names are forbidden to it. Other modes alone stay a browser's.
+"""The one ``Sec-Fetch-*`` header that a program sends too: Node's ``fetch``, without a site and without an origin.
+
+A browser sends ``Sec-Fetch-Site`` with every ``Sec-Fetch-Mode``, and in this mode ``Origin`` to every other site. A
+page cannot suppress either, since their names are forbidden to scripts. Any other mode counts as a browser.
+
 Source: W3C Fetch Metadata Request Headers, section 2; Fetch standard, "append a request Origin header";
 docs/compatibility.md "Real clients: TypeScript SDK".
 """
@@ -59,7 +61,10 @@ _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
-    """``names``: lower-case host names served on ``port`` or without a port; ``exact``: ``name:port`` as configured."""
+    """Host names that are served.
+
+    ``names``: lower-case names, accepted with ``port`` or without a port. ``exact``: ``name:port`` as configured.
+    """
 
     port: int
     names: frozenset[str]
@@ -68,7 +73,7 @@ class GuardPolicy:
 
 @dataclass(frozen=True, slots=True)
 class GuardRejection:
-    """The request is not answered; what the client is told instead."""
+    """Error code, text and status with which the guard rejects a request."""
 
     code: ErrorCode
     detail: str
@@ -76,7 +81,7 @@ class GuardRejection:
 
 
 def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
-    """The policy for a listener on ``port``; an allowed host may carry a port of its own (a port-forward)."""
+    """Return the policy for a listener on ``port``. An allowed host may include its own port (for a port-forward)."""
     names, exact = set(LOCAL_NAMES), set()
     for entry in allowed_hosts:
         host = entry.strip().lower()
@@ -89,7 +94,7 @@ def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
 
 
 def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:
-    """None when the request may be answered. Header names are lower-case. Never looks at path, query or body."""
+    """Return None if the request may be served. Header names must be lower-case. Ignores path, query and body."""
     if not _is_loopback(peer):
         return _forbidden("Only this machine is answered in local mode")
     seen: dict[bytes, bytes] = {}
@@ -114,7 +119,7 @@ def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str 
 
 
 def has_body(headers: Headers) -> bool:
-    """Whether the request announces a body (also of unknown length)."""
+    """Return True if the request announces a body, of known or unknown length."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip() not in {b"", b"0"})
         for name, value in headers
@@ -122,7 +127,7 @@ def has_body(headers: Headers) -> bool:
 
 
 def media_type(value: bytes | None) -> str:
-    """The media type without parameters, lower-case; empty when there is none."""
+    """Return the media type without parameters, in lower case; empty if there is none."""
     return (value or b"").split(b";", 1)[0].strip().lower().decode("latin-1")
 
 
@@ -141,7 +146,7 @@ def _check_host(policy: GuardPolicy, raw: bytes | None) -> GuardRejection | None
 
 
 def _check_browser(method: str, seen: dict[bytes, bytes]) -> GuardRejection | None:
-    """A browser speaks: only our own page, or the user's address bar, and bodies only as JSON."""
+    """Return None if a browser's request comes from our own page or the address bar, and its body, if any, is JSON."""
     origin = seen.get(b"origin")
     if origin is not None and origin.strip().lower() != b"http://" + seen[b"host"].strip().lower():
         return _forbidden("Requests from other web origins are not answered")

@@ -1,7 +1,7 @@
-"""Two secrets of the workspace, each made once and readable by its owner only.
+"""Two secrets of the workspace, each created once and readable by its owner only.
 
-``.daemon/secret``: the key behind confirm tokens, 32 random bytes. ``.daemon/owner-token``: what
-``gateway.requireOwner`` asks for, the same in hexadecimal, so that a person can send it.
+``.daemon/secret``: the key that signs confirm tokens, 32 random bytes. ``.daemon/owner-token``: the token that
+``gateway.requireOwner`` requires, in hexadecimal so that a person can copy it.
 
 Source: docs/decisions.md 28, 42; docs/security.md "Where the specification is unsafe" (keys and tokens).
 """
@@ -19,10 +19,10 @@ KEY_BYTES = 32
 
 
 def signing_key(path: Path) -> bytes:
-    """The key in ``path``, made now if there is none.
+    """Return the key in ``path``; create it first if it does not exist.
 
-    A half-written key cannot be seen: it is written aside and linked into place, and the first link wins.
-    Raises ``ConfigError`` for a file that somebody else could have made or read.
+    No reader sees an incomplete key: it is written to a temporary file and linked into place, and the first link wins.
+    Raises ``ConfigError`` for a file that another user could have created or read.
     """
     if not os.path.lexists(path):
         _make(path, secrets.token_bytes(KEY_BYTES))
@@ -30,7 +30,7 @@ def signing_key(path: Path) -> bytes:
 
 
 def owner_token(path: Path) -> str:
-    """The token in ``path``, made in the same way. Raises ``ConfigError``."""
+    """Return the token in ``path``; create it first if it does not exist. Raises ``ConfigError``."""
     if not os.path.lexists(path):
         _make(path, secrets.token_hex(KEY_BYTES).encode())
     try:

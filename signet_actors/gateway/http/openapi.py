@@ -1,4 +1,4 @@
-"""The API document: OpenAPI 3.1, made from the route table, so that no route can be missing from it.
+"""The API document, OpenAPI 3.1, generated from the route table, so that no route can be missing.
 
 Source: docs/architecture.md "Messages"; docs/decisions.md 40; docs/reliability.md R24.
 """
@@ -56,13 +56,13 @@ MEMORY_ID: Mapping[type, str] = {
     MemoryListReply: "/memories/0/id",
     RecallReply: "/results/0/id",
 }
-"""Where an answer names a memory, as a JSON pointer: from there the document links to what can be done with it."""
+"""JSON pointers to a memory's id in responses. The document links from there to the operations on a memory."""
 MEMORY_PATH = "/api/memory/{id}"
 IDEMPOTENCY_HEADER = ("Idempotency-Key", "A retry with the same key and body is given the first answer")
 
 
 def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
-    """The document over ``routes``, ready for JSON."""
+    """Return the document for ``routes``, ready for JSON."""
     schemas = _Schemas(routes)
     memory_routes = [route for route in routes if route.path == MEMORY_PATH or route.path.startswith(MEMORY_PATH + "/")]
     paths: dict[str, dict[str, Any]] = {}
@@ -79,13 +79,13 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def operation_id(route: Route) -> str:
-    """A unique, readable name: ``get_api_memory_by_id``."""
+    """Return a unique, readable name such as ``get_api_memory_by_id``."""
     path = re.sub(r"\{(\w+)\}", r"by_\1", route.path)
     return f"{route.method.lower()}_{re.sub(r'[^A-Za-z0-9]+', '_', path).strip('_')}".rstrip("_")
 
 
 class _Schemas:
-    """All body types of the table as JSON Schemas, each struct once under ``components``."""
+    """All body types of the table as JSON Schemas, each Struct once under ``components``."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         bodies = [Problem, *_body_types(routes)]
@@ -98,13 +98,15 @@ class _Schemas:
                 self.components[name]["properties"].setdefault("warnings", WARNINGS)
 
     def of(self, body: Any) -> dict[str, Any]:
-        """The schema of ``body``, mostly a reference; of a union, one branch for each alternative."""
+        """Return the schema of ``body``, usually a reference; for a union, one branch per alternative."""
         branches: list[dict[str, Any]] = [self._of[kind] for kind in _alternatives(body)]
         return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
 def _alternatives(body: Any) -> tuple[Any, ...]:
-    """The members of a union: it is taken apart here because msgspec describes only unions that it could decode."""
+    """Return the members of a union. msgspec describes only unions that it could decode, so they are described one by
+    one.
+    """
     return get_args(body) if isinstance(body, UnionType) else (body,)
 
 
@@ -174,7 +176,7 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
 
 
 def _links(body: Any, memory_routes: Sequence[Route]) -> dict[str, Any]:
-    """From an answer that names a memory to every operation on one."""
+    """Return links from a response that contains a memory's id to every operation on a memory."""
     pointer = next((MEMORY_ID[kind] for kind in _alternatives(body) if kind in MEMORY_ID), None)
     if pointer is None:
         return {}
@@ -219,7 +221,7 @@ def _described(status: int) -> str:
 
 
 def for_openapi_30(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The same document in OpenAPI 3.0 terms, for readers that do not know 3.1 (the bundled page is one)."""
+    """Return the document in OpenAPI 3.0, for readers that do not support 3.1 (such as the bundled page)."""
     older: dict[str, Any] = _to_openapi_30({**document, "openapi": "3.0.3"})
     return older
 
@@ -244,7 +246,7 @@ def _to_openapi_30(node: Any) -> Any:
 
 
 def _with_nullable(node: dict[str, Any]) -> dict[str, Any]:
-    """``null`` as a branch becomes ``nullable``; a reference with siblings is wrapped, as 3.0 ignores siblings."""
+    """Turn a ``null`` branch into ``nullable``, and wrap a reference with siblings, since 3.0 ignores siblings."""
     null = {"nullable": True, "enum": [None]}
     if null in node.get("anyOf", ()):
         branches = [branch for branch in node.pop("anyOf") if branch != null]

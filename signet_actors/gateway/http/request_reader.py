@@ -1,7 +1,7 @@
-"""Public fields read one by one: leniently where real clients differ, with a 400 that names the field where they err.
+"""Readers of request fields: lenient where real clients differ, else a 400 that names the invalid field.
 
-Both spellings of a name are accepted (the first one given is the one that counts), unknown fields are not read (see
-``request_warnings.py``), ``null`` and an absent field mean the same unless a reader says otherwise.
+Both spellings of a name are accepted, and the first one present counts. Unknown fields are ignored (see
+``request_warnings.py``). ``null`` means the same as an absent field unless a reader says otherwise.
 
 Source: docs/compatibility.md "Query parsing", "Remember", "Forget and modify"; docs/decisions.md 30, 31, 33.
 """
@@ -24,7 +24,8 @@ from signet_actors.protocol.writer import TemporalEdge
 from signet_actors.runtime.clock import iso
 
 MAX_CONTENT_BYTES: Final = 1_000_000
-"""UTF-8 bytes of one remembered or patched content; the parts of a message to the writer stay below its mailbox."""
+"""UTF-8 bytes of one remembered or patched content. The chunks in a message to the writer stay below its mailbox limit.
+"""
 MAX_TEXT_CHARS: Final = 4096
 MAX_NAME_CHARS: Final = 500
 MAX_QUERY_CHARS: Final = 20_000
@@ -50,7 +51,7 @@ _TIME_MODES = ("auto", "timeline", "filter")
 
 
 def parse_flag(value: object) -> bool | None:
-    """true/1/"1"/"true" and false/0/"0"/"false" in any case; None for everything else."""
+    """Return True for true/1/"1"/"true", False for false/0/"0"/"false" in any case, None for anything else."""
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float) and value in {0, 1}:
@@ -62,7 +63,7 @@ def parse_flag(value: object) -> bool | None:
 
 
 def parse_integer(text: str, default: int, low: int, high: int) -> int:
-    """The integer at the beginning of ``text`` ("12abc" is 12), clamped; ``default`` where there is none."""
+    """Return the integer at the start of ``text`` ("12abc" is 12), clamped; ``default`` if there is none."""
     match = _LEADING_INTEGER.match(text)
     if match is None:
         return default
@@ -73,20 +74,24 @@ def parse_integer(text: str, default: int, low: int, high: int) -> int:
 
 
 class RequestReader:
-    """A JSON object or a query, read by name."""
+    """Reads the fields of a JSON object or a query by name."""
 
     def __init__(self, *sources: Mapping[str, Any], warnings: list[str] | None = None) -> None:
-        """Look in ``sources`` in this order: a body before the query. ``warnings`` takes what is read leniently."""
+        """Search ``sources`` in this order, such as a body before the query. Lenient readings are added to
+        ``warnings``.
+        """
         self._sources = sources
         self._warnings = warnings if warnings is not None else []
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """The source that is asked first."""
+        """The first source."""
         return self._sources[0]
 
     def find(self, *names: str) -> tuple[str, Any]:
-        """The first of ``names`` that is given and not null, with its value; (first name, None) if none is."""
+        """Return the first of ``names`` that is present and not null, with its value; (first name, None) if there is
+        none.
+        """
         for source in self._sources:
             for name in names:
                 value = source.get(name)
@@ -95,11 +100,11 @@ class RequestReader:
         return names[0], None
 
     def has(self, *names: str) -> bool:
-        """Whether one of ``names`` is present at all, be it null."""
+        """Return True if one of ``names`` is present, even if it is null."""
         return any(not source.keys().isdisjoint(names) for source in self._sources)
 
     def text(self, *names: str, max_chars: int = MAX_NAME_CHARS) -> str | None:
-        """A string that SQLite can hold; None when absent or blank."""
+        """Return a string that SQLite can store; None if it is absent or blank."""
         name, value = self.find(*names)
         if value is None:
             return None
@@ -111,21 +116,21 @@ class RequestReader:
         return value or None
 
     def required(self, *names: str, max_chars: int = MAX_TEXT_CHARS) -> str:
-        """A string that is not blank: "<name> is required"."""
+        """Return a string that is not blank; raises "<name> is required"."""
         value = self.text(*names, max_chars=max_chars)
         if value is None:
             raise InvalidRequest(f"{names[0]} is required", field=names[0])
         return value
 
     def has_text(self, name: str) -> bool:
-        """Whether ``name`` is a string that is not blank; its length is the body's business."""
+        """Return True if ``name`` is a string that is not blank. Its length is not checked."""
         _, value = self.find(name)
         if value is not None and not isinstance(value, str):
             raise InvalidRequest(f"{name} must be a string", field=name)
         return bool(value and value.strip())
 
     def content(self) -> str | None:
-        """The raw ``content``, bounded; prefixes and white space are still in it. None when absent or null."""
+        """Return the raw ``content``, limited in size, with prefixes and white space; None if it is absent or null."""
         _, value = self.find("content")
         if value is None:
             return None
@@ -139,7 +144,7 @@ class RequestReader:
         return text
 
     def flag(self, *names: str) -> bool | None:
-        """A boolean as clients spell it; "<name> must be a boolean" for anything else."""
+        """Return a boolean in any accepted spelling; raises "<name> must be a boolean"."""
         name, value = self.find(*names)
         if value is None:
             return None
@@ -149,7 +154,7 @@ class RequestReader:
         return flag
 
     def number(self, *names: str) -> float | None:
-        """A finite JSON number; numbers in strings only where the source is a query (see ``query_number``)."""
+        """Return a finite JSON number. Use ``query_number`` for numbers in a query."""
         name, value = self.find(*names)
         if value is None:
             return None
@@ -158,7 +163,7 @@ class RequestReader:
         return _finite(value, name)
 
     def query_number(self, *names: str) -> float | None:
-        """A finite number in a query parameter; None when absent or blank."""
+        """Return a finite number from a query parameter; None if it is absent or blank."""
         value = self.text(*names)
         if value is None:
             return None
@@ -168,7 +173,7 @@ class RequestReader:
         return _finite(float(value), name)
 
     def importance(self, *names: str) -> float | None:
-        """A number in [0, 1]."""
+        """Return a number in [0, 1]."""
         value = self.number(*names)
         if value is not None and not 0.0 <= value <= 1.0:
             name, _ = self.find(*names)
@@ -176,7 +181,7 @@ class RequestReader:
         return value
 
     def limit(self, default: int, low: int, high: int) -> int:
-        """``limit`` of a body, truncated to an integer and clamped; a number in a string counts, nothing else does."""
+        """Return ``limit`` of a body, truncated to an integer and clamped. A number in a string is accepted."""
         _, value = self.find("limit")
         if value is None:
             return default
@@ -187,7 +192,7 @@ class RequestReader:
         return int(max(low, min(high, value)))
 
     def query_integer(self, name: str, default: int, low: int, high: int) -> int:
-        """An integer query parameter with parseInt semantics, clamped; the default is named where there is none."""
+        """Return an integer query parameter, parsed like parseInt and clamped. Warn if there is none at its start."""
         value = self.text(name, max_chars=MAX_QUERY_CHARS)
         if value is None:
             return default
@@ -196,18 +201,18 @@ class RequestReader:
         return parse_integer(value, default, low, high)
 
     def cursor(self, name: str, high: int) -> int:
-        """A cursor that an earlier answer gave; 0 when absent. No other word counts, as it would begin anew."""
+        """Return a cursor from an earlier response; 0 if absent. Invalid values raise, since 0 would start again."""
         value = self.text(name)
         if value is not None and _WHOLE_INTEGER.fullmatch(value) is None:
             raise InvalidRequest(f"{name} must be an integer", field=name)
         return self.query_integer(name, 0, 0, high)
 
     def query_flag(self, *names: str) -> bool:
-        """Whether a query parameter is true; false when absent or blank. "<name> must be a boolean" for other words."""
+        """Return True if a query parameter is true; False if absent or blank. Raises "<name> must be a boolean"."""
         return self.text(*names) is not None and self.flag(*names) is True
 
     def tags(self, name: str = "tags") -> tuple[str, ...]:
-        """Tags from a comma string or an array; () when absent or null."""
+        """Return tags from a comma-separated string or an array; () if absent or null."""
         _, value = self.find(name)
         tags = parse_tags(value)
         if len(tags) > MAX_TAGS or any(len(tag) > MAX_NAME_CHARS for tag in tags):
@@ -217,7 +222,7 @@ class RequestReader:
         return tags
 
     def memory_type(self) -> str | None:
-        """The explicit ``type`` in storage form; None when absent."""
+        """Return the explicit ``type`` in storage form; None if it is absent."""
         value = self.text("type")
         if value is None:
             return None
@@ -227,14 +232,14 @@ class RequestReader:
         return name
 
     def timestamp(self, *names: str) -> str | None:
-        """An ISO time in storage form: "<name> must be a valid ISO timestamp"."""
+        """Return an ISO time in storage form; raises "<name> must be a valid ISO timestamp"."""
         name, value = self.find(*names)
         if value is None or (isinstance(value, str) and not value.strip()):
             return None
         return _time(value, name)
 
     def past_timestamp(self, *names: str, now_ms: int) -> str | None:
-        """The same for what has happened already: a day ahead of our clock at most, as clocks and zones may differ."""
+        """Return the time of a past event. It may be a day ahead of our clock, as clocks and time zones differ."""
         moment = self.timestamp(*names)
         if moment is not None and moment > iso(now_ms + _DAY_MS):
             name = self.find(*names)[0]
@@ -242,7 +247,7 @@ class RequestReader:
         return moment
 
     def if_version(self) -> int | None:
-        """A positive integer, also as text; 0, 1.5, true and "x" are refused."""
+        """Return a positive integer, also given as text; raises for 0, 1.5, true and "x"."""
         name, value = self.find("if_version", "ifVersion")
         if value is None:
             return None
@@ -256,7 +261,7 @@ class RequestReader:
         return value
 
     def names(self, name: str, *, max_items: int) -> tuple[str, ...]:
-        """An array of non-blank strings without repeats, in order; () when absent or null."""
+        """Return an array of non-blank strings in order, without duplicates; () if absent or null."""
         _, value = self.find(name)
         if value is None:
             return ()
@@ -270,7 +275,7 @@ class RequestReader:
         return items
 
     def visibility(self) -> str:
-        """global (default) or private; archived is a state that only the daemon sets."""
+        """Return "global" (default) or "private". Only the daemon sets "archived"."""
         value = self.text("visibility")
         if value is None:
             return "global"
@@ -279,7 +284,7 @@ class RequestReader:
         return value
 
     def temporal_edges(self) -> tuple[TemporalEdge, ...]:
-        """The explicit times of a memory. Source: memory-api.txt "POST /api/memory/remember"."""
+        """Return the explicit times of a memory. Source: memory-api.txt "POST /api/memory/remember"."""
         if not self.has(*_EDGE_NAMES):
             return ()
         edges = []
@@ -295,7 +300,7 @@ class RequestReader:
         return tuple(edges)
 
     def filters(self, *, query: bool = False) -> Filters:
-        """The filters of recall, search and forget. ``pinned`` false filters nothing, as in recall-request-v1."""
+        """Return the filters of recall, search and forget. ``pinned`` false is no filter, as in recall-request-v1."""
         minimum = (
             self.query_number("importance_min", "importanceMin")
             if query
@@ -315,7 +320,8 @@ class RequestReader:
         )
 
     def time_window(self) -> tuple[str, str] | None:
-        """The ``time`` object as (start, end), end exclusive and 24 h after start unless given; None when absent.
+        """Return the ``time`` object as (start, end); None if it is absent. ``end`` is exclusive, by default 24 h after
+        start.
 
         Source: docs/compatibility.md "Temporal requests".
         """
@@ -328,7 +334,7 @@ class RequestReader:
             raise InvalidRequest("time.start is required when time is provided", field="time.start")
         start = _time(value["start"], "time.start")
         end = _time(value["end"], "time.end") if value.get("end") is not None else _day_after(start)
-        if end <= start:  # also where 24 hours more would leave the calendar
+        if end <= start:  # also true if 24 hours later is outside the calendar
             raise InvalidRequest("time.end must be after time.start", field="time.end")
         facets = value.get("facets")
         if facets is not None:
@@ -345,7 +351,7 @@ class RequestReader:
 
 
 def read_scope_of(request: HttpRequest, body: Mapping[str, Any] | None = None) -> ReadScope:
-    """What the caller may read, with a checked agent."""
+    """Return what the caller may read, with a validated agent."""
     scope = (body or {}).get("scope", request.query.get("scope"))
     if scope is not None and not isinstance(scope, str):
         raise InvalidRequest("scope must be a string", field="scope")
@@ -355,7 +361,7 @@ def read_scope_of(request: HttpRequest, body: Mapping[str, Any] | None = None) -
 
 
 def joined_tags(tags: Sequence[str]) -> str | None:
-    """Tags as most answers show them: a comma string, or null when there are none."""
+    """Return tags as most responses show them: a comma-separated string, or None if there are none."""
     return ",".join(tags) or None
 
 
@@ -381,12 +387,15 @@ def _day_after(start: str) -> str:
 
 
 def just_before(moment: str) -> str:
-    """The last millisecond before ``moment``, both in storage form; for an exclusive end in an inclusive filter."""
+    """Return the last millisecond before ``moment``, to use an exclusive end in an inclusive filter.
+
+    Both are in storage form.
+    """
     return _moved(moment, timedelta(milliseconds=-1))
 
 
 def _moved(moment: str, by: timedelta) -> str:
-    """``moment`` moved, in storage form; unmoved at the ends of the calendar."""
+    """Return ``moment`` moved by ``by``, in storage form; unmoved if the result is outside the calendar."""
     try:
         moved = datetime.fromisoformat(moment) + by
     except OverflowError:

@@ -1,7 +1,7 @@
-"""Fields and parameters without effect, named in the ``warnings`` of an answer.
+"""Warnings about fields and parameters without effect, for the ``warnings`` of a response.
 
-Which names are known follows from the Struct that a route declares for its body, and from its query parameters; each
-name counts in both its spellings. A warning never changes what a request does.
+The known names come from the Struct that a route declares for its body, and from its query parameters. Each name is
+known in snake case and camel case. A warning never changes what a request does.
 
 Source: memory-api.txt "Memories" (the documented fields).
 """
@@ -31,14 +31,14 @@ _AFTER_UNDERSCORE: Final = re.compile("_([a-z])")
 
 
 class _Pending(NamedTuple):
-    """A field that has no effect yet; ``only_for`` names the values that have none, empty for all."""
+    """A field that has no effect yet; ``only_for`` names the values without effect, empty for all."""
 
     what: str
     only_for: tuple[str, ...]
 
 
 class _Unknown(NamedTuple):
-    """A name that is not among the ``known``."""
+    """A name that is not among the ``known`` ones."""
 
     what: str
     name: str
@@ -55,13 +55,13 @@ class KnownFields(NamedTuple):
     special: frozenset[str]
 
     def covers(self, value: Mapping[str, Any]) -> bool:
-        """Whether every field of ``value`` is known and none needs a closer look."""
+        """Return True if every field of ``value`` is known and none needs further checks."""
         return value.keys() <= self.names and self.special.isdisjoint(value)
 
 
 @cache
 def known_fields(*structs: type) -> KnownFields:
-    """Return what objects that are declared as ``structs`` together may hold."""
+    """Return the fields of objects that combine the fields of ``structs``."""
     names: set[str] = set()
     shown: list[str] = []
     nested: dict[str, KnownFields] = {}
@@ -86,7 +86,7 @@ def body_warnings(route: Route, body: Mapping[str, Any]) -> list[str]:
 
 
 def object_warnings(known: KnownFields, value: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Return a warning for each field of ``value`` that has no effect; ``prefix`` stands before each."""
+    """Return a warning for each field of ``value`` that has no effect, starting with ``prefix``."""
     if known.covers(value):
         return []
     return _bounded(_fields_without_effect(known, value, ""), prefix)
@@ -99,7 +99,7 @@ def query_warnings(route: Route, query: Mapping[str, str]) -> list[str]:
 
 
 def integer_warning(name: str, default: int) -> str:
-    """Return the warning for a query parameter that should be an integer and begins with none."""
+    """Return the warning for a query parameter that should be an integer but does not start with one."""
     return f"{name} is not an integer; the default {default} was used"
 
 
@@ -110,7 +110,7 @@ def _of_body(route: Route) -> KnownFields:
 
 @cache
 def _of_query(route: Route) -> KnownFields:
-    """Return what the query may hold; an object, such as a window of time, can stand in a body only."""
+    """Return the known query parameters. An object, such as a time window, is accepted only in a body."""
     known = known_fields(CallerFields) if route.query_struct is None else known_fields(route.query_struct, CallerFields)
     declared = tuple(parameter.name for parameter in route.query)
     spelled = (spelling for name in declared for spelling in (name, _camel(name), _snake(name)))
@@ -150,7 +150,7 @@ def _fields_without_effect(known: KnownFields, value: Mapping[str, Any], path: s
 
 
 def _bounded(found: Iterator[_Unknown | str], prefix: str) -> list[str]:
-    """Return the first ones in words, a few of them with the name that was probably meant."""
+    """Return the first warnings as text, a few of them with the name that was probably meant."""
     lines: list[str] = []
     guesses = _MAX_GUESSES
     for one in found:
@@ -182,7 +182,7 @@ def shortened(name: str) -> str:
 
 
 def _is_requested(value: object, only_for: tuple[str, ...]) -> bool:
-    """Whether ``value`` asks for what there is not yet; null and false never do."""
+    """Return True if ``value`` requests something that is not available yet; null and false never do."""
     if value is None or value is False:
         return False
     if not only_for:

@@ -1,7 +1,7 @@
-"""From a handler's reply, or from any failure, to the status, headers and bytes of an HTTP answer.
+"""Encoding of a handler's reply, or of any failure, as status, headers and body of an HTTP response.
 
-Every failure has the one body ``{"error", "code", "field"?}`` and the status of its code; nothing that a caller
-sends can make the encoding fail, and no text of an unexpected exception leaves this process.
+Every failure has the body ``{"error", "code", "field"?}`` and the status of its code. No client input can make the
+encoding fail, and the text of an unexpected exception is never sent.
 
 Source: docs/compatibility.md "Errors"; docs/decisions.md 30; docs/reliability.md "HTTP outcomes" and "Runtime traps".
 """
@@ -30,7 +30,7 @@ SHORT_WAIT_MS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class EncodedResponse:
-    """What goes onto the wire. ``headers`` has no content-type and no content-length; ``code`` is that of an error."""
+    """A response as it is sent. ``headers`` lacks content-type and content-length; ``code`` is set for an error."""
 
     status: int
     headers: Mapping[str, str]
@@ -40,9 +40,9 @@ class EncodedResponse:
 
 
 def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> EncodedResponse:
-    """The reply's body as bytes, with ``warnings``; a 503 says when to come back.
+    """Encode the reply with its ``warnings``; add Retry-After to a 503.
 
-    A body that is no Struct has no place for warnings: they go into a header, as an array in ASCII JSON.
+    If the body is not a Struct, the warnings go into a header, as a JSON array in ASCII.
     """
     body = reply.body
     headers = reply.headers
@@ -58,7 +58,7 @@ def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> Encode
 
 
 def _header_value(warnings: Sequence[str]) -> str:
-    """Return the first of ``warnings`` as an array in ASCII JSON that clients and proxies accept as a header."""
+    """Return as many of ``warnings`` as fit into a header that clients and proxies accept, as a JSON array in ASCII."""
     value = json.dumps(warnings)
     told = len(warnings)
     while len(value) > MAX_WARNINGS_HEADER_CHARS and told:
@@ -68,7 +68,7 @@ def _header_value(warnings: Sequence[str]) -> str:
 
 
 def with_warnings(answer: EncodedResponse, warnings: Sequence[str]) -> EncodedResponse:
-    """The same answer with ``warnings`` as the last field of its JSON object; unchanged without any."""
+    """Return the response with ``warnings`` as the last field of its JSON object; unchanged if there are none."""
     if not warnings:
         return answer
     rest = b'"warnings":' + encode_json(warnings) + b"}"
@@ -77,7 +77,7 @@ def with_warnings(answer: EncodedResponse, warnings: Sequence[str]) -> EncodedRe
 
 
 def error_response(error: SignetError) -> EncodedResponse:
-    """The failure as its HTTP status; Retry-After in whole seconds, at least one."""
+    """Encode the failure with the HTTP status of its code."""
     return problem(
         HTTP_STATUS[error.code],
         error.code,
@@ -96,7 +96,7 @@ def problem(
     retry_after_ms: int | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> EncodedResponse:
-    """An error answer."""
+    """Encode an error response; a 503 gets a Retry-After in whole seconds, at least one."""
     extra = dict(headers or {})
     if retry_after_ms is None and status == 503:
         retry_after_ms = _usual_wait_ms(code)
@@ -107,22 +107,22 @@ def problem(
 
 
 def _usual_wait_ms(code: str | None) -> int:
-    """How long to wait after a 503 that does not say so itself."""
+    """Return the Retry-After of a 503 that does not set its own."""
     return MutationsFrozen.retry_after_ms if code == ErrorCode.MUTATIONS_FROZEN else SHORT_WAIT_MS
 
 
 def _seconds(wait_ms: int) -> str:
-    """The value of a Retry-After header: whole seconds, at least one."""
+    """Return the value of a Retry-After header: whole seconds, at least one."""
     return str(max(1, math.ceil(wait_ms / 1000)))
 
 
 def internal_problem(trace_id: str) -> EncodedResponse:
-    """The answer to a fault of our own: the trace id, by which the log tells the rest."""
+    """Encode the response to an internal error: it names the trace id, under which the log has the details."""
     return problem(500, ErrorCode.INTERNAL, f"Internal error; the log has the details under trace {trace_id}")
 
 
 def encode_json(body: Any) -> bytes:
-    """``body`` as UTF-8 JSON; a lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
+    """Return ``body`` as UTF-8 JSON. A lone surrogate, which UTF-8 cannot encode, becomes U+FFFD."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""What a route is: one row of a literal table, and the call that its handler gets.
+"""Routes, and the requests and responses of their handlers.
 
-The table is the single source for routing, permissions, rate limits and the OpenAPI document; a handler is a
-plain coroutine from ``HttpRequest`` to ``HttpResponse`` and knows nothing of the web framework.
+The route table is the single source of routing, permissions, rate limits and the OpenAPI document. A handler is a
+coroutine from ``HttpRequest`` to ``HttpResponse`` and does not depend on the web framework.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An HTTP answer: ``body`` is a msgspec Struct, a mapping, a list, or ready bytes with ``media_type``."""
+    """A handler's response. ``body`` is a msgspec Struct, a mapping, a list, or bytes of the type ``media_type``."""
 
     body: Any
     status: int = 200
@@ -47,7 +47,7 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter for the API document. ``kind``: string, integer, number or boolean."""
+    """A query parameter in the API document. ``kind``: string, integer, number or boolean."""
 
     name: str
     kind: str = "string"
@@ -57,14 +57,18 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """One endpoint. ``path`` uses ``{name}`` for parameters; ``replies`` maps status to a body type for the document.
+    """One endpoint. ``path`` marks parameters as ``{name}``; ``replies`` maps a status to a body type for the API
+    document.
 
-    ``permission`` None means that the caller needs none (liveness only); ``limit`` names a rate bucket;
-    ``owner`` routes are answered only to the user that runs the daemon, see ``ownership``;
-    ``mutates`` routes answer 503 while ``mutationsFrozen`` is set; ``writes`` routes change something that is no
-    memory, and are served all the same; ``mutates_conditionally`` routes mutate for some requests only, and refuse
-    those themselves (``HttpRequest.refuse_if_frozen``); ``media_types`` are those of an answer that is not JSON;
-    ``query_struct`` is the body whose fields may stand in the query as parameters.
+    - ``permission``: None if the caller needs none (liveness only).
+    - ``limit``: the name of a rate bucket.
+    - ``owner``: served only to the user that runs the daemon, see ``ownership``.
+    - ``mutates``: answers 503 while ``mutationsFrozen`` is set.
+    - ``writes``: changes something that is not a memory; served also while mutations are frozen.
+    - ``mutates_conditionally``: only some requests mutate; the handler rejects those
+      (``HttpRequest.refuse_if_frozen``).
+    - ``media_types``: those of a response that is not JSON.
+    - ``query_struct``: a body type whose fields are also accepted as query parameters.
     """
 
     method: str
@@ -87,16 +91,16 @@ class Route:
 
     @property
     def has_effect(self) -> bool:
-        """Whether a request without an answer may have changed something: its outcome is unknown then."""
+        """True if a request without a response may have changed something: its outcome is then unknown."""
         return self.mutates or self.writes
 
 
 @dataclass(slots=True)
 class HttpRequest:
-    """One HTTP request, read whole and bounded, on its way to a handler. Header names are lower-case.
+    """A complete HTTP request for a handler. Header names are lower-case.
 
-    ``began_ns`` (monotonic) is when the handler's time began; ``wait_disconnected`` returns when its client has gone,
-    None where that cannot be known. ``warnings`` go out with the answer.
+    ``began_ns`` is the monotonic time at which the handler's time limit began. ``wait_disconnected`` returns when the
+    client has disconnected; None if the server cannot tell. ``warnings`` are sent with the response.
     """
 
     state: GatewayState
@@ -116,9 +120,9 @@ class HttpRequest:
             raise MutationsFrozen
 
     def json_object(self, *, required: bool = True) -> dict[str, Any]:
-        """The body as a JSON object, whatever its Content-Type; an absent body is ``{}`` unless required.
+        """Return the body as a JSON object, whatever its Content-Type; ``{}`` for an absent body unless ``required``.
 
-        Fields without effect are named in ``warnings``.
+        Fields without effect are added to ``warnings``. Raises InvalidRequest.
         """
         if not self.raw.strip():
             if required:
@@ -134,9 +138,11 @@ class HttpRequest:
         return value
 
     def principal(self, body: Mapping[str, Any] | None = None) -> Principal:
-        """Who acts: x-signet-actor beats the body's ``changed_by``. Source: docs/compatibility.md "Actors and agents".
+        """Return the principal; x-signet-actor takes precedence over the body's ``changed_by``.
 
-        What ends up in the audit trail is a line of at most ``MAX_PRINCIPAL_CHARS`` that the store can hold.
+        For the audit trail, each value must be a line of at most ``MAX_PRINCIPAL_CHARS``. Raises InvalidRequest.
+
+        Source: docs/compatibility.md "Actors and agents".
         """
         given = body or {}
         snake, camel = _text(given, "changed_by"), _text(given, "changedBy")
@@ -154,13 +160,15 @@ class HttpRequest:
         return None if value is None else _line(value, header)
 
     def agent_id(self, body: Mapping[str, Any] | None = None) -> str:
-        """The agent that speaks: body or query, then headers, then the session key, then ``default``.
+        """Return the agent: from body or query, then headers, then the session key, else ``default``.
 
-        It is a name by the rule of the configuration's ``agents.roster``.
+        The name must follow the rule of the configuration's ``agents.roster``. Raises InvalidRequest.
         """
         where, named = self._named_agent(body)
         agent = named.strip()
-        if len(agent) > MAX_AGENT_NAME_CHARS or not _is_agent_name(agent):  # no longer name is worth remembering
+        if len(agent) > MAX_AGENT_NAME_CHARS or not _is_agent_name(
+            agent
+        ):  # checked first: a long name must not enter the cache
             raise InvalidRequest(
                 f"{where} must be an agent's name: 1 to {MAX_AGENT_NAME_CHARS} characters,"
                 " no slash, backslash, colon or control character",
@@ -169,7 +177,7 @@ class HttpRequest:
         return agent
 
     def _named_agent(self, body: Mapping[str, Any] | None) -> tuple[str, str]:
-        """The name, and the field or header that it stands in."""
+        """Return the field or header that names the agent, and the name."""
         named = _first_text(_AGENT_FIELDS, body, self.query)
         if named is not None:
             return named
@@ -181,16 +189,16 @@ class HttpRequest:
         return ("agentId", "default") if key is None or agent is None else (key[0], agent)
 
     def idempotency(self, body: Mapping[str, Any] | None = None) -> Idempotency | None:
-        """The client's Idempotency-Key, unique per principal, agent and route, with a digest of the body.
+        """Return the client's Idempotency-Key, hashed with principal, agent and route, and a digest of the body.
 
-        Two agents that choose the same key never see each other's answers. Source: docs/decisions.md 3.
+        Two agents that choose the same key never see each other's responses. Source: docs/decisions.md 3.
         """
         key = self.headers.get("idempotency-key")
         if not key:
             return None
         if len(key) > 200:
             raise InvalidRequest("Idempotency-Key must be at most 200 characters", field="Idempotency-Key")
-        owner = f"{self.principal(body).changed_by}\0{self.agent_id(body)}"  # neither holds a NUL
+        owner = f"{self.principal(body).changed_by}\0{self.agent_id(body)}"  # neither contains a NUL
         path = self.route.path
         for name, value in self.path.items():
             path = path.replace("{" + name + "}", value)
@@ -207,7 +215,7 @@ def _is_agent_name(name: str) -> bool:
 
 
 def _first_text(names: tuple[str, ...], *sources: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """The first of ``names`` that a source gives, and its text; a blank one counts as not given."""
+    """Return the first of ``names`` that a source contains, and its text; a blank text counts as absent."""
     for source in sources:
         if source:
             for name in names:
@@ -225,7 +233,7 @@ def _text(source: Mapping[str, Any], name: str) -> str | None:
 
 
 def _line(value: str, field: str) -> str | None:
-    """``value`` as one bounded line that the store can hold; None when blank."""
+    """Return ``value`` as one line of limited length that the store can hold; None if it is blank."""
     if len(value) > MAX_PRINCIPAL_CHARS or _CONTROL.search(value):
         raise InvalidRequest(
             f"{field} must be at most {MAX_PRINCIPAL_CHARS} characters without control characters", field=field

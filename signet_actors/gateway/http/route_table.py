@@ -1,8 +1,7 @@
-"""The route table, indexed: which endpoint a path means, and what its parameters are.
+"""An index of the route table: the endpoint and the parameters of a path.
 
-Paths without parameters are looked up; the others are matched in the order of the table by the patterns that
-Starlette compiles. Trying every pattern of the table, as Starlette's own router does, would cost more than most
-handlers.
+Paths without parameters are looked up. The others are matched in table order, with patterns that Starlette compiles.
+Starlette's own router tries every pattern of the table, which would cost more than most handlers.
 
 Source: docs/architecture.md "Messages"; docs/decisions.md 40.
 """
@@ -22,7 +21,7 @@ _NO_PARAMETERS: Final[Mapping[str, str]] = {}
 
 
 class Endpoint:
-    """Everything that is served at one path. ``allow`` is the value of an Allow header."""
+    """All routes of one path. ``allow`` is the value of an Allow header."""
 
     __slots__ = ("_routes", "allow", "path")
 
@@ -32,12 +31,12 @@ class Endpoint:
         self.allow = ", ".join(sorted({*self._routes, *(("HEAD",) if "GET" in self._routes else ())}))
 
     def route(self, method: str) -> Route | None:
-        """The route for ``method``, where HEAD is a GET; None when the path knows no such method."""
+        """Return the route for ``method``, where HEAD counts as GET; None if the path has no such method."""
         return self._routes.get("GET" if method == "HEAD" else method)
 
 
 class RouteTable:
-    """An index over ``routes``, made once."""
+    """An index of ``routes``, built once."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         by_path: dict[str, list[Route]] = {}
@@ -53,9 +52,9 @@ class RouteTable:
                 self._plain[path] = endpoint
 
     def find(self, path: str) -> tuple[Endpoint, Mapping[str, str]] | None:
-        """The endpoint at ``path`` (unescaped) and its path parameters; None when nothing is served there.
+        """Return the endpoint at the unescaped ``path`` and its path parameters, or None.
 
-        A trailing slash and doubled slashes do not count. A path without parameters beats a pattern.
+        Trailing and repeated slashes are ignored. A path without parameters takes precedence over a pattern.
         """
         endpoint = self._plain.get(path)
         if endpoint is None:

@@ -1,4 +1,4 @@
-"""What the writer's business outcomes are in HTTP: status, code and the exact texts that clients match on.
+"""HTTP status, code and text of writes that changed nothing. Clients match on the exact texts.
 
 Source: memory-api.txt (the status tables of PATCH, DELETE, recover); docs/compatibility.md "Forget and modify".
 """
@@ -17,7 +17,7 @@ RECOVERY_DAYS: Final = 30
 
 
 class OutcomeError(NamedTuple):
-    """The code and the text of an outcome that changed nothing."""
+    """The error code and the text of an outcome that changed nothing."""
 
     code: ErrorCode
     text: str
@@ -39,7 +39,7 @@ REFUSALS: Final[dict[str, OutcomeError]] = {
 
 
 def refusal_text(status: str, *, days: int = RECOVERY_DAYS) -> str:
-    """The text of an outcome that changed nothing."""
+    """Return the text of an outcome that changed nothing."""
     return REFUSALS[status].text.format(days=days)
 
 
@@ -51,7 +51,7 @@ def refusal(
     duplicate_memory_id: str | None = None,
     days: int = RECOVERY_DAYS,
 ) -> HttpResponse:
-    """The error answer of PATCH, DELETE and recover; it carries id, status and currentVersion beside the error."""
+    """Return the error response of PATCH, DELETE and recover, which also has id, status and currentVersion."""
     code = REFUSALS[status].code
     body = Refusal(
         id=id,

@@ -1,11 +1,9 @@
-"""Every metric there is, and their values as one page in the text format of Prometheus.
+"""All metrics, and their values as a page in Prometheus' text format.
 
-Values come from the tree that the supervisor pushes (counters as of each actor's last heartbeat), from this process's
-own counters, and from three looks at files. Nobody is asked. The labels take their values from the tree, the route
-table and enumerations, never from what a client sent, so that the number of series is bounded.
-
-Loaded at the first scrape only. The registry is made for each page: nothing is kept in the library, and its global
-registry with its collectors of the process is not used.
+The values come from the process tree that the supervisor pushes (counters as of each actor's last heartbeat), from this
+process's counters, and from the sizes of three files. No request is sent. Labels come from the tree, the route table
+and enumerations, never from what a client sent, so the number of series is bounded. The module is loaded at the first
+scrape. Each page has its own registry; the library's global registry is not used.
 
 Source: docs/messaging.md rule 20. docs/metrics.md lists the same metrics; a test compares the two.
 """
@@ -49,7 +47,7 @@ Values = Iterable[tuple[tuple[str, ...], float]]
 
 @dataclass(frozen=True, slots=True)
 class MetricDescription:
-    """A metric as docs/metrics.md has it; ``name`` with its unit, and with ``_total`` if it is a counter."""
+    """A metric as in docs/metrics.md. ``name`` includes its unit, and ``_total`` for a counter."""
 
     name: str
     labels: tuple[str, ...]
@@ -57,7 +55,7 @@ class MetricDescription:
 
     @property
     def kind(self) -> str:
-        """The type, which the name tells: counter, histogram (a duration) or gauge."""
+        """The type, derived from the name: counter, histogram (a duration) or gauge."""
         if self.name.endswith("_total"):
             return "counter"
         return "histogram" if self.name.endswith("_duration_seconds") else "gauge"
@@ -128,7 +126,7 @@ HEARTBEAT: Final[Mapping[str, MetricDescription]] = {
         ("purge_suspended", "retention_suspended", "1 while purging waits for a reason to end"),
     )
 }
-"""What actors send with their heartbeats, by the name it has there."""
+"""Metrics that actors send with their heartbeats, by counter name."""
 
 OWN: Final = tuple(
     MetricDescription(f"signet_{name}", labels, meaning)
@@ -212,7 +210,7 @@ LABELLED: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     **{f"{kind.name}_pause_seconds": ("signet_pipeline_lane_pause_seconds", (kind.name,)) for kind in JOB_KINDS},
     **{f"decided_{action}": ("signet_pipeline_decisions_total", (action,)) for action in _DECISIONS},
 }
-"""What extractor and decider send with their heartbeats, by the name it has there: a metric and its labels."""
+"""Counters in the heartbeats of extractor and decider, by name: the metric and its labels."""
 
 METRICS: Final = (*OWN, *PIPELINE, *HEARTBEAT.values())
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
@@ -221,20 +219,20 @@ JOB_STATES: Final = tuple(state.value for state in JobState)
 
 
 def exposition(state: GatewayState) -> bytes:
-    """The page."""
+    """Return the page."""
     registry = CollectorRegistry()
     registry.register(_GatewayCollector(state))
     return generate_latest(registry)
 
 
 class _GatewayCollector(Collector):
-    """Everything that the gateway knows, read at the moment of ``collect``."""
+    """Collects everything that the gateway knows at the time of ``collect``."""
 
     def __init__(self, state: GatewayState) -> None:
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
-        """One family for each metric that has a value."""
+        """Yield one family per metric that has a value."""
         yield from self._daemon()
         yield from self._actors()
         yield from self._http()
@@ -274,7 +272,7 @@ class _GatewayCollector(Collector):
             yield _family(metric_name, sorted(counted))
 
     def _figures(self, child: ChildState) -> Mapping[str, float]:
-        """As of its last heartbeat; of this process, what the bus has counted until now."""
+        """Return the counters of the last heartbeat; for this process, the present ones."""
         if child.name == self._state.boot.name:
             return {**child.counters, **self._state.bus.counters}
         return child.counters
@@ -302,7 +300,7 @@ class _GatewayCollector(Collector):
             yield _family("signet_http_unanswered_bytes", _single(server_context.admission.body_bytes))
 
     def _files(self) -> Iterator[Metric]:
-        """Sizes, as the file system tells them; what it does not tell is left out."""
+        """Yield file sizes, leaving out those that the file system does not report."""
         database = Workspace(self._state.workspace).database
         for name, path in (
             ("signet_database_bytes", database),
@@ -326,7 +324,7 @@ class _GatewayCollector(Collector):
         yield _family("signet_store_figures_age_seconds", _single(store.age_ms(self._state.clock) / 1000))
 
     def _queue(self) -> Iterator[Metric]:
-        """What is in the store: jobs, what became of facts today, and what counts against the budgets."""
+        """Yield what a searcher counted in the store: jobs, results of facts today, and use of the budgets."""
         figures, clock = self._state.pipeline, self._state.clock
         status = figures.store
         if status is None:
@@ -371,7 +369,7 @@ class _GatewayCollector(Collector):
         yield _family("signet_pipeline_turned_away_total", _by_label(extractor.turned_away))
 
     def _models(self) -> Iterator[Metric]:
-        """The calls of each process that asks a model, as it tells them itself."""
+        """Yield the model calls of each process, as it reports them."""
         figures = self._state.pipeline
         statuses = (("extractor", figures.extractor), ("decider", figures.decider))
         reports = [(actor, status.model.report) for actor, status in statuses if status is not None]
@@ -408,7 +406,7 @@ def _single(value: float) -> Values:
 
 
 def _by_code(refused: Mapping[ErrorCode, int]) -> Values:
-    """Zeros too: the first increment of a series that was not there yet goes unseen by an alert."""
+    """Return the values with zeros, since an alert misses the first increment of a series that did not exist."""
     return [((code.value,), refused.get(code, 0)) for code in ErrorCode]
 
 

@@ -1,4 +1,4 @@
-"""The documented parts ``diagnostics`` and ``latency`` of the pipeline's status, from what was counted already."""
+"""The documented parts ``diagnostics`` and ``latency`` of the pipeline's status, from counts that exist already."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from signet_actors.runtime.histogram import BOUNDS_S, Histogram
 _REMEMBER: Final = ("/api/memory/remember", "/api/memory/save", "/api/hook/remember")
 _RECALL: Final = ("/api/memory/recall", "/api/memory/search")
 _MUTATE: Final = ("/api/memory/modify", "/api/memory/forget", "/api/memory/{id}/recover")
-"""Routes that only change; a PATCH and a DELETE share their route with a GET, and are not told apart."""
+"""Routes that only change memories. A PATCH and a DELETE share their route with a GET and cannot be distinguished."""
 
 
 def diagnostics(
@@ -42,7 +42,9 @@ def diagnostics(
     models: Iterable[ModelState | None],
     timestamp: str,
 ) -> DiagnosticsReport:
-    """What could be asked, with its scores; a part that could not is null and does not count."""
+    """Return the diagnostics with their scores. A part that could not be queried is null and not in the composite
+    score.
+    """
     parts = {
         "queue": None if queue is None else _queue(queue, oldest_s, stale_leases),
         "storage": None if stats is None else _storage(stats),
@@ -58,7 +60,7 @@ def diagnostics(
 
 
 def latency(figures: RequestMetrics) -> LatencyReports:
-    """Milliseconds of requests since this gateway started, by what they did."""
+    """Return the latencies in milliseconds of requests since this gateway started, by kind of operation."""
     return LatencyReports(
         remember=_latency([figures.durations[route] for route in _REMEMBER if route in figures.durations]),
         recall=_latency([figures.durations[route] for route in _RECALL if route in figures.durations]),
@@ -85,7 +87,7 @@ def _index(stats: StoreStats) -> IndexHealth:
 
 
 def _provider(models: Iterable[ModelState | None]) -> ProviderHealth | None:
-    """Of both stages together; None where no provider was chosen."""
+    """Return the health of the providers of both stages together; None if none is configured."""
     recent = [model.report.recent for model in models if model is not None and model.report is not None]
     if not recent:
         return None
@@ -106,7 +108,7 @@ def _latency(histograms: Sequence[Histogram]) -> LatencyReport:
 
 
 def _quantile_ms(counts: Sequence[int], rank: float) -> float:
-    """Interpolated within its bucket; in the last bucket, which has no end, its beginning."""
+    """Return a quantile, interpolated within its bucket; for the last, unbounded bucket its lower bound."""
     seen, low = 0, 0.0
     for count, high in zip(counts, BOUNDS_S, strict=False):
         if count and seen + count >= rank:

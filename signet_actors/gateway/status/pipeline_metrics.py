@@ -1,8 +1,7 @@
-"""The pipeline's figures for the metrics, which ask nobody, and what its counters say.
+"""Counts of the pipeline for the metrics: the latest reports of a searcher, the extractor and the decider.
 
-As with the row counts (``store_figures.py``): a scrape shows what is known and has the searcher, the extractor and the
-decider asked behind its back; the next scrape shows their answers. Who did not answer is not shown: a figure of a model
-that nobody can ask is worth nothing.
+As in ``store_metrics.py``, a scrape shows the known reports and starts new queries; the next scrape shows the replies.
+A process that did not reply is not shown, since old values of a model that cannot be reached would mislead.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ T = TypeVar("T")
 
 
 class JunkCounts(NamedTuple):
-    """What never became a proposal, by reason; ``rate`` is over that and the facts that did, None before the first."""
+    """Texts that never became a proposal, by reason. ``rate`` is their share of all texts, None before the first."""
 
     by_reason: dict[str, int]
     turned_away: int
@@ -37,7 +36,7 @@ class JunkCounts(NamedTuple):
 
 
 def junk_counts(counters: Mapping[str, int]) -> JunkCounts:
-    """The junk_counts that the counters tell."""
+    """Return the junk counts that ``counters`` contain."""
     by_reason = with_prefix(counters, "turned_away.")
     turned_away, facts = sum(by_reason.values()), counters.get("facts", 0)
     seen = turned_away + facts
@@ -45,12 +44,12 @@ def junk_counts(counters: Mapping[str, int]) -> JunkCounts:
 
 
 def with_prefix(counters: Mapping[str, int], prefix: str) -> dict[str, int]:
-    """The counters under ``prefix``, without it."""
+    """Return the counters whose name begins with ``prefix``, without it."""
     return {name.removeprefix(prefix): count for name, count in counters.items() if name.startswith(prefix)}
 
 
 class PipelineMetrics:
-    """The newest answers; each None while there is none. One event loop only."""
+    """The latest reports; each is None until there is one. One event loop only."""
 
     def __init__(self) -> None:
         self.store: PipelineStatus | None = None
@@ -61,16 +60,16 @@ class PipelineMetrics:
         self._asking: asyncio.Task[None] | None = None
 
     def age_ms(self, clock: Clock) -> int:
-        """How old ``store`` is."""
+        """Return the age of ``store``."""
         return (clock.monotonic_ns() - self._updated_ns) // 1_000_000
 
     def set_store(self, store: PipelineStatus, clock: Clock) -> None:
-        """Keep ``store``, which was counted just now for another purpose."""
+        """Keep ``store``, which was just counted for another purpose."""
         self.store = store
         self._updated_ns = clock.monotonic_ns()
 
     def refresh(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
-        """They are being asked, unless that was done a moment ago."""
+        """Start queries for all reports, unless that was done within ``MIN_AGE_MS``."""
         now = clock.monotonic_ns()
         if self._requested_ns is None or now - self._requested_ns >= MIN_AGE_MS * 1_000_000:
             self._requested_ns = now
@@ -88,7 +87,7 @@ class PipelineMetrics:
             if "decider" in up
             else _nothing(),
         )
-        if reply is not None:  # else the age tells
+        if reply is not None:  # else the age shows it
             self.set_store(reply[0], clock)
 
 

@@ -1,4 +1,4 @@
-"""What the tree of processes means for a caller: pure, so that health needs no database and no question.
+"""Readiness of the daemon, computed from the process tree alone: health needs no database and no message.
 
 Source: docs/reliability.md R22, "Supervision policy"; docs/compatibility.md "Health and status".
 """
@@ -20,11 +20,13 @@ _WORDS = {STARTING: "is starting", STOPPING: "is stopping", "restarting": "is be
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """``not_up`` names every process but the gateway that does not serve; ``missing`` the work that nobody does now.
+    """The state of the daemon for a caller.
 
-    ``status``: healthy when everything is up; unhealthy when memories cannot be written or cannot be read; degraded
-    in between, while the database is damaged but can be read, while the disk is full, and while asks fail in a row.
-    ``ready`` is true when both can be done, be it by fewer processes, and we can know it.
+    - ``status``: healthy if everything is up; unhealthy if memories cannot be written or cannot be read; degraded
+      otherwise, which includes a damaged but readable database, a full disk, and failing requests to the actors.
+    - ``ready``: memories can be written and read, even if by fewer processes, and this is known.
+    - ``not_up``: every process that is not up, except the gateway.
+    - ``missing``: roles that no process serves now.
     """
 
     status: str
@@ -46,14 +48,15 @@ def readiness(
     warning: str = "",
     failure: str = "",
 ) -> Readiness:
-    """What can be done now, and in words why not everything.
+    """Return what can be done now, and in words what cannot.
 
-    ``warning`` and ``failure`` are what the supervisor says of the daemon as a whole: with a failure nothing that is
-    stored or read now is to be trusted.
-    ``silent_ms`` is how long the supervisor has been silent, None = not for too long: what it said last may be untrue
-    by now, and nobody restarts what dies. ``unanswered`` says by role why the asks to it are not answered although it
-    is up, ``storage_full`` that the last write was refused for that, ``notes`` what else went wrong with the latest
-    asks.
+    - ``silent_ms``: how long the supervisor has been silent, None if not too long. Its last report may be outdated
+      then, and no process is restarted.
+    - ``unanswered``: by role, why its requests are not answered although it is up.
+    - ``storage_full``: the last write was refused because the disk was full.
+    - ``notes``: other problems of the latest requests.
+    - ``warning``, ``failure``: the supervisor's messages about the whole daemon. With a failure, nothing that is stored
+      or read now can be trusted.
     """
     others = [child for child in children if child.role != "gateway"]
     down = [
@@ -108,12 +111,12 @@ def readiness(
 
 
 def _is_first_start(child: ChildState) -> bool:
-    """An optional process in its first start is no loss: it begins when the others serve."""
+    """Return True for an optional process in its first start, which begins when the core processes serve."""
     return not child.core and child.state == STARTING and child.restarts == 0
 
 
 def _is_stopping_optional(child: ChildState) -> bool:
-    """An optional process that has been asked to stop is missed by nobody; that all are, ``draining`` says."""
+    """Return True for an optional process that is stopping on request. A drain of all processes is ``draining``."""
     return not child.core and child.state == STOPPING
 
 

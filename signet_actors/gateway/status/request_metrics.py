@@ -1,7 +1,7 @@
-"""What was asked of the edge and how it was answered, counted by route template, never by path.
+"""Counts and durations of requests by route template, never by path.
 
-The number of series is bounded by the route table, whatever clients send: a request without a route is one label, a
-method that no route knows another.
+The route table bounds the number of series, whatever clients send: requests without a route share one label, and so do
+unknown methods.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from signet_actors.errors import ErrorCode
 from signet_actors.runtime.histogram import Histogram
 
 UNROUTED: Final = "none"
-"""The route label of what was refused before routing, or found no route."""
+"""The route label of requests that were rejected before routing or found no route."""
 
 OTHER_METHOD: Final = "other"
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class RequestMetrics:
-    """``answered``: requests by template, method and hundreds of the status; ``took``: their durations by template;
-    ``refused``: error answers by code."""
+    """``responses``: count by template, method and status class. ``durations``: histograms by template. ``errors``:
+    error responses by code.
+    """
 
     __slots__ = ("durations", "errors", "responses")
 
@@ -30,7 +31,7 @@ class RequestMetrics:
         self.errors: dict[ErrorCode, int] = {}
 
     def observe(self, template: str | None, method: str, status: int, took_ns: int, code: ErrorCode | None) -> None:
-        """One more request has been answered, with ``code`` if it was refused."""
+        """Record one response, with ``code`` if it is an error."""
         route = template or UNROUTED
         key = (route, method if method in _METHODS else OTHER_METHOD, status // 100)
         self.responses[key] = self.responses.get(key, 0) + 1

@@ -1,4 +1,4 @@
-"""Questions for an overview: answered within a second, or the part is None and the overview's notes say why."""
+"""Requests to actors for a status page: each reply arrives within a second, or is None and a note gives the reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 async def probe(actor: str, question: Awaitable[T], notes: list[str]) -> T | None:
-    """The answer; None, and a note that says why, where there is none in time."""
+    """Return the reply; if there is none in time, add a note with the reason and return None."""
     try:
         async with asyncio.timeout(PROBE_TIMEOUT_MS * 1.5 / 1000):
             return await question
@@ -29,7 +29,7 @@ async def probe(actor: str, question: Awaitable[T], notes: list[str]) -> T | Non
 
 
 async def ask_extractor(request: HttpRequest, notes: list[str]) -> ExtractorStatus | None:
-    """What the extractor says of its jobs and its model; None where it says nothing, or there is none to ask."""
+    """Return the extractor's report of its jobs and its model; None if there is none."""
     if not _is_up(request, "extractor", notes):
         return None
     question = request.state.bus.ask_extractor(
@@ -39,7 +39,7 @@ async def ask_extractor(request: HttpRequest, notes: list[str]) -> ExtractorStat
 
 
 async def ask_decider(request: HttpRequest, notes: list[str]) -> DeciderStatus | None:
-    """The same of the decider."""
+    """Return the decider's report; None if there is none."""
     if not _is_up(request, "decider", notes):
         return None
     question = request.state.bus.ask_decider(GetDeciderStatus(), trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS)
@@ -47,7 +47,7 @@ async def ask_decider(request: HttpRequest, notes: list[str]) -> DeciderStatus |
 
 
 def _is_up(request: HttpRequest, role: str, notes: list[str]) -> bool:
-    """Whether there is somebody to ask; who is there and does not serve is named in the notes."""
+    """Return True if a process of the role is up; add a note if it exists and is not up."""
     child = next((child for child in request.state.bus.tree.children if child.role == role), None)
     if child is not None and child.state != UP:
         notes.append(f"{role}: {child.state}")

@@ -1,7 +1,7 @@
-"""Row and job counts for the metrics, which ask nobody: the newest that a searcher told, and how old they are.
+"""Row and job counts for the metrics: the latest that a searcher reported, and their age.
 
-A scrape shows what is known and, when that is old, has a searcher asked behind its back; the next scrape shows the
-answer. So a scrape never waits for a query, and a query is never run more often than once in ``MIN_AGE_MS``.
+A scrape shows the known counts. If they are old, it starts a query to a searcher, and the next scrape shows the result.
+A scrape never waits for a query, and a query runs at most once in ``MIN_AGE_MS``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TIMEOUT_MS: Final = 2_000
 
 
 class StoreMetrics:
-    """``latest`` is None until a searcher has answered once. One event loop only."""
+    """``latest`` is None until a searcher has replied once. One event loop only."""
 
     def __init__(self) -> None:
         self.latest: StoreStats | None = None
@@ -30,11 +30,11 @@ class StoreMetrics:
         self._asking: asyncio.Task[None] | None = None
 
     def age_ms(self, clock: Clock) -> int:
-        """How old ``latest`` is."""
+        """Return the age of ``latest``."""
         return (clock.monotonic_ns() - self._updated_ns) // 1_000_000
 
     def refresh(self, bus: BusClient, clock: Clock, trace_id: str) -> None:
-        """A searcher is being asked, unless that was done a moment ago."""
+        """Start a query to a searcher, unless one was started within ``MIN_AGE_MS``."""
         now = clock.monotonic_ns()
         if self._requested_ns is None or now - self._requested_ns >= MIN_AGE_MS * 1_000_000:
             self._requested_ns = now
@@ -44,5 +44,5 @@ class StoreMetrics:
         try:
             self.latest, _ = await bus.ask_searcher(GetStoreStats(), trace_id=trace_id, timeout_ms=TIMEOUT_MS)
         except SignetError:
-            return  # the age tells
+            return  # the age shows it
         self._updated_ns = clock.monotonic_ns()
