@@ -103,7 +103,8 @@ def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str
 def copy_out(made: Path, target: Path, workspace: Path) -> Path:
     """Copy the backup to ``target``, or into it if it is a directory, and return the path of the copy.
 
-    The copy is private, verified byte by byte, and appears under its name only when it is complete.
+    The copy is private, verified byte by byte, and appears under its name only when it is complete. Raises
+    click.UsageError for a target that ``refuse_target`` refuses.
     """
     path = _copy_path(target, made.name)
     draft = path.with_name(path.name + ".partial")
@@ -133,7 +134,7 @@ def copy_out(made: Path, target: Path, workspace: Path) -> Path:
 
 
 def _copy_path(target: Path, name: str) -> Path:
-    """Return where a backup of this name is copied to: into ``target`` where that is a directory."""
+    """Return the path of the copy: ``target``, or a file of this name in it if it is a directory."""
     return target / name if target.is_dir() or str(target).endswith("/") else target
 
 

@@ -228,7 +228,7 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
 
 
 def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
-    """Write into a FIFO or a character device, which stays what it is. Raises SignetError where it takes no more."""
+    """Write the export to a FIFO or a character device; raise SignetError if the write fails."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as out:
             return _export(client, out.write, scope, agent, lambda _: None)
@@ -237,7 +237,7 @@ def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent
 
 
 def _export_to_file(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
-    """Replace ``path`` by the export once that is complete. Raises SignetError where the disk takes no more."""
+    """Write the export to a temporary file and rename it to ``path``; raise SignetError if the write fails."""
     partial = path.with_name(path.name + ".partial")
     with new_private_file(partial) as out, _progress("exported", None) as advance:
         try:

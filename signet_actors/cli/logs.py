@@ -136,7 +136,7 @@ def read_backwards(files: list[Path], limits: dict[tuple[int, int], int]) -> Ite
 
 
 class LogFollower:
-    """Reads new lines of all log files, known by inode.
+    """A reader of the new lines in all log files, which it knows by inode.
 
     A renamed file continues at its offset; a new file is read from its start.
     """

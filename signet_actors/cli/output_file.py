@@ -1,7 +1,7 @@
-"""Files that a command writes to a path of the user's choice.
+"""Write files to a path that the user chose.
 
-A regular file may be replaced, once the new content is complete. Nothing else is replaced: a device, a FIFO, a link or
-a directory stays what it is, and the files of a workspace's database and daemon are never a target.
+A regular file may be replaced once the new content is complete. Anything else (a device, a FIFO, a link, a directory)
+is never replaced, nor are the database and the daemon's files of a workspace.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = (
 
 
 def refuse_target(path: Path, workspace: Path) -> None:
-    """Refuse, as a usage error, a path that is no regular file or that belongs to a database or a daemon."""
+    """Raise click.UsageError for a path that is not a regular file, or that belongs to a database or a daemon."""
     try:
         found = _lstat(path)
         if found is not None and not stat.S_ISREG(found.st_mode):
@@ -47,9 +47,9 @@ def refuse_target(path: Path, workspace: Path) -> None:
 
 @contextlib.contextmanager
 def new_private_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a new file of mode 0600 at ``path``, where a regular file that is left over is removed first.
+    """Create a file with mode 0600 at ``path``, replacing a leftover regular file, and yield it for writing.
 
-    Raises click.UsageError where the file cannot be made.
+    Raises click.UsageError if the file cannot be created.
     """
     try:
         found = _lstat(path)
@@ -65,7 +65,7 @@ def new_private_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether ``path`` is or leads to a FIFO or a character device, which is written into."""
+    """Return whether ``path`` is, or links to, a FIFO or a character device, which can be written to directly."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -74,7 +74,7 @@ def is_stream(path: Path) -> bool:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Return whether ``path`` is a name of this process's standard output, such as ``/dev/stdout``."""
+    """Return whether ``path`` names this process's standard output, such as ``/dev/stdout``."""
     try:
         return path.is_symlink() and os.path.samestat(path.stat(), os.fstat(1))
     except OSError:
@@ -89,7 +89,7 @@ def _lstat(path: Path) -> os.stat_result | None:
 
 
 def _workspace_containing(path: Path, workspace: Path) -> Path | None:
-    """Return the workspace whose ``memory`` or ``.daemon`` directory holds ``path``, None where there is none."""
+    """Return the workspace whose ``memory`` or ``.daemon`` directory contains ``path``; None if there is none."""
     own = Workspace(workspace)
     own_directories = [found for place in (own.memory_dir, own.daemon_dir) if (found := _stat(place)) is not None]
     parent = path.parent.resolve()
@@ -106,7 +106,7 @@ def _workspace_containing(path: Path, workspace: Path) -> Path | None:
 
 
 def _is_database(found: os.stat_result, workspace: Workspace) -> bool:
-    """Return whether ``found`` is a file of the database under another name."""
+    """Return whether ``found`` is a file of the database, possibly under another name (a hard link)."""
     names = (workspace.database.with_name(workspace.database.name + suffix) for suffix in _DATABASE_SUFFIXES)
     return any(other is not None and os.path.samestat(found, other) for other in map(_stat, names))
 

@@ -86,7 +86,7 @@ def _status(invocation: Invocation) -> None:
 def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, agent: str | None) -> None:
     """List the pipeline's runs, newest first.
 
-    On a pipe: run, when, memory, mode, model, what came of it, when it was undone; separated by tabs.
+    On a pipe: run, when, memory, mode, model, result, when it was undone; separated by tabs.
     """
     answer = invocation.client().get(
         "/api/pipeline/runs", memory_id=memory, limit=limit, offset=offset or None, agentId=agent
@@ -119,7 +119,7 @@ def runs(invocation: Invocation, memory: str | None, limit: int, offset: int, ag
 @shared_options
 @click.pass_obj
 def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
-    """Show a run with its proposals; RUN is its id or its job's."""
+    """Show a run with its proposals; RUN is the id of the run or of its job."""
     answer = invocation.client().get(_run_path(run_id), agentId=agent)
     proposals = answer.records("proposals")
     run: dict[str, Any] = answer.body["run"]

@@ -74,7 +74,7 @@ def is_serving(model: dict[str, Any]) -> bool:
 
 
 def accepts_calls(model: dict[str, Any]) -> bool:
-    """Return whether the model serves and does not wait, for example because the daily budget is used up."""
+    """Return whether the model answers and takes calls now: no budget is used up and no pause is in effect."""
     return is_serving(model) and not (model.get("calls") or {}).get("waitsMs")
 
 

@@ -39,7 +39,7 @@ def review() -> None:
 def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, agent: str | None) -> None:
     """List proposals that wait for a person, oldest first.
 
-    On a pipe: id, state, action, why, memory, what it says now, what it would say; separated by tabs.
+    On a pipe: id, state, action, reason, memory, present text, proposed text; separated by tabs.
     """
     answer = invocation.client().get(
         "/api/memory/review-queue", state=state, limit=limit, offset=offset or None, agentId=agent
@@ -92,7 +92,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
 @shared_options
 @click.pass_obj
 def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent: str | None) -> None:
-    """Carry a proposal out, if its memory has not changed since the model saw it."""
+    """Apply a proposal, if its memory has not changed since the model saw it."""
     answer = _decide(invocation, proposal_id, "approve", reason, agent)
     answer.confirm("status", "approved")
     if invocation.as_json:

@@ -163,7 +163,7 @@ def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
     or keys to other places than the current file does, or than ``running`` does if that file cannot be read. The loaded
     configurations are compared, so that the spelling of a key does not matter.
     """
-    from signet_actors.config.destinations import owner_only_changes  # noqa: PLC0415 - as below
+    from signet_actors.config.destinations import owner_only_changes  # noqa: PLC0415 - see the next line
     from signet_actors.config.load import load_config  # noqa: PLC0415 - a gateway starts without a YAML parser
 
     scratch_parent = Workspace(workspace).daemon_dir

@@ -61,7 +61,7 @@ _probes: WeakKeyDictionary[Embedder, _Probe] = WeakKeyDictionary()
 
 
 async def export_embeddings(request: HttpRequest) -> HttpResponse:
-    """Return a page of stored embeddings with their memories, and the raw vectors on request."""
+    """Return a page of stored embeddings with their memories, and the raw vectors with ``vectors=true``."""
     fields = RequestReader(request.query, warnings=request.warnings)
     limit = fields.query_integer("limit", 600, 50, 5000)
     offset = fields.query_integer("offset", 0, 0, 100_000)

@@ -1,4 +1,4 @@
-"""The identity of the workspace's agent: from ``IDENTITY.md``, and from ``agent.yaml`` what is missing there.
+"""The identity of the workspace's agent, from ``IDENTITY.md``; ``agent.yaml`` supplies what is missing there.
 
 Source: architecture.txt "HTTP API Reference" (``/api/identity``), "User Data Layout".
 """

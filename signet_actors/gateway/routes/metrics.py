@@ -1,4 +1,4 @@
-"""The metrics of all processes for Prometheus, from figures that are already here: a scrape waits for no other process.
+"""Metrics of all processes for Prometheus. A scrape uses what this process knows and waits for no other process.
 
 Source: docs/messaging.md rule 20; docs/compatibility.md "Health and status" (``/api/status`` shows the same figures to
 people). The metrics are listed in docs/metrics.md.

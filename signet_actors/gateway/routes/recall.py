@@ -125,7 +125,7 @@ def _read(request: HttpRequest, fields: RequestReader, body: Mapping[str, Any] |
 
 
 async def _recall(request: HttpRequest, params: _RecallParams) -> HttpResponse:
-    """Answer a recall, and record the access to its rows asynchronously."""
+    """Answer a recall and record the access asynchronously, so that the caller does not wait for a write."""
     state = request.state
     clock = state.clock
     started = clock.monotonic_ns()

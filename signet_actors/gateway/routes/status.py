@@ -1,4 +1,4 @@
-"""The status overview: every process is asked for its part, each with a short timeout.
+"""The status overview: it requests the state of each process, with a short timeout.
 
 Source: docs/compatibility.md "Health and status"; docs/decisions.md 14, 15.
 """
