@@ -1,7 +1,7 @@
-"""Every exception class and error code of the daemon; a class's docstring is its default message.
+"""Exception classes and error codes of the daemon. The first docstring line of a class is its default message.
 
-Exceptions never cross a process boundary: a ``protocol.message.Failure`` carries the code and the
-detail instead. The gateway turns a code into an HTTP status with ``HTTP_STATUS``.
+Exceptions never cross a process boundary: a ``protocol.message.Failure`` carries the code and the detail instead. The
+gateway maps a code to an HTTP status with ``HTTP_STATUS``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class ErrorCode(StrEnum):
-    """Machine-readable reason that travels in a ``Failure`` and in the HTTP body's ``code``."""
+    """Machine-readable reason in a ``Failure`` and in the ``code`` field of an HTTP error body."""
 
     INVALID_REQUEST = "invalid_request"
     UNAUTHORIZED = "unauthorized"
@@ -60,14 +60,14 @@ HTTP_STATUS: dict[ErrorCode, int] = {
     ErrorCode.OUTCOME_UNKNOWN: 504,
     ErrorCode.STORAGE_FULL: 507,
 }
-"""HTTP status of each code. 503 means certainly not applied, 504 means the outcome is unknown.
+"""The HTTP status of each code. 503 means certainly not applied; 504 means that the outcome is unknown.
 
 Source: docs/reliability.md "HTTP outcomes".
 """
 
 
 class ExitCode:
-    """Process exit codes, as documented in docs/operations.md "Exit codes"."""
+    """Process exit codes, documented in docs/operations.md "Exit codes"."""
 
     OK = 0
     PROVIDER_CONFIG = 69
@@ -151,7 +151,7 @@ class ConfigError(SignetError):
 class MutationsFrozen(SignetError):
     """Mutations are frozen (kill switch active)"""
 
-    # The exact text that clients know, hence no full stop. Only a person lifts the freeze, so asking soon is useless.
+    # Clients match this exact text, so it has no full stop. Only a person lifts the freeze: an early retry is useless.
     code = ErrorCode.MUTATIONS_FROZEN
     retry_after_ms: int = 60_000
 
@@ -207,7 +207,7 @@ class RequestRefused(SignetError):
 
 
 class ProviderErrorKind(StrEnum):
-    """What went wrong with a call to a model, as far as it decides what happens next."""
+    """The kind of failure of a model call, as far as the reaction depends on it."""
 
     TIMEOUT = "timeout"
     UNAVAILABLE = "unavailable"
@@ -221,10 +221,10 @@ class ProviderErrorKind(StrEnum):
 class ProviderError(SignetError):
     """The model provider did not answer as it should.
 
-    ``detail`` is fit for a log and for the user: it never holds a key, a prompt or an answer. ``costs_attempt`` is
-    true when the provider took the request up and failed at it, so that the same request may be at fault; false when
-    no request could have succeeded, which no job has to pay for (docs/decisions.md 14). ``status`` is that of the HTTP
-    answer, when there was one.
+    ``detail`` is safe for logs and users: it never contains a key, a prompt or an answer. ``costs_attempt`` is true if
+    the provider accepted the request and failed at it, so that the request itself may be the cause. It is false if no
+    request could have succeeded; the job then loses no attempt (docs/decisions.md 14). ``status`` is the HTTP status of
+    the response, if there was one.
     """
 
     code = ErrorCode.UNAVAILABLE

@@ -1,8 +1,8 @@
-"""Requests whose answers are recorded, and how they are played against a live daemon.
+"""Requests with recorded responses, and how they are replayed against a live daemon.
 
-A scenario is a daemon with its configuration and a list of steps, each one HTTP request. An answer is recorded as
-status, some headers and body; what differs from run to run (ids, times, sizes) is replaced by a name, the same id by
-the same name, so that two runs of the same revision record the same text.
+A scenario is a daemon with its configuration and a list of steps, each one HTTP request. A response is recorded as
+status, some headers and body. Values that differ between runs (ids, times, sizes) are replaced by names, the same id
+always by the same name, so that two runs of the same revision record the same text.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ _VOLATILE_KEYS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Step:
-    """One request. ``<<name>>`` in target, body and headers is what an earlier step has saved under that name.
+    """One request. ``<<name>>`` in target, body and headers is a value that an earlier step saved under that name.
 
-    ``save`` maps a name to the dotted path of a value in the answer; ``until`` repeats the request until its answer
-    is as wanted; ``view`` takes from the body of a success what is worth recording.
+    ``save`` maps a name to the dotted path of a value in the response. ``until`` repeats the request until its response
+    is as required. ``view`` selects the part of a successful body to record.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """A daemon and what it is asked, in this order. ``around`` prepares it where a configuration is not enough."""
+    """A daemon and its requests, in order. ``around`` prepares the daemon if a configuration is not enough."""
 
     name: str
     steps: Sequence[Step]
@@ -80,32 +80,32 @@ class Scenario:
 
     @property
     def file(self) -> Path:
-        """Where its answers are recorded, one JSON object a line."""
+        """The file of its recorded responses, one JSON object per line."""
         return ANSWERS / f"{self.name}.jsonl"
 
 
 def get(name: str, target: str, **more: Any) -> Step:
-    """A GET."""
+    """A GET request."""
     return Step(name, "GET", target, **more)
 
 
 def post(name: str, target: str, body: Any = None, **more: Any) -> Step:
-    """A POST of JSON, or of ``body`` as it is if it is bytes."""
+    """A POST request with JSON, or with ``body`` unchanged if it is bytes."""
     return Step(name, "POST", target, body, **more)
 
 
 def patch(name: str, target: str, body: Any = None, **more: Any) -> Step:
-    """A PATCH."""
+    """A PATCH request."""
     return Step(name, "PATCH", target, body, **more)
 
 
 def delete(name: str, target: str, body: Any = None, **more: Any) -> Step:
-    """A DELETE."""
+    """A DELETE request."""
     return Step(name, "DELETE", target, body, **more)
 
 
 def play(scenario: Scenario) -> list[dict[str, Any]]:
-    """The recorded form of each step's request and answer, on a fresh daemon."""
+    """Return the recorded form of each step's request and response, on a fresh daemon."""
     names = [step.name for step in scenario.steps]
     assert len(set(names)) == len(names), f"{scenario.name}: two steps of one name"
     started = scenario.daemon or (lambda: live_daemon(config=scenario.config, pipeline=scenario.pipeline))
@@ -120,7 +120,7 @@ def _as_it_is(daemon: LiveDaemon) -> Iterator[object]:
 
 
 class _Player:
-    """The values that were saved so far, and the names that stand for ids."""
+    """The values saved so far, and the names that replace ids."""
 
     def __init__(self, daemon: LiveDaemon) -> None:
         self.client = Client(daemon)
@@ -169,7 +169,7 @@ class _Player:
         }
 
     def _filled(self, value: Any) -> Any:
-        """``value`` with each ``<<name>>`` replaced by what was saved."""
+        """Return ``value`` with each ``<<name>>`` replaced by the saved value."""
         if isinstance(value, str):
             for name, text in self.saved.items():
                 value = value.replace(f"<<{name}>>", text)
@@ -183,7 +183,7 @@ class _Player:
         return value
 
     def _stable(self, value: Any, key: str = "") -> Any:
-        """``value`` with a name in place of everything that differs between two runs."""
+        """Return ``value`` with everything that differs between two runs replaced by a name."""
         if key in _VOLATILE_KEYS and value is not None and not isinstance(value, dict | list):
             return f"<{key}>"
         if isinstance(value, dict):
@@ -204,7 +204,7 @@ class _Player:
         return text
 
     def _time(self, match: re.Match[str]) -> str:
-        """``<now>`` for a time of these days; one that a request named stays."""
+        """Return ``<now>`` for a current time; a time from a request is unchanged."""
         moment = datetime.fromisoformat(match[0].replace(" ", "T"))
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
@@ -212,7 +212,7 @@ class _Player:
 
 
 def _content(answer: Answer) -> Any:
-    """The body: JSON where it says so, else text."""
+    """Return the body: parsed if it is declared as JSON, else as text."""
     kind = answer.headers.get("content-type", "")
     if kind.startswith("application/json") and answer.raw:
         return answer.json

@@ -1,7 +1,7 @@
-"""Record the corpus of requests and answers anew: ``python -m tests.corpus.record [SCENARIO …]``.
+"""Record the corpus of requests and responses again: ``python -m tests.corpus.record [SCENARIO …]``.
 
-``tests/corpus/test_recorded_answers.py`` holds every later revision against it. Record only what is meant to change,
-and read the difference (``git diff tests/corpus/answers``) before it is committed.
+``tests/corpus/test_recorded_answers.py`` compares every later revision with it. Record only intended changes, and read
+the difference (``git diff tests/corpus/answers``) before you commit it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from tests.corpus.scenarios import SCENARIOS
 
 
 def lines(recorded: list[dict[str, Any]]) -> str:
-    """One JSON object a line, as it is committed."""
+    """Return one JSON object per line, as it is committed."""
     return "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in recorded)
 
 
 def record(scenario: Scenario) -> int:
-    """Write the answers of ``scenario``; return how many."""
+    """Record the responses of ``scenario`` and return their number."""
     recorded = play(scenario)
     ANSWERS.mkdir(exist_ok=True)
     scenario.file.write_text(lines(recorded), encoding="utf-8")

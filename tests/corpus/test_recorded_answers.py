@@ -1,4 +1,4 @@
-"""Every recorded request is answered as it was when it was recorded."""
+"""Every recorded request gets the same response as when it was recorded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.system
 UNREACHED = frozenset(
     {ErrorCode.UNAUTHORIZED, ErrorCode.LEASE_LOST, ErrorCode.INTERNAL, ErrorCode.NOT_IMPLEMENTED, ErrorCode.BUSY}
 )
-"""Codes that no request to a sound daemon in local mode brings about, one request at a time."""
+"""Codes that no request to a healthy daemon in local mode causes, with one request at a time."""
 
 
 def recorded(scenario: Scenario) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A bus in the test's own event loop, in a room with real actor processes."""
+"""A ``BusClient`` in the test's own event loop, connected to real actor processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.bus_room import BusRoom, bus_room
 
 @asynccontextmanager
 async def bus_in(room: BusRoom) -> AsyncIterator[BusClient]:
-    """A bus that has heard the tree."""
+    """A bus client that has received the tree."""
     room.listen()
     room.said["gateway"] = []
     bus = BusClient(room.gateway_boot(), SystemClock(), structlog.get_logger(), random.Random(1))

@@ -1,4 +1,4 @@
-"""A room for tests of the bus: a private socket directory, a supervisor's socket, and real children on demand."""
+"""Test environment for the bus: a private socket directory, a supervisor socket, and real child processes on demand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOOT_ID = "00112233aabbccdd"
 
 
 def eventually(check: Callable[[], Any], *, within_s: float = 10.0, what: str = "") -> Any:
-    """The first true value of ``check``; fails when it has not come in time."""
+    """Return the first true value of ``check``; fail if there is none in time."""
     deadline = time.monotonic() + within_s
     while True:
         value = check()
@@ -42,7 +42,9 @@ def child_environment(**more: str) -> dict[str, str]:
 
 
 class BusRoom:
-    """Plays the supervisor: hears the children, tells them the tree, and starts and kills echo actors."""
+    """A stand-in for the supervisor: receives the children's messages, publishes the tree, starts and kills echo
+    actors.
+    """
 
     def __init__(self, directory: Path, config: Config) -> None:
         self.workspace = directory
@@ -72,11 +74,11 @@ class BusRoom:
         )
 
     def gateway_boot(self) -> ChildContext:
-        """For a bus inside the test's own process, whose parent is whoever runs the tests."""
+        """Return the context of a bus client in the test process, whose parent is the process that runs the tests."""
         return self.boot("gateway", "gateway", parent=os.getppid())
 
     def start(self, name: str, role: str, *, order: str = "") -> subprocess.Popen[bytes]:
-        """A child process that is not known to be ready yet; its incarnation is one more than its last."""
+        """Start a child process without waiting for it to be ready. Its incarnation is one more than its last."""
         incarnation = self.states[name].incarnation + 1 if name in self.states else 1
         with tempfile.TemporaryFile() as stdin:
             stdin.write(encode_context(self.boot(name, role, incarnation)))
@@ -132,7 +134,7 @@ class BusRoom:
             self.router.send_multipart([name.encode(), *self.message_factory.tell(body)], zmq.NOBLOCK)
 
     def died(self, name: str) -> None:
-        """The child is gone, and the tree says so."""
+        """Report in the tree that the child has exited."""
         self.processes[name].wait(10)
         self.set_state(name, "restarting")
         self.announce_tree()

@@ -1,22 +1,22 @@
-"""A tiny actor for tests of the runtime, started as a real process; its ``role`` decides what it is.
+"""A small actor for tests of the runtime, started as a real process. Its ``role`` determines its behaviour.
 
-It obeys the text in the requests that the tests send, so that each way of failing has a name:
+The text of a request selects a failure:
 
-``die_once``        SIGKILL to itself on the first attempt, answer on the second
-``die``             SIGKILL to itself
-``stop``            SIGSTOP to itself
-``crash``           raise an exception that is no business of one message
-``refuse``          raise a SignetError for the message
-``leave:<code>``    raise ActorExit
-``sleep:<ms>``      answer late
-``busy:<ms>``       work for so long, but beat all the while
-anything else       echo it
+    ``die_once``        SIGKILL itself on the first attempt, reply on the second
+    ``die``             SIGKILL itself
+    ``stop``            SIGSTOP itself
+    ``crash``           raise an exception that does not belong to a single message
+    ``refuse``          raise a SignetError for the message
+    ``leave:<code>``    raise ActorExit
+    ``sleep:<ms>``      reply late
+    ``busy:<ms>``       work for this long, with heartbeats
+    anything else       echo the text
 
-``SIGNET_TEST_ECHO`` may hold ``<name>:<way>`` pairs for the start: ``boot_exit:<code>``, ``boot_sleep:<ms>``,
-``boot_hang``, ``leave:<code>`` (leaves in its first life, but its process does not end), ``after:<ms>:<code>`` (exit
-so long after Ready), ``deaf`` (ignores the request to drain), ``holds`` (never comes back from its first duty, beating
-all the while), ``pressure`` (says that the write-ahead log cannot be folded back: once mildly, then severely every
-100 ms).
+``SIGNET_TEST_ECHO`` may contain ``<name>:<way>`` pairs for the start: ``boot_exit:<code>``, ``boot_sleep:<ms>``,
+``boot_hang``, ``leave:<code>`` (the first incarnation exits the actor, but its process does not end),
+``after:<ms>:<code>`` (exits this long after Ready), ``deaf`` (ignores the request to drain), ``holds`` (never returns
+from its first duty, but sends heartbeats), ``pressure`` (reports that the write-ahead log cannot be checkpointed: once
+mildly, then severely every 100 ms).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from signet_actors.runtime.processes.child_context import ChildContext, read_con
 
 
 class Echo:
-    """An actor that does what it is told."""
+    """An actor that follows the instructions in its messages."""
 
     def __init__(self, boot: ChildContext, loop: ActorLoop) -> None:
         self.boot = boot

@@ -1,6 +1,6 @@
-"""The real supervisor over scripted children, as a process of its own, and what it has written.
+"""The real supervisor with scripted children, as a separate process, and its output.
 
-Children are ``echo_actor``; what each must do at its start is in the orders (see there).
+The children are ``echo_actor``. The orders determine what each does at its start (see there).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QUICK: dict[str, Any] = {
 
 
 class Daemon:
-    """A supervisor process and what it has written."""
+    """A supervisor process and its output."""
 
     def __init__(self, workspace: Path, process: subprocess.Popen[str]) -> None:
         self.workspace = workspace
@@ -74,7 +74,7 @@ def daemon(
     tree: str = "tests.support.echo_tree",
     **environ: str,
 ) -> Iterator[Daemon]:
-    """A supervisor for the length of a block; ``tree`` is the program that runs it."""
+    """Run a supervisor for the duration of a block; ``tree`` is the program that runs it."""
     process = subprocess.Popen(
         [sys.executable, "-m", tree, str(workspace)],
         env=child_environment(

@@ -1,7 +1,7 @@
-"""The real supervisor over echo actors, as a program: ``python -m tests.support.echo_tree <workspace>``.
+"""The real supervisor with echo actors, as a program: ``python -m tests.support.echo_tree <workspace>``.
 
-``SIGNET_TEST_CONFIG`` holds the configuration as JSON, or names a file that does (then SIGHUP reads it again);
-``SIGNET_TEST_RETRY_FAILED_MS`` shortens the ten minutes.
+``SIGNET_TEST_CONFIG`` contains the configuration as JSON, or the path of a file with it (SIGHUP then reads it again).
+``SIGNET_TEST_RETRY_FAILED_MS`` replaces the ten minutes.
 """
 
 from __future__ import annotations

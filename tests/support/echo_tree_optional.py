@@ -1,7 +1,7 @@
-"""The supervisor over echo actors, with two optional roles that the configuration switches, as the pipeline's are.
+"""The supervisor with echo actors and two optional roles that the configuration switches, like those of the pipeline.
 
 ``python -m tests.support.echo_tree_optional <workspace>``; configured like ``echo_tree``. With
-``SIGNET_TEST_QUARANTINE`` there is a child that is wanted after a death of the extractor, too.
+``SIGNET_TEST_QUARANTINE`` one more child is needed after a crash of the extractor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A real gateway edge on a loopback socket, in a thread of the test process, over a bus that a test scripts."""
+"""A real gateway application on a loopback socket, in a thread of the test process, with a scripted bus."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVERYBODY_UP = (
 
 
 class ScriptedBus:
-    """Answers each kind of request with what the test laid down; what was not laid down is away."""
+    """Answers each kind of request with the scripted reply. A kind without one is unavailable."""
 
     def __init__(self, children: Sequence[ChildState] = EVERYBODY_UP) -> None:
         self.tree = TreeChanged(list(children))
@@ -85,7 +85,7 @@ class ScriptedBus:
 
 
 class Answered:
-    """An HTTP answer as a client got it."""
+    """An HTTP response as the client received it."""
 
     def __init__(self, status: int, headers: Mapping[str, str], raw: bytes) -> None:
         self.status = status
@@ -98,7 +98,7 @@ class Answered:
 
 
 class RunningEdge:
-    """The edge, serving while inside ``with``. ``limits`` and ``gateway`` override the defaults of the test."""
+    """The application, serving inside ``with``. ``limits`` and ``gateway`` override the defaults of the test."""
 
     def __init__(
         self,
@@ -162,18 +162,18 @@ class RunningEdge:
         self.stop(grace_ms=1000)
 
     def stop(self, grace_ms: int) -> None:
-        """The server has drained and its thread is gone."""
-        with contextlib.suppress(RuntimeError):  # a loop that has just ended by itself takes nothing any more
+        """Drain the server and join its thread."""
+        with contextlib.suppress(RuntimeError):  # the loop may have just ended on its own
             self._loop.call_soon_threadsafe(self._drain, grace_ms)
         self._thread.join(CLIENT_WAIT_S)
         assert not self._thread.is_alive(), "the server did not stop"
 
     def begin_drain(self, grace_ms: int) -> None:
-        """The server has been asked to stop."""
+        """Ask the server to stop."""
         self._loop.call_soon_threadsafe(self._drain, grace_ms)
 
     def call_soon(self, action: Callable[[], Any]) -> None:
-        """``action`` runs on the server's loop."""
+        """Run ``action`` on the server's loop."""
         self._loop.call_soon_threadsafe(action)
 
     @property
@@ -187,7 +187,7 @@ class RunningEdge:
         body: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answered:
-        """One request over its own connection; a mapping is sent as JSON, bytes as they are."""
+        """Send one request on its own connection; a mapping is sent as JSON, bytes unchanged."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CLIENT_WAIT_S)
         sent = dict(headers or {})
         if body is not None and not isinstance(body, bytes):
@@ -201,11 +201,11 @@ class RunningEdge:
             connection.close()
 
     def connect(self) -> socket.socket:
-        """A raw connection."""
+        """Open a raw connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=CLIENT_WAIT_S)
 
     def raw(self, data: bytes) -> bytes:
-        """What the server sends back to ``data`` until it closes the connection."""
+        """Send ``data`` and return everything that the server sends until it closes the connection."""
         with self.connect() as connection:
             connection.sendall(data)
             return read_to_end(connection)
@@ -241,7 +241,7 @@ class RunningEdge:
 
 
 def read_to_end(connection: socket.socket) -> bytes:
-    """Everything until the peer closes, also by a reset after its last byte."""
+    """Read until the peer closes, or resets the connection after its last byte."""
     parts: list[bytes] = []
     try:
         while part := connection.recv(65536):
@@ -252,7 +252,7 @@ def read_to_end(connection: socket.socket) -> bytes:
 
 
 def parse_answer(raw: bytes) -> Answered:
-    """The first HTTP answer in ``raw``."""
+    """Return the first HTTP response in ``raw``."""
     head, _, rest = raw.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines[1:])
@@ -261,12 +261,12 @@ def parse_answer(raw: bytes) -> Answered:
 
 
 def gateway_config(**changes: Any) -> Config:
-    """The default configuration with other values under ``gateway``."""
+    """Return the default configuration with other values under ``gateway``."""
     return Config(gateway=msgspec.structs.replace(GatewayConfig(), **changes))
 
 
 async def echo(call: HttpRequest) -> HttpResponse:
-    """What the handler was given."""
+    """Return what the handler received."""
     return HttpResponse(
         {
             "path": dict(call.path),

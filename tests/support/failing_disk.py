@@ -1,4 +1,4 @@
-"""The real writer on a disk that fails under it, and what must be true of its answers and of what the disk then holds.
+"""Run the real writer on a disk that fails, and check its answers and the contents of the disk afterwards.
 
 Source: docs/reliability.md R3, R4 and "The writer's loop".
 """
@@ -23,12 +23,14 @@ from tests.support.writer_life import Booked, Ledger, Life, Script
 _LATER_MS = 1_767_225_700_000
 TURNS = ("batch", "housekeep", "passive", "batch", "restart", "batch", "truncate")
 SMALL_BATCHES = Config(writer=WriterConfig(ballast_bytes=0, reply_retention_ms=60_000, batch_limit=4))
-"""So that a batch is several transactions: a disk that fails in one leaves commands not begun."""
+"""Splits a batch into several transactions, so that a disk failure in one leaves commands that were not started."""
 
 
 @dataclass
 class Outcome:
-    """What came of one fault. ``fired``: how often the disk failed; ``left``: the exit code of each life that ended."""
+    """Result of one fault. ``fired``: how often the disk failed; ``left``: the exit code of each incarnation that
+    ended.
+    """
 
     fired: int = 0
     left: list[int] = field(default_factory=list)
@@ -37,7 +39,7 @@ class Outcome:
 
 
 def prepare(root: Path, seed: int = 3) -> Ledger:
-    """A database as a killed writer leaves it: with memories, and with a log that the next start must recover."""
+    """Create a database as a killed writer leaves it: with memories, and with a log that needs recovery."""
     ledger, script = Ledger(), Script(seed)
     life = Life(root, seed=seed)
     life.start()
@@ -55,7 +57,7 @@ def prepare(root: Path, seed: int = 3) -> Ledger:
 
 
 def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: FaultyVFS, *, seed: int = 11) -> Outcome:
-    """A life of the writer under ``fault`` from the moment of its start, and the life after it on a sound disk."""
+    """Run a writer under ``fault`` from its start, then a second one on a working disk."""
     shutil.copytree(template, root)
     outcome, ledger, script = Outcome(), before.copy(), Script(seed)
     life = Life(root, seed=seed, vfs=vfs.name, config=SMALL_BATCHES, clock=SetClock(_LATER_MS))
@@ -64,12 +66,12 @@ def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: Faulty
         life.start()
         for turn, kind in enumerate(TURNS):
             if turn % 3 == 0:
-                life.connection.execute("PRAGMA shrink_memory")  # the next commands must read from the disk
+                life.connection.execute("PRAGMA shrink_memory")  # so that the next commands read from the disk
             life.work(kind, script, ledger)
             outcome.codes |= {answer_code(item) for item in life.sent}
             if life.writer.group is not None and life.writer.group.storage_full and fault.stays:
                 outcome.fired += vfs.fired
-                vfs.arm(None)  # room again: it must find out by itself
+                vfs.arm(None)  # free space again: the writer must notice on its own
                 life.clock.advance(1000)
                 life.writer.tick()
                 if life.writer.group.storage_full:
@@ -82,7 +84,7 @@ def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: Faulty
         outcome.codes |= {answer_code(item) for item in life.sent if item.answers}
     outcome.fired += vfs.fired
     outcome.wrong += [f"{len(item.answers)} answers to {item.body}" for item in life.sent if len(item.answers) != 1]
-    life.abandon()  # whatever the connection still does while it is closed, the disk fails under it too
+    life.abandon()  # the disk also fails for whatever the connection does while it closes
     vfs.arm(None)
     outcome.wrong += aftermath(life, ledger)
     shutil.rmtree(root)
@@ -90,7 +92,7 @@ def suffer(fault: Fault, template: Path, before: Ledger, root: Path, vfs: Faulty
 
 
 def aftermath(failed: Life, ledger: Ledger) -> list[str]:
-    """What is wrong on the disk after ``failed``, whose answers are in ``ledger``; unknown outcomes are asked for."""
+    """Return what is wrong on the disk after ``failed`` with its answers in ``ledger``. Retries unknown outcomes."""
     life = Life(failed.workspace.root, seed=99, clock=failed.clock)
     life.start()
     try:
@@ -120,7 +122,7 @@ def unknown_outcome(item: Booked) -> bool:
 
 
 def answer_code(item: Booked) -> str:
-    """The code of a refusal, else an empty text."""
+    """Return the code of an error, or an empty string."""
     return item.answer.code.value if isinstance(item.answer, Failure) else ""
 
 
@@ -130,5 +132,5 @@ def reply_kept(life: Life, item: Booked) -> bool:
 
 
 def every_fault(kind: str, error: str, *, stays: bool) -> Iterator[Fault]:
-    """The first, the second, … operation of ``kind`` fails; whoever runs them stops at the first that never fired."""
+    """Yield faults of the first, second, … operation of ``kind``. The caller stops at the first that never fired."""
     return (Fault(kind, nth, error, stays) for nth in itertools.count(1))

@@ -1,8 +1,8 @@
-"""A disk that fails: the n-th read, write, sync or truncation under a connection fails, once or from then on.
+"""A failing disk: the n-th read, write, sync or truncation of a connection fails, once or from then on.
 
-An error is raised as SQLite's own layer for files would report it: no space in a write is ``SQLITE_FULL``, the
-rest an ``SQLITE_IOERR_*``. One difference to a real disk is on the safe side: apsw reports also those errors that
-SQLite itself would pass over in silence (a log that cannot be cut back to its limit).
+Errors are raised as SQLite's own file layer reports them: no space in a write is ``SQLITE_FULL``, the rest an
+``SQLITE_IOERR_*``. The one difference to a real disk is on the safe side: apsw also reports errors that SQLite itself
+would ignore (a log that cannot be truncated to its limit).
 
 Source: docs/reliability.md R3; sqlite.org/testing.html "I/O error testing".
 """
@@ -25,7 +25,9 @@ _names = itertools.count()
 
 
 class Fault(NamedTuple):
-    """The ``nth`` operation of ``kind`` fails with ``error`` (EIO or ENOSPC); ``stays``: every later one too."""
+    """The ``nth`` operation of ``kind`` fails with ``error`` (EIO or ENOSPC). With ``stays``, every later one fails
+    too.
+    """
 
     kind: str
     nth: int
@@ -34,7 +36,7 @@ class Fault(NamedTuple):
 
 
 class FaultyVFS(apsw.VFS):
-    """The default VFS with at most one armed fault; counts the operations of each kind while a fault is armed."""
+    """The default VFS with at most one armed fault. Counts the operations of each kind while a fault is armed."""
 
     def __init__(self) -> None:
         self.name = f"faulty-{next(_names)}"
@@ -44,7 +46,7 @@ class FaultyVFS(apsw.VFS):
         super().__init__(self.name, "")
 
     def arm(self, fault: Fault | None) -> None:
-        """From now on ``fault`` holds, counted from here; None is a sound disk."""
+        """Arm ``fault``, counting operations from now; None disarms."""
         self.fault = fault
         self.seen = dict.fromkeys(KINDS, 0)
         self.fired = 0
@@ -53,12 +55,12 @@ class FaultyVFS(apsw.VFS):
         return _FaultyFile(self, name, flags)
 
     def operation(self, kind: str) -> None:
-        """Raises when this operation is the one that fails."""
+        """Raise if this operation is the one that fails."""
         fault = self.fault
         if fault is None:
             return
         self.seen[kind] += 1
-        # A disk that stays full takes no write, and still syncs; one that stays broken does neither.
+        # A full disk accepts no writes but can still sync. A broken disk can do neither.
         same = kind == fault.kind or (fault.stays and fault.error == "EIO" and kind != "read")
         if not same or not (self.seen[fault.kind] >= fault.nth if fault.stays else self.seen[kind] == fault.nth):
             return

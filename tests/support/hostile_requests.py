@@ -1,7 +1,7 @@
-"""Requests that mean harm: valid ones of every route in the table, changed by chance into what no client should send.
+"""Hostile requests: valid requests of every route, randomly changed into requests that no client should send.
 
-A request is made from nothing but a seed and a number, so that any one of them can be sent again by itself. The valid
-ones come from the route table and the types of its bodies: a new route is attacked from the day it exists.
+A request is determined by a seed and a number, so any of them can be sent again on its own. The valid requests come
+from the route table and the types of its bodies, so a new route is covered at once.
 
 Source: docs/reliability.md R24 and "Runtime traps"; docs/security.md A1-A5, A8, A10-A13, A15, A17.
 """
@@ -39,11 +39,11 @@ WORDS: Final = (
 )
 
 TEXTS: Final[tuple[str, ...]] = (
-    # nothing, white space, what is invisible, what changes direction
+    # empty, white space, invisible characters, changes of direction
     "", " ", "\t\r\n", "\u00a0", "\ufeff", "\u200b", "\u202e\u2066x", "\u2028", "\x7f", "\x1b[31mred",
-    # what SQLite, FTS5 and UTF-8 cannot hold
+    # characters that SQLite, FTS5 and UTF-8 cannot represent
     "\0", "a\0b", "\ud800", "x\udfff\ud800y", "\U0010ffff\ufffe\uffff",
-    # what looks alike, folds, grows or decomposes
+    # characters that look alike, fold, grow or decompose
     "p\u0430yp\u0430l", "\ufb01ne", "A\u030a", "\u212b", "\u0130stanbul", "Stra\u00dfe", "e" + "\u0301" * 300,
     "\u0660\u0661\u0662", "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 20, "\u6f22\u5b57\u4eee\u540d" * 50,
     # SQL, LIKE, FTS5
@@ -54,7 +54,7 @@ TEXTS: Final[tuple[str, ...]] = (
     "../../../../etc/passwd", "..\\..\\x", "/etc/passwd", "file:///etc/passwd", "\\\\host\\share", "CON", ".", "..",
     "http://127.0.0.1:1/", "$(id)", "`id`", "; id", "| id", "${jndi:ldap://127.0.0.1/x}", "{{7*7}}", "%s%n%x%d",
     "x\r\nX-Injected: yes", "<script>alert(1)</script>", "<!--", "]]>", "]]><x/>",
-    # numbers and truths as text
+    # numbers and booleans as text
     "0", "-1", "-0", "1.5", "12abc", "0x10", "1e5", "1e999", "NaN", "Infinity", "null", "undefined", "true", "yes",
     str(2**31), str(2**53 + 1), str(2**63 - 1), str(2**63), str(2**64), str(-(2**63) - 1), "9" * 5000, "+1", " 3 ",
     # times of every shape
@@ -62,13 +62,13 @@ TEXTS: Final[tuple[str, ...]] = (
     "2026-W10-1", "2026-366", "9999-12-31T23:59:60Z", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59",
     "2026-01-01T24:00:00Z", "2026-01-01T00:00:00.999999999999Z", "2026-01-01T00:00:00+99:99", "+275760-09-13T00:00Z",
     "-000001-01-01T00:00:00Z", "1700000000", "1700000000000", "yesterday", "2026-01-01T00:00:00Z[UTC]", "T", "Z",
-    # what our own syntax means
+    # our own syntax
     "critical:", "critical: critical: x", "[a,b]: text", "[]: x", "[" * 5000, "agent:x:y", "agent::", "session:",
     "default", "preview", "execute", "global", "private", "archived", "constraint", "document_chunk", ",", ",,a,,",
-    # secrets, lest one of them upsets the redaction
+    # secrets, which must not break the redaction
     "AKIA" + "IOSFODNN7EXAMPLE", "ghp_" + "a1B2" * 9, "-----BEGIN RSA " + "PRIVATE KEY-----\nMII",
     "password=" + "x" * 40,
-    # lengths around the bounds
+    # lengths near the limits
     "a" * 64, "a" * 65, "a" * 128, "a" * 129, "a" * 200, "a" * 201, "a" * 500, "a" * 501, "a" * 4097, "x y " * 2000,
 )  # fmt: skip
 
@@ -127,12 +127,12 @@ HEADERS: Final[tuple[tuple[bytes, bytes], ...]] = (
 METHODS: Final = (b"HEAD", b"OPTIONS", b"PUT", b"TRACE", b"PATCH", b"DELETE", b"GET", b"POST", b"PROPFIND", b"get")
 
 LARGE_EVERY: Final = 400
-"""One request in so many carries a body of a megabyte or more; it costs as much as hundreds of others."""
+"""One request in this many has a body of a megabyte or more, which costs as much as hundreds of others."""
 
 
 @dataclass(frozen=True)
 class HostileRequest:
-    """One request; ``what`` names its route and what was done to it. ``mild``: nothing was."""
+    """One request. ``what`` names its route and its changes. ``mild`` means that it is unchanged."""
 
     what: str
     method: bytes
@@ -146,7 +146,7 @@ class HostileRequest:
 
 
 class Attacker:
-    """Makes request number ``n`` of a seed. ``ids``: memories that may be named, and hit."""
+    """Creates request number ``n`` of a seed. ``ids``: existing memories that the request may name and hit."""
 
     def __init__(self, routes: Sequence[Route], ids: Sequence[str], seed: str) -> None:
         self._routes = routes
@@ -154,7 +154,7 @@ class Attacker:
         self._seed = seed
 
     def request(self, number: int) -> HostileRequest:
-        """The same for the same seed, number, ids and routes; routes take turns."""
+        """Return the request; the same for the same seed, number, ids and routes. Cycles through the routes."""
         chance = random.Random(f"{self._seed}:{number}")
         route = self._routes[number % len(self._routes)]
         request = self._valid(route, chance)
@@ -167,7 +167,7 @@ class Attacker:
             request = replace(request, body=request.body[:50_000])
         return request
 
-    # valid ones
+    # valid requests
 
     def _valid(self, route: Route, chance: random.Random) -> HostileRequest:
         path = re.sub(r"\{\w+\}", lambda _: chance.choice(self._ids), route.path)
@@ -240,7 +240,7 @@ class Attacker:
             case _:
                 return self._text(name, chance)
 
-    # what is done to them
+    # changes
 
     def _changes(self, request: HostileRequest) -> list[Callable[[HostileRequest, random.Random], HostileRequest]]:
         changes: list[Callable[[HostileRequest, random.Random], HostileRequest]] = [
@@ -259,7 +259,7 @@ def _document(request: HostileRequest) -> dict[str, Any] | None:
     try:
         document = json.loads(request.body or b"")
     except (ValueError, RecursionError):
-        return None  # it was spoilt before
+        return None  # an earlier change made it invalid
     return document if isinstance(document, dict) else None
 
 
@@ -268,7 +268,7 @@ def _spelt(document: Any) -> bytes:
 
 
 def _other_field(request: HostileRequest, chance: random.Random) -> HostileRequest:
-    """One field, known or not, in either spelling, holds what it should not."""
+    """Put an invalid value into one field, known or unknown, in either spelling."""
     document = _document(request)
     if document is None:
         return _other_bytes(request, chance)
@@ -306,14 +306,14 @@ EVERY_FIELD: Final = (
     "metadata", "limit", "min_score", "importance_min", "since", "until", "time", "aggregate", "aggregateBudget",
     "sessionKey", "mode", "ids", "reason", "force", "confirm_token", "if_version", "patches", "changed_by", "file",
     "title", "confirmClock",
-    # mass assignment: what only the daemon may set
+    # mass assignment: fields that only the daemon may set
     "id", "version", "is_deleted", "deleted_at", "seq", "content_hash", "embedding_seq", "actor_type", "actorType",
     "updated_by", "updatedBy", "access_count", "__proto__", "constructor", "",
 )  # fmt: skip
 
 
 def _other_token(request: HostileRequest, chance: random.Random) -> HostileRequest:
-    """One field holds what no JSON encoder writes, or its name stands twice."""
+    """Put text that no JSON encoder writes into one field, or repeat its name."""
     document = _document(request)
     if document is None:
         return _other_bytes(request, chance)
@@ -329,7 +329,7 @@ def _other_token(request: HostileRequest, chance: random.Random) -> HostileReque
 
 
 def _other_bytes(request: HostileRequest, chance: random.Random) -> HostileRequest:
-    """Bytes of the body are cut, doubled, turned or in another encoding."""
+    """Cut, duplicate, reverse or re-encode bytes of the body."""
     body = request.body or b"{}"
     at = chance.randrange(len(body)) if body else 0
     what = chance.randrange(12)
@@ -366,7 +366,7 @@ def _other_bytes(request: HostileRequest, chance: random.Random) -> HostileReque
 
 
 def _other_body(request: HostileRequest, chance: random.Random) -> HostileRequest:
-    """Another document in the place of the body, large ones among them."""
+    """Replace the body by another document, sometimes a large one."""
     document = _document(request) or {}
     text = next((name for name, value in document.items() if isinstance(value, str)), "content")
     bodies: tuple[Callable[[], bytes], ...] = (
@@ -390,7 +390,7 @@ def _unexpected_body(request: HostileRequest, chance: random.Random) -> HostileR
 
 
 def _other_query(request: HostileRequest, chance: random.Random) -> HostileRequest:
-    """A parameter, known or not, once or often, holds what it should not, in any encoding."""
+    """Put an invalid value into a query parameter, known or unknown, once or repeatedly, in any encoding."""
     path, mark, query = request.target.partition(b"?")
     names = [part.partition(b"=")[0] for part in query.split(b"&") if part]
     name = chance.choice([*names, *(quote(field).encode() for field in (*EVERY_FIELD, "q", "k", "offset", "distinct"))])
@@ -412,7 +412,7 @@ def _other_query(request: HostileRequest, chance: random.Random) -> HostileReque
 
 
 def _other_path(request: HostileRequest, chance: random.Random) -> HostileRequest:
-    """One part of the path is another, or the whole is spelt as no client spells it."""
+    """Replace one part of the path, or spell the whole path as no client does."""
     path, mark, query = request.target.partition(b"?")
     parts = path.split(b"/")
     at = chance.randrange(1, len(parts))
@@ -432,7 +432,7 @@ def _other_path(request: HostileRequest, chance: random.Random) -> HostileReques
 
 
 def _other_headers(request: HostileRequest, chance: random.Random) -> HostileRequest:
-    """Some header is another, stands twice, or there are very many."""
+    """Replace a header, repeat it, or send very many."""
     headers = list(request.headers)
     what = chance.randrange(8)
     if what == 0:
@@ -454,7 +454,7 @@ def _other_method(request: HostileRequest, chance: random.Random) -> HostileRequ
 
 
 def known_error(body: bytes, codes: frozenset[str]) -> str | None:
-    """Why ``body`` is not the documented error body, or None."""
+    """Return why ``body`` is not the documented error body, or None."""
     try:
         problem = msgspec.json.decode(body)
     except msgspec.DecodeError as error:

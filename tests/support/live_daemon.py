@@ -1,8 +1,8 @@
-"""A real daemon on a workspace of its own: the real supervisor, its real children, and HTTP to a port of the kernel's.
+"""A real daemon on its own workspace: the real supervisor and children, with HTTP on a port chosen by the kernel.
 
-Every process of a daemon carries a mark in its environment, which its children inherit: that is how a test knows
-that none is left over, also after the supervisor itself was killed. Nothing here waits for a time; it waits for a
-state, and gives up after one.
+Every process of a daemon has a mark in its environment, which its children inherit. Tests use it to check that no
+process is left, even after the supervisor was killed. Nothing here waits for a fixed time: it waits for a state, with a
+timeout.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.store_room import broken_invariants
 
 MARK = "SIGNET_TEST_MARK"
 CLIENT_WAIT_S = 30.0
-"""A guard against hanging, never a measurement."""
+"""A timeout against hanging, never a measurement."""
 
 _INHERITED = ("PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV")
 
@@ -40,17 +40,17 @@ _libc = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
 living: list[LiveDaemon] = []
-"""Daemons that were started and not stopped yet; a failing test shows their logs."""
+"""Daemons that are started and not yet stopped. A failing test shows their logs."""
 
 
 def _die_with_the_tests() -> None:
-    """Also when the tests themselves are killed, the supervisor goes, and its children with it."""
+    """Make the kernel kill the supervisor, and with it its children, if the test process is killed."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP answer, its body read whole."""
+    """An HTTP response with its whole body."""
 
     status: int
     headers: dict[str, str]
@@ -61,12 +61,12 @@ class Answer:
         return json.loads(self.raw)
 
     def ok(self) -> Any:
-        """The body of a 200."""
+        """Return the body of a 200."""
         assert self.status == 200, (self.status, self.raw[:2000])
         return self.json
 
     def refused(self, expected: int, /, **fields: Any) -> Any:
-        """The body of a refusal of this HTTP status: JSON with an error text and a code, and these ``fields``."""
+        """Return the body of an error with this HTTP status: JSON with an error text, a code, and these ``fields``."""
         assert self.status == expected, (self.status, self.raw[:2000])
         assert self.headers["content-type"] == "application/json"
         body = self.json
@@ -78,14 +78,14 @@ class Answer:
 
 
 class Client:
-    """HTTP to one daemon, in the name of whom ``headers`` say; a connection per request."""
+    """HTTP client of one daemon, acting as ``headers`` say. Opens a connection per request."""
 
     def __init__(self, daemon: LiveDaemon, headers: Mapping[str, str] | None = None) -> None:
         self.daemon = daemon
         self.headers = dict(headers or {})
 
     def acting(self, **headers: str) -> Client:
-        """The same with further headers; ``x_signet_actor`` names ``x-signet-actor``."""
+        """Return a client with further headers; ``x_signet_actor`` means ``x-signet-actor``."""
         more = {name.replace("_", "-"): value for name, value in headers.items()}
         return Client(self.daemon, {**self.headers, **more})
 
@@ -98,7 +98,7 @@ class Client:
         *,
         timeout: float = CLIENT_WAIT_S,
     ) -> Answer:
-        """One exchange; ``body`` is sent as it is if it is bytes, else as JSON. Raises OSError, HTTPException."""
+        """Send one request; a ``body`` of bytes is sent unchanged, any other as JSON. Raises OSError, HTTPException."""
         raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         sent = {**({} if raw is None else {"Content-Type": "application/json"}), **self.headers, **(headers or {})}
         connection = http.client.HTTPConnection("127.0.0.1", self.daemon.port, timeout=timeout)
@@ -119,11 +119,11 @@ class Client:
         return self.request("POST", target, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
     def remember(self, content: str, **fields: Any) -> Any:
-        """The answer to a remember that is not refused."""
+        """Send a remember that must be accepted, and return the response."""
         return self.post("/api/memory/remember", {"content": content, **fields}).ok()
 
     def forget(self, **wish: Any) -> Any:
-        """The answer to a batch forget that was previewed and confirmed."""
+        """Preview and confirm a batch forget, and return the response."""
         token = self.post("/api/memory/forget", wish).ok()["confirmToken"]
         body = {"reason": "r", **wish, "mode": "execute", "confirm_token": token}
         return self.post("/api/memory/forget", body).ok()
@@ -135,11 +135,11 @@ class Client:
         return self.post("/api/memory/recall", {"query": query, **fields}).ok()
 
     def recalled(self, query: str, **fields: Any) -> list[str]:
-        """The ids, best first."""
+        """Return the recalled ids, best first."""
         return [row["id"] for row in self.recall(query, **fields)["results"]]
 
     def listed(self) -> list[dict[str, Any]]:
-        """Every live memory that this client may read."""
+        """Return every live memory that this client may read."""
         rows: list[dict[str, Any]] = []
         while True:
             page = self.get("/api/memories", limit=1000, offset=len(rows)).ok()
@@ -155,11 +155,11 @@ memory:
     enabled: false
     embeddingTracker: {enabled: false}
 """
-"""Two processes less to be born; for tests whose subject is elsewhere."""
+"""Starts two processes fewer, for tests with another subject."""
 
 
 class LiveDaemon:
-    """One workspace and the daemon that runs on it, if any; several lives may follow each other."""
+    """A workspace and the daemon that runs on it, if any. Several daemons may run on it one after the other."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class LiveDaemon:
     # its life
 
     def environment(self, **more: str) -> dict[str, str]:
-        """What a process of this daemon inherits: little of the tests' own, and the mark."""
+        """Return the environment of this daemon's processes: little of the tests' own, and the mark."""
         inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         return {
             **inherited,
@@ -214,7 +214,7 @@ class LiveDaemon:
         }
 
     def launch(self, **more: str) -> subprocess.Popen[bytes]:
-        """The program is started; whether it becomes a daemon is not waited for."""
+        """Start the program without waiting for it to become a daemon."""
         with (self.root / "terminal").open("ab") as terminal:
             self.process = subprocess.Popen(
                 self.command,
@@ -231,14 +231,14 @@ class LiveDaemon:
         return self.process
 
     def start(self, **more: str) -> Self:
-        """The daemon serves."""
+        """Start the daemon and wait until it serves."""
         process = self.launch(**more)
         eventually(lambda: process.poll() is not None or self.is_ready(), within_s=60, what="ready")
         assert process.poll() is None, f"exited with {process.returncode}:\n{self.terminal()}"
         return self
 
     def is_ready(self) -> bool:
-        """Whether every process is up and this life's address is known."""
+        """Return whether every process is up and the address of this start is known."""
         try:
             address = json.loads((self.workspace / ".daemon" / "address").read_bytes())
         except (OSError, ValueError):
@@ -252,7 +252,7 @@ class LiveDaemon:
         return False
 
     def health(self) -> dict[str, Any]:
-        """What ``/health`` says, also before the daemon is ready; empty while nothing answers."""
+        """Return ``/health``, also before the daemon is ready; empty while there is no response."""
         with contextlib.suppress(OSError, ValueError, http.client.HTTPException, KeyError):
             address = json.loads((self.workspace / ".daemon" / "address").read_bytes())
             self.port = address["port"]
@@ -263,7 +263,7 @@ class LiveDaemon:
         eventually(self.is_ready, within_s=within_s, what="ready again")
 
     def refused_start(self, **more: str) -> tuple[int, str]:
-        """The exit code of a start that must fail, and what it said."""
+        """Return the exit code and the output of a start that must fail."""
         said = len(self.terminal())
         process = self.launch(**more)
         code = process.wait(CLIENT_WAIT_S)
@@ -271,7 +271,7 @@ class LiveDaemon:
         return code, self.terminal()[said:]
 
     def stop(self) -> int:
-        """The exit code after SIGTERM; nothing is left running."""
+        """Send SIGTERM and return the exit code; no process may be left."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -280,13 +280,13 @@ class LiveDaemon:
         return code
 
     def gone(self) -> None:
-        """No process of this daemon is left."""
+        """Wait until no process of this daemon is left."""
         eventually(lambda: not self.processes(), within_s=CLIENT_WAIT_S, what="no process left over")
         if self in living:
             living.remove(self)
 
     def close(self) -> None:
-        """Ends whatever still runs, by pid; raises if somebody outlived an orderly stop."""
+        """Stop the daemon, and kill remaining processes by pid. Raises if one survived an orderly stop."""
         if self.process is None:
             return
         try:
@@ -305,7 +305,7 @@ class LiveDaemon:
     # its processes
 
     def processes(self) -> list[int]:
-        """Every living process with this daemon's mark, children of dead parents too."""
+        """Return every running process with this daemon's mark, including orphans."""
         wanted = f"{MARK}={self.mark}".encode()
         found = []
         for entry in Path("/proc").iterdir():
@@ -319,25 +319,25 @@ class LiveDaemon:
         return found
 
     def everybody(self) -> dict[str, dict[str, Any]]:
-        """Each child by name, as ``/api/status`` tells it."""
+        """Return every child by name, as reported by ``/api/status``."""
         return {actor["name"]: actor for actor in self.api.get("/api/status").ok()["actors"]}
 
     def actors(self) -> dict[str, dict[str, Any]]:
-        """The same without those that are started when the daemon has served for a moment."""
+        """Like ``everybody``, without the processes that start only after the daemon has served for a moment."""
         return {name: actor for name, actor in self.everybody().items() if name not in LATE}
 
     def children(self) -> dict[str, int]:
-        """The pid of each of ``actors`` by name."""
+        """Return the pid of each of ``actors`` by name."""
         return {name: actor["pid"] for name, actor in self.actors().items()}
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> int:
-        """The child has been sent ``number``; its pid."""
+        """Send signal ``number`` to the child and return its pid."""
         pid: int = self.everybody()[name]["pid"]
         os.kill(pid, number)
         return pid
 
     def kill_supervisor(self) -> None:
-        """The supervisor alone is killed; nothing else is left of the daemon a moment later."""
+        """Kill only the supervisor, and wait until no process of the daemon is left."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(CLIENT_WAIT_S)
@@ -350,7 +350,7 @@ class LiveDaemon:
         return ""
 
     def log(self) -> list[dict[str, Any]]:
-        """Every line of the daemon's log."""
+        """Return every line of the daemon's log."""
         lines = []
         for path in sorted((self.workspace / ".daemon" / "logs").glob("*.log*")):
             for line in path.read_text(errors="replace").splitlines():
@@ -359,16 +359,16 @@ class LiveDaemon:
         return lines
 
     def faults(self) -> list[dict[str, Any]]:
-        """Log lines that tell of a bug: an exception that nobody foresaw."""
+        """Return log lines that indicate a bug: an unexpected exception."""
         return [line for line in self.log() if line.get("event") in {"request_failed", "command_failed"}]
 
     def report(self) -> str:
-        """The last of its log, for a test that failed."""
+        """Return the end of the log, for a test that failed."""
         tail = "\n".join(json.dumps(line) for line in self.log()[-60:])
         return f"{self.terminal()[-4000:]}\n{tail}"
 
     def read(self, sql: str, *bindings: Any) -> list[tuple[Any, ...]]:
-        """Rows of the database, read while the daemon runs."""
+        """Return rows of the database while the daemon runs."""
         connection = open_reader(self.database)
         try:
             return connection.execute(sql, bindings).fetchall()
@@ -376,7 +376,7 @@ class LiveDaemon:
             connection.close()
 
     def edit(self, sql: str, *bindings: Any) -> None:
-        """The stopped daemon's database is changed, as time would have changed it."""
+        """Change the database of the stopped daemon, for example to simulate age."""
         assert not self.processes()
         connection = open_writer(self.database, busy=lambda calls: False)
         try:
@@ -385,7 +385,7 @@ class LiveDaemon:
             connection.close()
 
     def broken_invariants(self) -> list[str]:
-        """What is wrong with a copy of the stopped daemon's database."""
+        """Return the invariants that a copy of the stopped daemon's database violates."""
         assert not self.processes()
         copy = Path(tempfile.mkdtemp(dir=self.root)) / "memories.db"
         for path in self.database.parent.glob(f"{self.database.name}*"):
@@ -398,7 +398,7 @@ class LiveDaemon:
 
 
 def private_root() -> Path:
-    """A short new directory, so that the sockets fit below it."""
+    """Create a new directory with a path short enough for sockets below it."""
     return Path(tempfile.mkdtemp(prefix="sgt-", dir="/tmp"))
 
 
@@ -406,7 +406,7 @@ def private_root() -> Path:
 def live_daemon(
     *, config: str = "", environ: Mapping[str, str] | None = None, started: bool = True, pipeline: bool = False
 ) -> Iterator[LiveDaemon]:
-    """A daemon for the length of a block; afterwards none of its processes and none of its files are left."""
+    """Run a daemon for the duration of a block. Afterwards none of its processes and files are left."""
     root = private_root()
     daemon = LiveDaemon(root, config=config, environ=environ, pipeline=pipeline)
     try:
@@ -422,7 +422,7 @@ def live_daemon(
 
 @contextlib.contextmanager
 def foreign_lock(path: Path) -> Iterator[None]:
-    """Another program holds the database for writing, as ``sqlite3`` in a terminal would."""
+    """Hold a write lock on the database from another program, as ``sqlite3`` in a terminal would."""
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(10_000)
     connection.execute("BEGIN EXCLUSIVE")

@@ -1,7 +1,7 @@
-"""Clients that remember and recall without pause, and keep book of every answer.
+"""Clients that remember and recall continuously and record every response.
 
-The contract that they check from outside: 200 is on disk exactly once, 503 is certainly not applied, and everything
-else (504, a broken connection) is unknown until a retry with the same Idempotency-Key says which.
+They check the contract from outside: after 200 the memory is on disk exactly once; after 503 it is certainly not
+applied; anything else (504, a broken connection) is unknown until a retry with the same Idempotency-Key decides.
 
 Source: docs/reliability.md "HTTP outcomes", R1.
 """
@@ -22,12 +22,12 @@ from tests.support.bus_room import eventually
 from tests.support.live_daemon import Client, LiveDaemon
 
 UNKNOWN = 0
-"""Stands for the status of a request whose connection broke."""
+"""The status of a request whose connection broke."""
 
 
 @dataclass
 class Wish:
-    """One memory that a client wants remembered, and every status that it was answered."""
+    """A memory that a client wants to store, and every status that it received for it."""
 
     content: str
     key: str
@@ -36,7 +36,7 @@ class Wish:
 
 
 class Load:
-    """``writers`` threads remember, ``readers`` threads recall what was answered, until ``stop``."""
+    """``writers`` threads remember, and ``readers`` threads recall what was stored, until ``stop``."""
 
     def __init__(self, daemon: LiveDaemon, *, writers: int = 4, readers: int = 2) -> None:
         self.daemon = daemon
@@ -56,7 +56,7 @@ class Load:
             thread.start()
 
     def stop(self, *, settle: bool = True) -> None:
-        """No client runs any more. ``settle``: each first finds out what became of its last wish."""
+        """Stop all clients. With ``settle``, each first determines the outcome of its last request."""
         self.stopping.set()
         if not settle:
             self.finished.set()
@@ -66,23 +66,23 @@ class Load:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """Content and answer of each wish that was answered 200."""
+        """Return content and response of each memory that was answered with 200."""
         return {wish.content: wish.answer for wish in list(self.wishes) if wish.answer is not None}
 
     @property
     def statuses(self) -> Counter[int]:
-        """How often each status was answered to a remember."""
+        """Return how often each status was received for a remember."""
         return Counter(status for wish in list(self.wishes) for status in list(wish.statuses))
 
     def progress(self, count: int = 30) -> None:
-        """``count`` more memories have been answered 200, and some recalls if anybody recalls."""
+        """Wait until ``count`` more memories were answered with 200, and some recalls if there are readers."""
         kept, recalled = len(self.kept), self.recalls[200]
         eventually(lambda: len(self.kept) >= kept + count, within_s=60, what="more memories answered")
         if self._readers:
             eventually(lambda: self.recalls[200] > recalled, within_s=60, what="more recalls answered")
 
     def check(self) -> None:
-        """What was answered is there exactly once, what was only refused is not there at all."""
+        """Check that each accepted memory is stored exactly once, and that rejected ones are not stored."""
         assert self.problems == []
         rows = [row for row in self.daemon.api.listed() if row["content"].startswith(f"{self.name} ")]
         times = Counter(row["content"] for row in rows)
@@ -112,7 +112,7 @@ class Load:
                     self.problems.append(f"remember was answered {status}: {answer}")
                     return
                 if serial % 2 and set(wish.statuses) == {503}:
-                    break  # given up: it must never turn up
+                    break  # abandoned: the memory must never appear
                 self.finished.wait(0.02)
 
     def _read(self) -> None:
@@ -146,7 +146,7 @@ class Load:
 
 @contextmanager
 def load_on(daemon: LiveDaemon, *, writers: int = 4, readers: int = 2) -> Iterator[Load]:
-    """A load that has begun to be answered; its clients end with the block."""
+    """Start a load, wait for its first responses, and stop its clients at the end of the block."""
     load = Load(daemon, writers=writers, readers=readers)
     load.start()
     try:

@@ -1,4 +1,4 @@
-"""The daemon's log as it grows: who lives, since when, and what became of the others.
+"""Follow the daemon's log: which processes run, since when, and why others exited.
 
 Source: the events that ``runtime/supervision/supervisor.py`` writes.
 """
@@ -18,7 +18,7 @@ from tests.support.bus_room import eventually
 
 @dataclass
 class Life:
-    """The newest life of a child; ``up_at`` (seconds since the epoch) is None until it is ready."""
+    """The latest incarnation of a child. ``up_at`` (seconds since the epoch) is None until it is ready."""
 
     pid: int
     incarnation: int
@@ -26,7 +26,7 @@ class Life:
 
 
 class LogTail:
-    """Reads what was appended since the last look; ``lives`` is the newest life of each child by name."""
+    """Reads the lines appended since the last call. ``lives`` is the latest incarnation of each child by name."""
 
     def __init__(self, workspace: Path) -> None:
         self.lives: dict[str, Life] = {}
@@ -35,7 +35,7 @@ class LogTail:
         self._read: dict[Path, int] = {}
 
     def look(self) -> list[dict[str, Any]]:
-        """The new lines, in the order of each file."""
+        """Read and return the new lines, in the order of each file."""
         new = list(self._new_lines())
         for line in new:
             match line:
@@ -49,12 +49,12 @@ class LogTail:
         return new
 
     def forget_lives(self) -> None:
-        """What was written so far is another daemon's."""
+        """Forget the incarnations: everything logged so far belongs to another daemon."""
         self.look()
         self.lives.clear()
 
     def replaced(self, dead: dict[str, int], *, within_s: float = 60) -> float:
-        """When (seconds since the epoch) the last of these children was up again as another process."""
+        """Wait until these children run again as new processes; return when (epoch seconds) the last became ready."""
 
         def last() -> float | None:
             self.look()
@@ -64,7 +64,7 @@ class LogTail:
         return eventually(last, within_s=within_s, what=f"{sorted(dead)} replaced")  # type: ignore[no-any-return]
 
     def life(self, name: str, incarnation: int, *, within_s: float = 60) -> Life:
-        """The child serves in this or a later incarnation."""
+        """Wait until the child is ready in this or a later incarnation, and return its state."""
 
         def reached() -> Life | None:
             self.look()
@@ -92,15 +92,15 @@ class LogTail:
             for line in whole.splitlines():
                 try:
                     yield json.loads(line)
-                except ValueError:  # cut off by a death in the middle of it
+                except ValueError:  # cut off because the process exited while writing it
                     continue
 
 
 def seconds(timestamp: str) -> float:
-    """A log line's timestamp as seconds since the epoch."""
+    """Return a log line's timestamp as seconds since the epoch."""
     return datetime.fromisoformat(timestamp).timestamp()
 
 
 def wall() -> float:
-    """Comparable with the timestamps of the log."""
+    """Return the current time, comparable with the log's timestamps."""
     return time.time()

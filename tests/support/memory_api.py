@@ -1,4 +1,4 @@
-"""The memory routes behind the real edge application, in this process, over a bus that a test scripts."""
+"""The memory routes in the real gateway application, in this process, with a scripted bus."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EVERYBODY_UP = tuple(
 
 
 class SetClock:
-    """A clock that moves when a test says so."""
+    """A clock that only a test advances."""
 
     def __init__(self, now_ms: int = NOW_MS) -> None:
         self.now_ms = now_ms
@@ -54,7 +54,7 @@ class SetClock:
 
 
 class WordEmbedder:
-    """Unit vectors from a digest of the text; none for the texts in ``meaningless``; fails while ``failure`` is set."""
+    """Unit vectors from a digest of the text; none for texts in ``meaningless``. Fails while ``failure`` is set."""
 
     provider = "embedded"
     model = "test-model"
@@ -83,7 +83,7 @@ class WordEmbedder:
 
 @dataclass
 class Sent:
-    """A message that left the gateway."""
+    """A message that the gateway sent."""
 
     body: Any
     frames: list[bytes]
@@ -96,8 +96,8 @@ Script = Any | Exception | Callable[[Any], Any]
 class RecordingBus:
     """Answers each kind of request by script: a reply, an exception, or a function of the request.
 
-    A searcher's reply with frames is a tuple. What no test scripted is away, but for the common words, of which
-    there are none. ``told`` holds the messages that nobody answers.
+    A searcher's reply with frames is a tuple. A request without a script is unavailable, except for the common words,
+    which are empty. ``told`` contains the messages that expect no reply.
     """
 
     script: dict[type, Script] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class RecordingBus:
         return True
 
     def _answer(self, request: Any, frames: Any) -> Any:
-        msgspec.msgpack.encode(request)  # whatever the gateway says must survive the wire
+        msgspec.msgpack.encode(request)  # every message must be encodable
         self.asked.append(Sent(request, list(frames)))
         answer = self.script.get(type(request))
         if answer is None:
@@ -152,14 +152,14 @@ class RecordingBus:
         return answer
 
     def only(self, kind: type) -> Sent:
-        """The one message of ``kind``."""
+        """Return the only message of ``kind``."""
         (found,) = [sent for sent in self.asked if type(sent.body) is kind]
         return found
 
 
 @dataclass
 class Answer:
-    """An HTTP answer; ``json`` is its body."""
+    """An HTTP response; ``json`` is its body."""
 
     status: int
     headers: dict[str, str]
@@ -171,7 +171,7 @@ class Answer:
 
 
 class MemoryApi:
-    """The application of one life of a gateway; ``request`` is one HTTP request."""
+    """The application of one gateway incarnation; ``request`` sends one HTTP request."""
 
     def __init__(self, workspace: Path, *, config: Config | None = None) -> None:
         self.bus = RecordingBus()
@@ -204,12 +204,12 @@ class MemoryApi:
         self.edge = _edge(self.state)
 
     def request(self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """One request; anything but bytes is sent as JSON."""
+        """Send one request; any body except bytes is sent as JSON."""
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         return asyncio.run(self.requested(method, target, raw, headers or {}))
 
     async def requested(self, method: str, target: str, raw: bytes, headers: Mapping[str, str]) -> Answer:
-        """The same on a running loop."""
+        """Like ``request``, on a running loop."""
         parts = urlsplit(target)
         scope: Any = {
             "type": "http",
@@ -227,7 +227,7 @@ class MemoryApi:
                 *((name.lower().encode(), value.encode()) for name, value in headers.items()),
             ],
             "client": ("127.0.0.1", 50000),
-            "server": None,  # there is no connection: whose it is cannot be looked up
+            "server": None,  # there is no connection, so its owner cannot be looked up
             "state": {},
         }
         messages: list[Any] = []
@@ -251,7 +251,7 @@ _built: list[Application] = []
 
 
 def _edge(state: GatewayState) -> Application:
-    """The one application of this test process (building its router takes longer than most tests), given ``state``."""
+    """Return the test process's only application, given ``state``: building its router takes longer than most tests."""
     if not _built:
         _built.append(Application(state, ROUTES))
     _built[0].state = state
@@ -263,7 +263,7 @@ def _drop(_: Any, __: str, ___: Any) -> Any:
 
 
 def memory(**changes: Any) -> Memory:
-    """A stored memory."""
+    """Return a stored memory."""
     stored = Memory(
         id="m1",
         content="User prefers vim keybindings",

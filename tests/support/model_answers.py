@@ -1,7 +1,7 @@
-"""Answers as models give them: a file of broken ones, each with what was meant, and mutations of correct ones.
+"""Model answers: a file of broken ones, each with its meaning, and mutations of correct ones.
 
-A mutation returns None where it cannot be applied to an answer. ``LOSSLESS`` ones leave the meaning whole, so that it
-must come out as it went in; ``LOSSY`` ones take something away, so that what comes out must be a part of it.
+A mutation returns None if it cannot be applied to an answer. ``LOSSLESS`` mutations keep the meaning, so the result
+must equal the original. ``LOSSY`` mutations remove something, so the result must be part of the original.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOTHING: Final = "NOTHING"
 
 
 class BrokenAnswer(NamedTuple):
-    """An answer and the value that it means; ``found`` False where it means none."""
+    """An answer and the value that it means; ``found`` is False if it means none."""
 
     name: str
     answer: str
@@ -26,7 +26,7 @@ class BrokenAnswer(NamedTuple):
 
 
 def broken_answers() -> list[BrokenAnswer]:
-    """The cases of ``fixtures/broken_answers.txt``."""
+    """Return the cases of ``fixtures/broken_answers.txt``."""
     text = (FIXTURES / "broken_answers.txt").read_text(encoding="utf-8")
     cases = []
     for part in text.split("=== ")[1:]:
@@ -38,7 +38,7 @@ def broken_answers() -> list[BrokenAnswer]:
 
 
 def notes(name: str) -> list[str]:
-    """The lines of a fixture file that are neither empty nor comments."""
+    """Return the lines of a fixture file without empty lines and comments."""
     lines = (FIXTURES / name).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("# ")]
 
@@ -144,7 +144,7 @@ LOSSY: Final[dict[str, Mutation]] = {
 
 
 def mutated(mutations: dict[str, Mutation]) -> Iterator[BrokenAnswer]:
-    """Each correct answer under each mutation."""
+    """Yield each correct answer under each mutation."""
     for name, value in CORRECT.items():
         text = json.dumps(value, ensure_ascii=False)
         for mutation, change in mutations.items():

@@ -1,4 +1,4 @@
-"""Who has which file open, and how, as the kernel tells it.
+"""Which process has which file open, and how, according to the kernel.
 
 Source: docs/reliability.md R15; proc(5), ``/proc/PID/fdinfo``.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def family(supervisor: int) -> list[int]:
-    """The processes that the supervisor started and that still exist, standbys too."""
+    """Return the running processes that the supervisor started, including standbys."""
     found: list[int] = []
     waiting = [supervisor]
     while waiting:
@@ -29,13 +29,13 @@ def family(supervisor: int) -> list[int]:
 
 
 def writers_of(path: Path, pids: list[int]) -> list[int]:
-    """Those of ``pids`` that have ``path`` open for writing."""
+    """Return those of ``pids`` that have ``path`` open for writing."""
     wanted = str(path)
     return [pid for pid in pids if any(link == wanted and writable for link, writable in open_files(pid))]
 
 
 def open_files(pid: int) -> Iterator[tuple[str, bool]]:
-    """Each open file of the process, and whether it is open for writing; nothing when it has gone."""
+    """Return each open file of the process and whether it is open for writing; empty if the process has exited."""
     directory = f"/proc/{pid}/fd"
     try:
         descriptors = os.listdir(directory)
@@ -52,7 +52,7 @@ def open_files(pid: int) -> Iterator[tuple[str, bool]]:
 
 
 class OneWriterWatch:
-    """Looks again and again who has the database open for writing; ``violations``: the moments with more than one."""
+    """Repeatedly checks which processes have the database open for writing; ``violations`` lists multiple writers."""
 
     def __init__(self, path: Path, supervisor: Callable[[], int | None]) -> None:
         self.looks = 0
@@ -80,7 +80,7 @@ class OneWriterWatch:
 
 @contextmanager
 def one_writer_watched(path: Path, supervisor: Callable[[], int | None]) -> Iterator[OneWriterWatch]:
-    """The watch runs for the length of the block."""
+    """Run the watch for the duration of the block."""
     watch = OneWriterWatch(path, supervisor)
     watch._thread.start()
     try:
@@ -91,13 +91,13 @@ def one_writer_watched(path: Path, supervisor: Callable[[], int | None]) -> Iter
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time that the process has used."""
+    """Return the user and system time that the process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def no_longer(pids: list[int], *, within_s: float) -> list[int]:
-    """Those of ``pids`` that still run when the time is over; zombies do not."""
+    """Return those of ``pids`` that still run after the timeout; zombies do not count."""
     until = time.monotonic() + within_s
     while left := [pid for pid in pids if _runs(pid)]:
         if time.monotonic() > until:

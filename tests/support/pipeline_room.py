@@ -1,4 +1,4 @@
-"""A store room whose jobs are taken and reported as an extractor does it."""
+"""A store test environment whose jobs are leased and reported as an extractor does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def configured(
     allow_update_delete: bool = False,
     hints: bool = False,
 ) -> Config:
-    """The default configuration with these switches of the pipeline, and the model of the room's vectors."""
+    """Return the default configuration with these pipeline settings and the test model for vectors."""
     config = Config()
     pipeline = config.memory.pipeline_v2
     pipeline = msgspec.structs.replace(
@@ -46,14 +46,14 @@ def configured(
 
 
 def add(content: str, *, confidence: float = 0.9, kind: str = "fact") -> Proposal:
-    """A fact that is new."""
+    """Return a proposal for a new fact."""
     return Proposal("add", Fact(content, kind, confidence), confidence, "nothing says so yet")
 
 
 def change(
     action: Any, content: str, target: tuple[str, int], *, contradiction: bool = False, confidence: float = 0.9
 ) -> Proposal:
-    """An update or a deletion of ``target``: the id, and the version that the model saw."""
+    """Return an update or a deletion of ``target``: the id, and the version that the model saw."""
     return Proposal(
         action,
         Fact(content, "fact", confidence),
@@ -66,14 +66,14 @@ def change(
 
 
 class PipelineRoom(StoreRoom):
-    """``take`` leases one job, ``report`` tells what came of it."""
+    """``take`` leases one job, ``report`` reports its result."""
 
     def __init__(self, directory: Path, *, config: Config | None = None) -> None:
         super().__init__(directory, config=config or configured())
         self.runs = 0
 
     def reconfigure(self, config: Config) -> None:
-        """The writer works by this configuration from the next commit on."""
+        """Make the writer use this configuration from the next commit on."""
         self.config = self.group.config = config
 
     def take(self, kind: str = "extract") -> LeasedJob:
@@ -116,13 +116,13 @@ class PipelineRoom(StoreRoom):
         return self.ask(command, [raw(vector) for vector in given], message_id=message_id)
 
     def extract(self, *proposals: Proposal, mode: str = "full", **fields: Any) -> list[AppliedProposal]:
-        """What became of these proposals for the job that waits for longest."""
+        """Report these proposals for the longest-waiting job, and return what became of them."""
         answer = self.report(self.take(), *proposals, mode=mode, **fields)
         assert isinstance(answer, ProposalsApplied), answer
         return answer.results
 
     def events(self, memory_id: str) -> list[dict[str, Any]]:
-        """The history of a memory, oldest first, ``metadata`` decoded."""
+        """Return the history of a memory, oldest first, with ``metadata`` decoded."""
         rows = self.connection.execute(
             "SELECT event, changed_by, actor_type, reason, old_content, new_content, job_id, metadata"
             " FROM memory_history WHERE memory_id = ? ORDER BY seq",

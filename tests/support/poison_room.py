@@ -1,8 +1,7 @@
-"""A store under a model that obeys whatever it reads: the real extract job, the real decisions, the real writer and
-reader, in one process.
+"""A store with a model that obeys everything it reads.
 
-Only the model, and the ways between the processes, are the test's. The model says about a note what an attack wants it
-to say; each of its prompts is kept.
+The extract job, the decisions, the writer and the reader are real and run in one process. Only the model and the
+message passing are simulated. The model answers about a note what an attack wants, and all its prompts are kept.
 """
 
 from __future__ import annotations
@@ -39,8 +38,11 @@ _PAST_ANY_PAUSE_MS = 120_000
 
 
 class ObedientModel:
-    """``facts`` and ``decides`` are what it says when it is asked for facts and for a decision: a text as it is, else
-    as JSON; None is what a model says that understands nothing of the attack. ``meanwhile`` happens while it thinks.
+    """A model whose answers an attack dictates.
+
+    ``facts`` and ``decides`` are its answers to the prompts for facts and decisions: a text is sent unchanged, any
+    other value as JSON. None is the answer of a model that did not understand the attack. ``meanwhile`` is called
+    during generation.
     """
 
     name = "scripted"
@@ -57,7 +59,7 @@ class ObedientModel:
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
-        """What the attack wants."""
+        """Return the answer that the attack wants."""
         self.prompts.append(prompt)
         stage = stage_of(prompt)
         said = {"extraction": self.facts, "decision": self.decides}.get(stage)
@@ -73,17 +75,17 @@ class ObedientModel:
         return Generated(said if isinstance(said, str) else json.dumps(said), 10, 10)
 
     def healthy_since(self, _moment_ns: int) -> bool:
-        """It answers always."""
+        """Always healthy."""
         return True
 
     @property
     def decisions(self) -> list[str]:
-        """The prompts in which a fact was held against memories."""
+        """Return the prompts in which a fact was compared with memories."""
         return [prompt for prompt in self.prompts if stage_of(prompt) == "decision"]
 
 
 class PoisonRoom(PipelineRoom):
-    """``work`` does every extract job that waits, with ``model``; ``untouched`` are rows that must stay as they are."""
+    """``work`` runs every waiting extract job with ``model``. ``untouched`` are rows that must not change."""
 
     def __init__(self, directory: Path, *, config: Config | None = None) -> None:
         without_vectors = msgspec.structs.replace(config or configured(), embedding=EmbeddingConfig(provider="none"))
@@ -98,7 +100,7 @@ class PoisonRoom(PipelineRoom):
         self._extract = Extract(Resources(actor, cast("Any", self._writer), decider, model))
 
     def work(self) -> None:
-        """No extract job waits: each was done, or has failed as often as it may."""
+        """Run extract jobs until none waits: each was completed, or failed as often as it may."""
         while self.value("SELECT count(*) FROM memory_jobs WHERE job_type = 'extract' AND status = 'pending'"):
             self.clock.advance(_PAST_ANY_PAUSE_MS)
             for job in self.take_all():
@@ -123,7 +125,7 @@ class PoisonRoom(PipelineRoom):
 
 
 class _Actor:
-    """What jobs and decisions want of an actor."""
+    """The part of an actor that jobs and decisions use."""
 
     def __init__(self, room: PoisonRoom) -> None:
         self._room = room

@@ -1,12 +1,11 @@
-"""The real writer's work, cut off by power failures at every point, and what must be true of what is left.
+"""Interrupt the real writer's work by power failures at every point, and check what is left.
 
-``record`` runs a scripted writer over the recording VFS; ``survive`` opens one crash image with the production code and
-says what is wrong with it. Mutants of the production code are run through the same two functions.
+``record`` runs a scripted writer over the recording VFS. ``survive`` opens one crash image with the production code and
+returns what is wrong with it. Mutants of the production code run through the same two functions.
 
-What is checked of every image: it opens; the database is byte for byte one that a whole transaction left, and none
-older than the last answer; every answered command's memory is there as it was answered. The integrity check, the
-foreign keys, the full-text index against its rows and the invariants are functions of those bytes, and are computed
-once for each distinct content.
+Every image is checked: it opens; the database is byte for byte the result of a complete transaction, at least as new as
+the last answer; the memory of every answered command is there as answered. The integrity check, the foreign keys, the
+full-text index and the invariants depend only on those bytes, and are computed once for each distinct content.
 
 Source: docs/reliability.md R2, R17 and "Invariants".
 """
@@ -43,7 +42,7 @@ JOBS_OF_MEMORIES = (
 
 @contextmanager
 def fast_directory() -> Iterator[Path]:
-    """A directory in memory where the system has one: no real disk is needed to simulate one."""
+    """Return a directory in memory if the system has one: simulating a disk needs no real one."""
     shared = Path("/dev/shm")
     parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
     directory = Path(tempfile.mkdtemp(prefix="signet-crash-", dir=parent))
@@ -54,12 +53,12 @@ def fast_directory() -> Iterator[Path]:
 
 
 def content_of(connection: apsw.Connection) -> bytes:
-    """A digest of the whole database as this connection sees it, pages of the log included."""
+    """Return a digest of the whole database as this connection sees it, including pages in the log."""
     return hashlib.blake2b(connection.serialize("main"), digest_size=16).digest()
 
 
 class Mark(NamedTuple):
-    """What is known at a point of the recording: the turn that runs, and whether it has been answered."""
+    """What is known at a point of the recording: the current turn, and whether it was answered."""
 
     turn: int
     answered: bool
@@ -67,7 +66,7 @@ class Mark(NamedTuple):
 
 @dataclass
 class Recorded:
-    """A recording; the database's content after each turn, and what the answers until then say. Turn 0 is the start."""
+    """A recording, with the database content and the answers after each turn. Turn 0 is the start."""
 
     seed: int
     recording: Recording = field(default_factory=Recording)
@@ -77,9 +76,9 @@ class Recorded:
 
 
 def record(seed: int, root: Path, *, turns: int = 12, base: Path | None = None) -> Recorded:
-    """Two lives of a writer below ``root``, working through the script of ``seed``; each ends with an orderly drain.
+    """Run a writer twice below ``root`` with the script of ``seed``; each run ends with an orderly drain.
 
-    The first starts on nothing, or on the database ``base``.
+    The first starts without a database, or on the database ``base``.
     """
     recorded = Recorded(seed)
     vfs = RecordingVFS(recorded.recording)
@@ -134,14 +133,14 @@ def _content_at(path: Path) -> bytes:
 
 @dataclass
 class Survivors:
-    """Opens crash images in one directory; counts them."""
+    """Opens crash images in one directory and counts them."""
 
     directory: Path
     count: int = 0
     _sound: set[bytes] = field(default_factory=set)
 
     def survive(self, files: Files, recorded: Recorded, mark: Mark) -> list[str]:
-        """What is wrong with the image, cut off after ``mark``."""
+        """Return what is wrong with the image, cut off after ``mark``."""
         self.count += 1
         for path in self.directory.iterdir():
             path.unlink()
@@ -177,7 +176,7 @@ class Survivors:
 
 
 def unsound(connection: apsw.Connection, path: Path) -> list[str]:
-    """What is wrong with a database that the writer would start on; its schema is brought up to date first."""
+    """Return what is wrong with a database on which the writer would start, after migrating its schema."""
     migrate(connection, path, SetClock())
     wrong = broken_invariants(connection)
     wrong += [f"a memory without its job: {row}" for row in connection.execute(JOBS_OF_MEMORIES)]
@@ -192,7 +191,7 @@ def unsound(connection: apsw.Connection, path: Path) -> list[str]:
 
 
 class Violation(NamedTuple):
-    """An image that is not what it must be; ``replay`` finds it again."""
+    """An image that violates a rule; ``replay`` reproduces it."""
 
     seed: int
     step: int
@@ -204,7 +203,7 @@ class Violation(NamedTuple):
 
 
 def violations(seed: int, survivors: Survivors, *, turns: int = 12, base: Path | None = None) -> Iterator[Violation]:
-    """Every violation among the images of one seed."""
+    """Yield every violation among the images of one seed."""
     root = survivors.directory.with_name(f"seed-{seed}")
     recorded = record(seed, root, turns=turns, base=base)
     shutil.rmtree(root)

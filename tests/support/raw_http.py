@@ -1,4 +1,4 @@
-"""HTTP/1.1 as bytes on a socket: what a client that wants to do harm can send, and what came back, byte by byte."""
+"""HTTP/1.1 as bytes on a socket: everything that a hostile client can send, and the exact bytes of the response."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import Final, Self
 Pairs = Sequence[tuple[bytes, bytes]]
 
 HANG_S: Final = 30.0
-"""An exchange that takes longer has no outcome. A guard against hanging, never a measurement."""
+"""An exchange that takes longer has no outcome. A timeout against hanging, never a measurement."""
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.1 ([1-5][0-9]{2}) [^\r\n]*")
 _LENGTH: Final = re.compile(rb"[0-9]{1,9}")
 
 
 class NotAnAnswer(AssertionError):
-    """What came back is not an HTTP/1.1 answer."""
+    """The received bytes are not an HTTP/1.1 response."""
 
 
 @dataclass(frozen=True)
 class RawReply:
-    """One answer; header names are lower-case. ``closes``: the connection ends with it."""
+    """One response; header names are lower-case. ``closes``: the connection ends with it."""
 
     status: int
     headers: dict[bytes, bytes]
@@ -32,7 +32,7 @@ class RawReply:
 
 
 def encoded(method: bytes, target: bytes, headers: Pairs, body: bytes | None = None) -> bytes:
-    """One request as it is written, with nothing added but the length of a body whose framing is not given."""
+    """Return a request as bytes. Only the length of the body is added, if its framing is not given."""
     lines = [b"%s %s HTTP/1.1" % (method, target), *(b"%s: %s" % pair for pair in headers)]
     if body is not None and not any(name.lower() in {b"content-length", b"transfer-encoding"} for name, _ in headers):
         lines.append(b"Content-Length: %d" % len(body))
@@ -40,7 +40,7 @@ def encoded(method: bytes, target: bytes, headers: Pairs, body: bytes | None = N
 
 
 def split_reply(data: bytes, *, without_body: bool = False) -> tuple[RawReply, bytes] | None:
-    """The first answer in ``data`` and what follows it; None while it is not whole. Raises NotAnAnswer."""
+    """Return the first response in ``data`` and the rest, or None while it is incomplete. Raises NotAnAnswer."""
     head, end, rest = data.partition(b"\r\n\r\n")
     if not end:
         return None
@@ -55,7 +55,7 @@ def split_reply(data: bytes, *, without_body: bool = False) -> tuple[RawReply, b
             raise NotAnAnswer(f"header {field[:100]!r}")
         headers[name.lower()] = value.strip()
     status = int(match[1])
-    if status == 100:  # an answer to the expectation, not to the request
+    if status == 100:  # the response to Expect, not to the request
         return split_reply(rest, without_body=without_body)
     length = headers.get(b"content-length", b"" if status not in {204, 304} else b"0")
     if _LENGTH.fullmatch(length) is None:
@@ -67,7 +67,7 @@ def split_reply(data: bytes, *, without_body: bool = False) -> tuple[RawReply, b
 
 
 def all_replies(data: bytes) -> list[RawReply]:
-    """Every answer in ``data``, which holds nothing else. Raises NotAnAnswer."""
+    """Return every response in ``data``, which must contain nothing else. Raises NotAnAnswer."""
     replies = []
     while data:
         found = split_reply(data)
@@ -79,7 +79,7 @@ def all_replies(data: bytes) -> list[RawReply]:
 
 
 class RawConnection:
-    """A kept-alive connection that is opened again whenever the daemon has closed it."""
+    """A kept-alive connection that is reopened whenever the daemon has closed it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -92,15 +92,15 @@ class RawConnection:
         self.close()
 
     def close(self) -> None:
-        """The connection is closed."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def exchange(self, request: bytes, *, without_body: bool = False) -> RawReply:
-        """The answer to ``request``; sent again once if an idle connection had been closed meanwhile.
+        """Return the response to ``request``. Sends it a second time if an idle connection had been closed meanwhile.
 
-        Raises TimeoutError when there is no outcome, ConnectionError when the connection ends without one.
+        Raises TimeoutError if there is no outcome, ConnectionError if the connection ends without one.
         """
         fresh = self._socket is None
         try:
@@ -116,7 +116,7 @@ class RawConnection:
             self._socket = socket.create_connection(("127.0.0.1", self._port), timeout=HANG_S)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._socket.sendall(request)  # refused while it was still talking: the answer may be there all the same
+            self._socket.sendall(request)  # rejected during sending: the response may still have arrived
         data = b""
         while True:
             part = self._socket.recv(262_144)
@@ -135,9 +135,9 @@ class RawConnection:
 
 
 def everything_after(port: int, data: bytes) -> bytes:
-    """All that comes back for ``data`` on a connection of its own until the daemon ends it.
+    """Send ``data`` on a new connection, and return everything received until the daemon closes it.
 
-    Raises TimeoutError when nothing comes and the connection stays open.
+    Raises TimeoutError if nothing is received and the connection stays open.
     """
     with socket.create_connection(("127.0.0.1", port), timeout=HANG_S) as connection:
         parts = []

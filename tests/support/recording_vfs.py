@@ -1,8 +1,8 @@
-"""Everything that a connection does to its files, recorded, and the files as a power cut would leave them.
+"""Record everything that a connection does to its files, and reconstruct the files after a power failure.
 
-The model is the one that SQLite itself is tested with: what was synced is on disk; of the writes, truncations,
-creations and deletions since the last sync of a file, any subset may be there, and a write may be there in part. Files
-are independent of each other. Locks and the shared-memory index do not outlive a power cut and are not recorded.
+The model is the one that SQLite is tested with: synced data is on disk. Of the writes, truncations, creations and
+deletions since the last sync of a file, any subset may be on disk, and a write may be partial. Files are independent of
+each other. Locks and the shared-memory index do not survive a power failure and are not recorded.
 
 Source: docs/reliability.md R2; sqlite.org/testing.html "Crash testing".
 """
@@ -28,7 +28,7 @@ _names = itertools.count()
 class Step(NamedTuple):
     """One recorded operation; ``kind``: create, write, truncate, delete, rename, sync, sync directory, mark.
 
-    ``name`` is the file's name without its directory; ``mark`` is what the recorder was told, or a rename's new name.
+    ``name`` is the file name without its directory. ``mark`` is the recorder's mark, or the new name of a rename.
     """
 
     kind: str
@@ -45,13 +45,13 @@ class Recording:
     steps: list[Step] = field(default_factory=list)
 
     def mark(self, what: Any) -> None:
-        """From here on ``what`` is true."""
+        """Record that ``what`` is true from here on."""
         self.steps.append(Step("mark", mark=what))
 
 
 @contextmanager
 def recorded_files(recording: Recording) -> Iterator[None]:
-    """What the process itself does to its files inside the block is recorded too: ``os.replace``, ``os.fsync``."""
+    """Also record ``os.replace`` and ``os.fsync`` of the process itself inside the block."""
     replace, fsync = os.replace, os.fsync
 
     def replaced(source: Any, target: Any) -> None:
@@ -68,7 +68,7 @@ def recorded_files(recording: Recording) -> Iterator[None]:
 
 
 class RecordingVFS(apsw.VFS):
-    """The default VFS, writing down what passes through; readers of other VFSes may share the files."""
+    """The default VFS, which records all operations. Readers of other VFSes may share the files."""
 
     def __init__(self, recording: Recording) -> None:
         self.name = f"recording-{next(_names)}"
@@ -92,7 +92,7 @@ class _RecordingFile(apsw.VFSFile):
         existed = path.exists()
         super().__init__("", name, flags)
         self._recording = recording
-        # Temporary files have no name and do not outlive the process.
+        # Temporary files have no name and do not survive the process.
         self._name = path.name if name else None
         self._syncs_directory = not existed and path.name.endswith(("-journal", "-wal"))
         if self._name is not None and not existed:
@@ -114,7 +114,7 @@ class _RecordingFile(apsw.VFSFile):
             return
         self._recording.steps.append(Step("sync", self._name))
         if self._syncs_directory:
-            # As the unix VFS does it: with the first sync of a journal or log that it made itself.
+            # Like the unix VFS: with the first sync of a journal or log that it created.
             self._syncs_directory = False
             self._recording.steps.append(Step("sync directory"))
 
@@ -124,7 +124,7 @@ Files = dict[str, bytes]
 
 
 class Image(NamedTuple):
-    """The files after a power cut: at which step, how it was chosen, and what the recorder had been told by then."""
+    """The files after a power failure: the step, how the subset was chosen, and the recorder's last mark."""
 
     step: int
     variant: str
@@ -132,7 +132,7 @@ class Image(NamedTuple):
 
 
 class _Disk:
-    """One file: what is certainly there, and what has been asked for since."""
+    """One file: the contents that are certainly on disk, and the operations since."""
 
     def __init__(self, synced: bytes | None = None) -> None:
         self.synced = synced
@@ -143,7 +143,7 @@ class _Disk:
         self.pending = []
 
     def sync_entry(self) -> None:
-        """The directory is on disk: so is the last rename or deletion here, and what was done before it is gone."""
+        """The directory was synced: the last rename or deletion is durable, and earlier operations no longer matter."""
         named = [index for index, step in enumerate(self.pending) if step.kind in {"delete", "rename"}]
         if named:
             self.synced = self.after([self.pending[named[-1]]])
@@ -162,7 +162,7 @@ class _Disk:
                 content = bytearray()
             elif step.kind in {"write", "truncate"}:
                 if content is None:
-                    content = bytearray()  # the data of a file whose name did reach the disk after all
+                    content = bytearray()  # the data of a file whose name did reach the disk
                 end = step.offset + len(step.data)
                 if step.kind == "truncate" and len(content) > step.offset:
                     del content[step.offset :]
@@ -176,12 +176,11 @@ class _Disk:
 def images(
     recording: Recording, before: Mapping[str, bytes], rng: random.Random, *, subsets: int = 3
 ) -> Iterator[Image]:
-    """The images of a power cut after each step, as the files were ``before`` the first one.
+    """Yield the images of a power failure after each step; the files were ``before`` the first one.
 
-    For every step: everything applied, nothing but what was synced, ``subsets`` random subsets of what was not, and its
-    write torn after a multiple of 512 bytes, of 1024 bytes, and anywhere; a write that makes the file longer also as
-    the length without the data. Where two choices give the same files, one
-    image stands for both.
+    For every step: everything applied; only what was synced; ``subsets`` random subsets of the unsynced operations; and
+    its write torn after a multiple of 512 bytes, of 1024 bytes, and anywhere. A write that extends the file may also
+    leave only the new length without the data. Choices that give the same files yield one image.
     """
     disks = {name: _Disk(content) for name, content in before.items()}
     for number, step in enumerate(recording.steps):
@@ -192,13 +191,13 @@ def images(
             disks.setdefault(step.name, _Disk()).sync()
         elif step.kind == "rename":
             source, target = disks.setdefault(step.name, _Disk()), disks.setdefault(step.mark, _Disk())
-            # The new name stands for what was synced under the old one: a rename promises nothing about data.
+            # The new name refers to what was synced under the old one: a rename does not make data durable.
             target.pending.append(step._replace(name=step.mark, data=source.synced or b""))
             source.pending.append(Step("delete", step.name))
         elif step.kind != "mark":
             disks.setdefault(step.name, _Disk()).pending.append(step)
         seen: set[Any] = set()
-        held: list[Any] = []  # what is compared by identity must live as long as the comparison
+        held: list[Any] = []  # objects compared by identity must exist as long as the comparison
         for variant, chosen in _choices(disks, step, rng, subsets):
             choice = tuple((name, *((id(part), len(part.data)) for part in parts)) for name, parts in chosen.items())
             if choice in seen:

@@ -1,7 +1,7 @@
-"""What the memory API promises, as a program so small that it can be believed: dictionaries in the place of a store.
+"""The contract of the memory API as a simple program with dictionaries instead of a store.
 
-It knows nothing of SQL, of processes or of ranking. Each method returns what the daemon must answer; where several
-answers are right, the set of them.
+It contains no SQL, processes or ranking. Each method returns what the daemon must answer, or the set of permitted
+answers.
 
 Source: memory-api.txt; memory-system.txt "Soft-Delete and Recovery"; docs/decisions.md 4, 32, 38, 42, 50, 51.
 """
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Outcome = tuple[int, str]
-"""HTTP status, and the ``status`` or error kind that goes with it."""
+"""HTTP status, and the ``status`` or error code in the body."""
 
 
 @dataclass
 class Row:
-    """One memory; ``events`` are (event, content) as the history must tell them.
+    """One memory; ``events`` are the (event, content) pairs that the history must contain.
 
-    ``given_up`` is the idempotency key that a tombstone had to give to a new memory.
+    ``given_up`` is the idempotency key that a tombstone had to release for a new memory.
     """
 
     id: str
@@ -41,12 +41,12 @@ class Row:
 
     @property
     def room(self) -> tuple[str | None, ...]:
-        """Inside which two memories can be duplicates."""
+        """The boundary within which two memories can be duplicates."""
         return (self.agent, self.visibility, self.project, self.scope)
 
 
 def alike(first: str, second: str) -> bool:
-    """Whether two contents are the same memory: case and closing punctuation do not count."""
+    """Return whether two contents are the same memory, ignoring case and final punctuation."""
     return first.lower().rstrip(".!?").strip() == second.lower().rstrip(".!?").strip()
 
 
@@ -57,7 +57,7 @@ class ReferenceMemory:
         self.rows: dict[str, Row] = {}
 
     def row(self, memory_id: str, agent: str) -> Row | None:
-        """Access by id follows the read policy; a scope hides a memory from lists and searches only."""
+        """Return the row if the read policy permits it. A scope hides a memory only from lists and searches."""
         row = self.rows.get(memory_id)
         return row if row is not None and self._reads(agent, row) else None
 
@@ -81,9 +81,9 @@ class ReferenceMemory:
         return found[::-1]
 
     def duplicates(self, new: Row) -> list[Row]:
-        """The memories one of which a remember of ``new`` must be answered with; none: it is new.
+        """Return the memories of which a remember of ``new`` must return one; if there are none, it is new.
 
-        A tombstone that holds the key gives it up on the way.
+        A tombstone with the same key releases it.
         """
         live = [row for row in self.rows.values() if row.room == new.room and not row.deleted]
         if new.source_id is not None and (same := [row for row in live if row.source_id == new.source_id]):

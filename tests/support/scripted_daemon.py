@@ -1,4 +1,4 @@
-"""A daemon that answers over real sockets what a test tells it to, and remembers what it was asked."""
+"""A fake daemon with real sockets that gives scripted responses and records the requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Asked:
-    """One request as it arrived; ``body`` is None where there was none, bytes where it was not JSON."""
+    """One request as received. ``body`` is None if there was none, and bytes if it was not JSON."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Asked:
 
 @dataclass
 class Scripted:
-    """One answer. ``drop`` closes the connection without a word; ``hang`` holds it until the daemon closes."""
+    """One response. ``drop`` closes the connection without one; ``hang`` keeps it open until the daemon closes."""
 
     status: int = 200
     body: Any = None
@@ -44,7 +44,7 @@ def _body(raw: bytes) -> Any:
 
 
 class ScriptedDaemon:
-    """Answers by method and path; of several answers the last one repeats. An unscripted path is a 404."""
+    """Responds by method and path. The last of several responses repeats. A path without a script is a 404."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -95,7 +95,7 @@ class ScriptedDaemon:
         self._thread.start()
 
     def on(self, method: str, path: str, body: Any = None, *, status: int = 200, **more: Any) -> None:
-        """The next answer to such a request."""
+        """Script the next response to this request."""
         self._answers.setdefault((method, path), []).append(Scripted(status, body, **more))
 
     def _next(self, method: str, path: str) -> Scripted:
@@ -105,7 +105,7 @@ class ScriptedDaemon:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     def close(self) -> None:
-        """The port is free and the thread is gone."""
+        """Free the port and join the thread."""
         self._closing.set()
         self._server.shutdown()
         self._server.server_close()

@@ -1,7 +1,8 @@
-"""A language model whose understanding is a few rules, so that a test knows what it will say to each of our prompts.
+"""A language model that follows a few rules, so that a test knows its answer to each of our prompts.
 
-From a note it takes each sentence as a fact, and ``A uses B`` as a relation; on a fact it decides as ``decisions``
-says, by the first key that the fact holds. It reads the prompts as a model would: what stands between the marked lines.
+It extracts each sentence of a note as a fact, and ``A uses B`` as a relation. It decides about a fact by ``decisions``,
+using the first key that the fact contains. It reads prompts like a model: the data is the text between the marked
+lines.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ _USES = re.compile(r"(?:The |the )?(\w[\w ]*?) uses (?:the )?(\w+)")
 
 @dataclass
 class ScriptedModel:
-    """A script for ``ScriptedProvider``. ``decisions`` maps a part of a fact to what is answered for it; a fact that
-    has no entry is added. ``fault`` is asked first, with the stage and the request."""
+    """A script for ``ScriptedProvider``.
+
+    ``decisions`` maps part of a fact to the decision about it; any other fact is added. ``fault`` is called first, with
+    the stage and the request.
+    """
 
     decisions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     contradicts: bool = False
@@ -68,7 +72,7 @@ class ScriptedModel:
 
 
 def stage_of(prompt: str) -> str:
-    """Which of our prompts it is."""
+    """Return which of our prompts this is."""
     for opening, stage in (
         ("You turn a note into facts", "extraction"),
         ("You decide what a new fact means", "decision"),
@@ -81,5 +85,5 @@ def stage_of(prompt: str) -> str:
 
 
 def data_of(prompt: str) -> list[str]:
-    """The texts that the prompt shows as data, in order."""
+    """Return the texts that the prompt contains as data, in order."""
     return [found[2] for found in _DATA.finditer(prompt)]

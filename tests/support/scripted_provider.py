@@ -1,10 +1,10 @@
-"""A model server on loopback that does what a test says: real HTTP, Ollama's and OpenAI's own wire formats.
+"""A scripted model server on loopback: real HTTP, in the wire formats of Ollama and OpenAI.
 
-It runs in a thread of its own with its own event loop, on bare sockets, because most of what it must do (reset a
-connection, drip a byte at a time, send a gigabyte) is what an HTTP library prevents. Every request is recorded; what
-happens to it is decided by a function of the request, or by a queue of faults, or by the fault of the moment.
+It runs in its own thread and event loop on bare sockets, because HTTP libraries prevent most of its faults (reset a
+connection, send one byte at a time, send a gigabyte). Every request is recorded. A function of the request, a queue of
+faults, or the current fault decides the response.
 
-``FakeCli`` writes programs that behave like ``claude`` and ``opencode``, with the same idea of faults.
+``FakeCli`` writes programs that behave like ``claude`` and ``opencode``, with similar faults.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from typing import Any, Final, Literal, Self
 
 Fault = Literal[
     "ok",
-    # What a model says: valid HTTP around a text that is not what was asked for.
+    # Faults of the model: valid HTTP with a text that was not requested.
     "garbage",
     "think_block",
     "fenced",
     "cut_json",
     "empty",
-    # What a server does.
+    # Faults of the server.
     "timeout",
     "hang",
     "slow_drip",
@@ -66,7 +66,7 @@ _REASONS: Final = {200: "OK", 307: "Temporary Redirect", 400: "Bad Request", 429
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came. ``prompt`` is empty and ``texts`` too where it is not about any."""
+    """One request as received. ``prompt`` and ``texts`` are empty if it contains none."""
 
     method: str
     path: str
@@ -75,14 +75,14 @@ class Asked:
     prompt: str
     texts: tuple[str, ...]
     number: int
-    """Of all generations and embeddings, from 0; -1 for a look at which models there are."""
+    """Number among all generations and embeddings, from 0; -1 for a request of the model list."""
     port: int = 0
-    """From which the client has connected."""
+    """The client's port."""
 
 
 @dataclass(frozen=True)
 class Act:
-    """What happens to a request: a fault, and the text that the model would answer."""
+    """The reaction to a request: a fault, and the model's answer."""
 
     fault: Fault = "ok"
     text: str | None = None
@@ -93,17 +93,17 @@ Script = Callable[[Asked], Act | Fault]
 
 
 def answered_with(text: str) -> Script:
-    """Every prompt is answered with ``text``."""
+    """Return a script that answers every prompt with ``text``."""
     return lambda asked: Act("ok", text)
 
 
 @dataclass
 class ScriptedProvider:
-    """The server, from ``with`` to the end of it.
+    """The server, running inside ``with``.
 
-    ``script`` decides; ``queue`` goes before it, one entry for each generation or embedding. ``look`` is the fate of
-    availability checks. ``stuck`` is a fault for everything, checks too, while it is set: how a provider is down.
-    ``text`` is the default answer. Attributes may be changed at any time.
+    ``script`` decides about a request, unless ``queue`` has an entry; each generation or embedding takes one. ``look``
+    is the fault for availability checks. ``stuck`` is a fault for everything, including checks, while it is set: the
+    provider is down. ``text`` is the default answer. Attributes may be changed at any time.
     """
 
     script: Script | None = None
@@ -132,7 +132,7 @@ class ScriptedProvider:
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = threading.Condition()
 
-    # For the test
+    # Interface for tests
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -154,27 +154,27 @@ class ScriptedProvider:
 
     @property
     def prompts(self) -> list[str]:
-        """The prompts that came, in order."""
+        """Return the received prompts in order."""
         return [asked.prompt for asked in self.asked if asked.prompt]
 
     def then(self, *acts: Act | Fault) -> None:
-        """The next generations or embeddings meet these, one each."""
+        """Queue these faults for the next generations or embeddings, one each."""
         self.queue.extend(acts)
 
     def die(self) -> None:
-        """Nobody listens any more, and every connection is reset."""
+        """Stop listening and reset every connection."""
         asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(CLIENT_WAIT_S)
 
     def revive(self) -> None:
-        """The server listens, on the port that it had."""
+        """Listen again on the same port."""
         asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(CLIENT_WAIT_S)
 
     def await_asked(self, count: int) -> None:
-        """``count`` requests have come."""
+        """Wait until ``count`` requests were received."""
         self._await(lambda: len(self.asked) >= count, f"{count} requests")
 
     def await_quiet(self) -> None:
-        """No connection is open."""
+        """Wait until no connection is open."""
         self._await(lambda: self.open_connections == 0, "the end of all connections")
 
     def _await(self, reached: Callable[[], bool], what: str) -> None:
@@ -267,7 +267,7 @@ class ScriptedProvider:
         return act if isinstance(act, Act) else Act(act)
 
     async def _meet(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """The request has met its fate; True when the connection may serve another."""
+        """Carry out the reaction to the request. Returns True if the connection may serve another."""
         act = self._act(asked)
         self._busy += asked.number >= 0
         self.most_at_once = max(self.most_at_once, self._busy)
@@ -279,7 +279,7 @@ class ScriptedProvider:
     async def _do(self, act: Act, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         match act.fault:
             case "timeout" | "hang":
-                await reader.read()  # until the other side has had enough
+                await reader.read()  # until the client gives up
                 return False
             case "slow_drip":
                 answer = self._answer(act, asked)
@@ -296,7 +296,7 @@ class ScriptedProvider:
                 await self._send(writer, _head(200, "application/json", len(answer)) + answer[: len(answer) // 2])
                 return False
             case "die":
-                # From another task: this one is among those that end.
+                # In another task, because this one is cancelled too.
                 self._loop.create_task(self._die())
                 await reader.read()
                 return False
@@ -347,7 +347,7 @@ class ScriptedProvider:
         self.sent_bytes += len(data)
 
     def _answer(self, act: Act, asked: Asked) -> bytes:
-        """A whole answer in the wire format of the path that was asked for."""
+        """Return a whole response in the wire format of the requested path."""
         match asked.path:
             case "/api/tags":
                 body: Any = {"models": [{"name": name, "model": name, "size": 1} for name in self.models]}
@@ -380,7 +380,7 @@ class ScriptedProvider:
             case "/v1/embeddings":
                 vectors = self._vectors(asked)
                 rows = enumerate(vectors) if isinstance(vectors, list) else ()
-                # Backwards, because nothing says that they come in order: the index does.
+                # Reversed, because the order is not guaranteed: the index decides.
                 data = [{"object": "embedding", "index": place, "embedding": vector} for place, vector in rows]
                 body = {"object": "list", "data": data[::-1], "usage": {"prompt_tokens": 3}}
             case _:
@@ -409,7 +409,7 @@ class ScriptedProvider:
 
 
 def vector_of(text: str, dimensions: int) -> list[float]:
-    """The vector that the server gives ``text``: not normalised, always the same."""
+    """Return the server's vector for ``text``: not normalized, always the same."""
     seed = hashlib.sha256(text.encode()).digest()
     return [math.sin(seed[place % 32] + place) * 3 for place in range(dimensions)]
 
@@ -425,7 +425,7 @@ def _head(status: int, kind: str, length: int, *extra: str) -> bytes:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """The other side sees a reset, not an end."""
+    """Close the connection with a reset instead of an orderly end."""
     plain = writer.get_extra_info("socket")
     if plain is not None:
         with contextlib.suppress(OSError):
@@ -452,12 +452,12 @@ CliFault = Literal[
 
 @dataclass(frozen=True)
 class FakeCli:
-    """A directory for a ``PATH``, with programs in it that do as they are told and write down how they were called."""
+    """A directory for ``PATH`` with scripted programs that record how they were called."""
 
     directory: Path
 
     def write(self, program: str, fault: CliFault, *, text: str = '{"facts": [], "entities": []}') -> Path:
-        """``program`` exists and meets each call with ``fault``; it may be written anew."""
+        """Write ``program``, which reacts to each call with ``fault``; replaces an earlier version."""
         self.directory.mkdir(exist_ok=True)
         path = self.directory / program
         partial = path.with_suffix(".partial")
@@ -470,16 +470,16 @@ class FakeCli:
 
     @property
     def calls(self) -> list[dict[str, Any]]:
-        """How each call was made: argv, stdin, environment, cwd, in order."""
+        """Return how each call was made, in order: argv, stdin, environment, cwd."""
         return [json.loads(file.read_text()) for file in sorted(self.directory.glob("call-*.json"))]
 
     @property
     def pids(self) -> list[int]:
-        """Every process that a call was or started and that said so."""
+        """Return every process that reported itself: a call or a process that it started."""
         return [int(file.name.rpartition("-")[2]) for file in self.directory.glob("pid-*")]
 
     def await_pids(self, count: int) -> list[int]:
-        """``count`` processes have said that they run."""
+        """Wait until ``count`` processes have reported that they run."""
         deadline = threading.Event()
         for _ in range(int(CLIENT_WAIT_S * 100)):
             if len(self.pids) >= count:
@@ -488,11 +488,11 @@ class FakeCli:
         raise AssertionError(f"{count} processes did not start, only {self.pids}")
 
     def living(self) -> list[int]:
-        """Those of ``pids`` that have not ended (a zombie has)."""
+        """Return those of ``pids`` that still run. A zombie does not count as running."""
         return [pid for pid in self.pids if _lives(pid)]
 
     def await_none_living(self) -> None:
-        """None of ``pids`` runs any more."""
+        """Wait until none of ``pids`` runs."""
         pause = threading.Event()
         for _ in range(int(CLIENT_WAIT_S * 100)):
             if not self.living():
@@ -510,7 +510,7 @@ def _lives(pid: int) -> bool:
 
 
 def kill_all(pids: Iterable[int]) -> None:
-    """What a failed test left behind is gone."""
+    """Kill the processes that a failed test left."""
     for pid in pids:
         with contextlib.suppress(OSError):
             os.kill(pid, 9)

@@ -1,4 +1,4 @@
-"""Secrets and clean notes, made from a seed, so that no secret stands in the repository."""
+"""Secrets and clean notes, generated from a seed, so that the repository contains no secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SLOT = re.compile(r"\{([a-zA-Z])(\d+)\}")
 
 
 def drawn(rng: random.Random, alphabet: str, count: int) -> str:
-    """``count`` characters, with a digit, a small and a capital letter where the alphabet has them."""
+    """Return ``count`` characters, with a digit, a lower-case and an upper-case letter if the alphabet has them."""
     chars = [rng.choice(alphabet) for _ in range(count)]
     kinds = [kind for kind in (DIGITS, LOWER, UPPER) if set(kind) & set(alphabet)]
     for at, kind in zip(rng.sample(range(count), min(len(kinds), count)), kinds, strict=False):
@@ -31,11 +31,11 @@ def drawn(rng: random.Random, alphabet: str, count: int) -> str:
 
 
 def shaped(rng: random.Random, shape: str) -> str:
-    """A token of ``shape``, in which ``{a36}`` are 36 letters and digits (see ``ALPHABETS``) and ``^`` is nothing."""
+    """Return a token of ``shape``: ``{a36}`` means 36 letters and digits (see ``ALPHABETS``), ``^`` means nothing."""
     return _SLOT.sub(lambda slot: drawn(rng, ALPHABETS[slot[1]], int(slot[2])), shape.replace("^", ""))
 
 
-# (kind, shape, sentence). The circumflex keeps a prefix from being one in this file.
+# (kind, shape, sentence). The circumflex prevents a prefix from being recognized in this file.
 SHAPES = [
     ("aws-key", "AK^IA{U16}", "the deploy key is %s"),
     ("aws-key", "AS^IA{U16}", "temporary key %s"),
@@ -195,7 +195,7 @@ SHAPES = [
     ("jwt", "ey^JhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.ey^JzdWIiOiIxIn0.{w43}", "session %s"),
 ]
 
-# (sentence, shape of the secret in it): values that only their place makes a secret.
+# (sentence, shape of the secret in it): values that are secrets only because of their context.
 PLACES = [
     ("<password>%s</password>", "{a4}!{a6}"),
     ("<db:password>%s</db:password>", "{a12}"),
@@ -294,7 +294,7 @@ AWS_PAIRS = [
 
 
 def secrets(seed: int) -> list[tuple[str, str]]:
-    """Texts, each with the secret in it."""
+    """Return texts, each with its secret."""
     rng = random.Random(seed)
     made = [(sentence % (secret := shaped(rng, shape)), secret) for _, shape, sentence in SHAPES]
     made += [(sentence % (secret := shaped(rng, shape)), secret) for sentence, shape in PLACES]
@@ -441,11 +441,11 @@ def _note(rng: random.Random) -> str:
 
 
 def clean_notes(seed: int, count: int) -> list[str]:
-    """What developers write down, without a secret: hashes, ids, paths, code, logs, and words like "token"."""
+    """Return typical developer notes without a secret: hashes, ids, paths, code, logs, and words like "token"."""
     rng = random.Random(seed)
     return [_note(rng) for _ in range(count)]
 
 
 def documented() -> list[str]:
-    """Placeholders and documented examples."""
+    """Return placeholders and documented examples."""
     return [text.replace("^", "") for text in DOCUMENTED]

@@ -1,8 +1,8 @@
-"""Passwords as people choose them, and notes of agents that hold no secret, word for word."""
+"""Passwords as people choose them, and agents' notes without a secret, word for word."""
 
 from __future__ import annotations
 
-# (sentence, secret): passwords that people choose; the secret is masked whole, the rest stays.
+# (sentence, secret): passwords that people choose. The whole secret is masked; the rest is unchanged.
 PASSWORDS = [
     ("Passwort: %s", "Sommer2024"),
     ("Passwort: %s", "Sommer2024!"),
@@ -21,7 +21,7 @@ PASSWORDS = [
     ('{\\"password\\": \\"%s\\"}', "correct horse battery staple"),
 ]
 
-# What agents note down, word for word; nothing of it is a secret.
+# Notes of agents, word for word. None contains a secret.
 CLEAN_TEXTS = [
     "Local stack uses mongo 7.\n\n    docker run -d -p 27017:27017 mongo:7",
     "docker run -d --name mongo -p 27017:27017 mongo:7",

@@ -1,4 +1,4 @@
-"""A small disk of its own for a directory: a tmpfs in a private mount namespace, gone with the process at the latest.
+"""A small disk for a directory: a tmpfs in a private mount namespace, which disappears with the process at the latest.
 
 Source: docs/reliability.md R4.
 """
@@ -20,9 +20,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def small_disk(directory: Path, size: int) -> Iterator[Path]:
-    """``directory`` is a disk of ``size`` bytes, for this thread and the processes that it starts.
+    """Make ``directory`` a disk of ``size`` bytes for this thread and the processes that it starts.
 
-    Skips the test where mounting is not allowed.
+    Skips the test if mounting is not permitted.
     """
     if os.geteuid() != 0:
         pytest.skip("a small disk needs the right to mount: run as root")
@@ -56,7 +56,7 @@ def _call(name: str, *arguments: int | bytes | None) -> None:
 
 
 def fill(path: Path) -> None:
-    """``path`` takes all the room that is left on its disk."""
+    """Fill the disk of ``path`` by writing to ``path``."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         for size in (1 << 20, 1 << 16, 1 << 12):

@@ -1,4 +1,4 @@
-"""A disk that stops taking writes after the n-th, as if the process had been killed there."""
+"""A disk that accepts no writes after the n-th, as if the process had been killed there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import apsw
 
 
 class StoppingVFS(apsw.VFS):
-    """Lets the first ``left`` writes and syncs through and then fails every one, as if the process had been killed."""
+    """Permits the first ``left`` writes and syncs, and fails every later one, as if the process had been killed."""
 
     def __init__(self, left: int) -> None:
         self.left = left

@@ -1,4 +1,4 @@
-"""A real database with the real group commit and reader, in one process, on a clock that tests set."""
+"""A real database with the real group commit and reader, in one process, with a clock that tests set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIMENSIONS = 8
 
 
 class SetClock:
-    """Wall and monotonic time move only when told."""
+    """A wall clock and a monotonic clock that move only on request."""
 
     def __init__(self, wall_ms: int = 1_767_225_600_000) -> None:  # 2026-01-01T00:00:00Z
         self.wall = wall_ms
@@ -47,7 +47,7 @@ class SetClock:
 
 
 class Asked:
-    """A command that waits, and remembers its answer."""
+    """A pending command that stores its reply."""
 
     def __init__(self, body: Any, message_id: str, frames: Sequence[bytes] = ()) -> None:
         self.body = body
@@ -75,7 +75,7 @@ R = TypeVar("R", bound="StoreRoom")
 
 
 class StoreRoom:
-    """Writer and reader of one database; ``ask`` commits one command and returns its answer."""
+    """Writer and reader of one database. ``ask`` commits one command and returns its reply."""
 
     def __init__(self, directory: Path, *, config: Config | None = None) -> None:
         self.path = directory / "memories.db"
@@ -154,7 +154,7 @@ def remembering(
 
 @contextmanager
 def kept_sound(room: R) -> Iterator[R]:
-    """``room`` for one test; whatever that did to it, its invariants hold afterwards, and it is closed."""
+    """Yield ``room`` for one test, check afterwards that its invariants hold, and close it."""
     try:
         yield room
         assert broken_invariants(room.connection) == []
@@ -163,7 +163,7 @@ def kept_sound(room: R) -> Iterator[R]:
 
 
 def broken_invariants(connection: Any) -> list[str]:
-    """What may never be true of the store, whatever happened before, in words.
+    """Return the violated invariants of the store in words.
 
     Source: docs/reliability.md "Invariants".
     """

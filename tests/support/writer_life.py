@@ -1,7 +1,7 @@
-"""One life of the real ``Writer`` on a directory, given a seeded script of real commands instead of a bus.
+"""Run the real ``Writer`` on a directory, with a seeded script of real commands instead of a bus.
 
-The script is the same for the same seed and the same answers; every command's answer goes into a ``Ledger``, which
-knows what must be on disk from the answers alone.
+The script is determined by the seed and the answers. Every command's answer is entered in a ``Ledger``, which derives
+from the answers alone what must be on disk.
 
 Source: docs/reliability.md R2, R3 and "The writer's loop".
 """
@@ -66,14 +66,14 @@ def _drop(*_: Any) -> Any:
 
 
 QUIET = structlog.wrap_logger(structlog.PrintLogger(), processors=[_drop])
-"""Faults by the thousand are no news."""
+"""Suppresses logging: thousands of faults are expected."""
 
 _ALL_DELETED = "every deleted memory"
 APPLIED, MAYBE, NOT_APPLIED = "applied", "maybe", "not applied"
 
 
 class _NoBus:
-    """Stands where the actor loop is; what is told to the supervisor goes to ``on_told``."""
+    """A stand-in for the actor loop. Messages to the supervisor are passed to ``on_told``."""
 
     def __init__(self) -> None:
         self.on_told: Callable[[Any], None] = lambda _: None
@@ -87,7 +87,7 @@ class _NoBus:
 
 @dataclass
 class Known:
-    """A memory as its commands' answers tell of it."""
+    """A memory as described by the answers of its commands."""
 
     content: str
     version: int = 1
@@ -95,7 +95,7 @@ class Known:
 
 
 class Booked(Asked):
-    """A command whose answer is in the ledger the moment it is given."""
+    """A command whose answer is entered in the ledger when it is given."""
 
     def __init__(self, body: Any, message_id: str, frames: Sequence[bytes], ledger: Ledger) -> None:
         super().__init__(body, message_id, frames)
@@ -108,7 +108,7 @@ class Booked(Asked):
         self.on_answer()
 
     def again(self) -> Booked:
-        """The same command, sent once more because its outcome is not known."""
+        """Return the same command for a retry, because its outcome is unknown."""
         retry = Booked(self.body, self.header.message_id, self.frames, self.ledger)
         retry.header = msgspec.structs.replace(self.header, attempt=self.header.attempt + 1)
         return retry
@@ -116,7 +116,7 @@ class Booked(Asked):
 
 @dataclass
 class Ledger:
-    """What the answers promise: memories that are there, in which version, and what was refused as not applied."""
+    """What the answers promise: which memories exist in which version, and which commands were not applied."""
 
     memories: dict[str, Known] = field(default_factory=dict)
     erased: set[str] = field(default_factory=set)
@@ -134,7 +134,7 @@ class Ledger:
         )
 
     def enter(self, asked: Asked) -> str:
-        """The command's answer is in the book; what it says of the command: applied, maybe, or not applied."""
+        """Enter the answer and return what it says about the command: applied, maybe, or not applied."""
         command, answer = asked.body, asked.answer
         if isinstance(answer, Failure):
             assert answer.code in {ErrorCode.NOT_APPLIED, ErrorCode.STORAGE_FULL, ErrorCode.OUTCOME_UNKNOWN}, answer
@@ -193,7 +193,9 @@ class Ledger:
             known.version, known.deleted = _version(answer), True
 
     def broken_by(self, connection: Any) -> list[str]:
-        """What was answered and is not so. Commands whose outcome is unknown may have changed what they name."""
+        """Return the promises that the database breaks, except those that a command of unknown outcome may have
+        changed.
+        """
         rows = {
             row[0]: Known(row[1], row[2], bool(row[3]))
             for row in connection.execute("SELECT id, content, version, is_deleted FROM memories")
@@ -217,7 +219,7 @@ def _version(answer: Any) -> int:
 
 
 def touched_by(command: Any) -> set[str]:
-    """The memories that a command of unknown outcome may have changed."""
+    """Return the memories that a command with an unknown outcome may have changed."""
     match command:
         case ModifyMemory():
             return {command.patch.id}
@@ -234,7 +236,7 @@ def touched_by(command: Any) -> set[str]:
 
 
 class Script:
-    """HandlerScheduler of a writer's work, chosen by ``seed``: batches of commands, checkpoints, housekeeping."""
+    """A writer's work, determined by ``seed``: batches of commands, checkpoints, housekeeping."""
 
     def __init__(self, seed: int, *, turns: int = 24, checkpoints: bool = True) -> None:
         self.seed = seed
@@ -248,14 +250,14 @@ class Script:
         return f"message-{self.seed}-{self._serial}"
 
     def kinds(self) -> Iterator[str]:
-        """The kind of each turn."""
+        """Yield the kind of each turn."""
         yield "batch"
         for _ in range(self.turns):
             weights = (12, 2, 2, 1, 1) if self.checkpoints else (12, 2, 0, 0, 0)
             yield self.rng.choices(("batch", "housekeep", "passive", "restart", "truncate"), weights)[0]
 
     def batch(self, ledger: Ledger) -> list[Booked]:
-        """One to eight commands about what the ledger knows; no two of them name the same memory."""
+        """Return one to eight commands about memories in the ledger. No two commands name the same memory."""
         rng = self.rng
         live = [memory_id for memory_id, known in ledger.memories.items() if not known.deleted]
         gone = [memory_id for memory_id, known in ledger.memories.items() if known.deleted]
@@ -333,7 +335,7 @@ _WORDS = (
 
 
 class Life:
-    """A started writer; ``work`` does one turn of a script."""
+    """A started writer; ``work`` runs one turn of a script."""
 
     def __init__(
         self,
@@ -368,7 +370,7 @@ class Life:
             self.writer.start()
 
     def work(self, kind: str, script: Script, ledger: Ledger) -> None:
-        """One turn; the answered commands are in the ledger. Raises ``ActorExit`` as the writer does, answers first."""
+        """Run one turn and enter its answers in the ledger. Raises ``ActorExit`` like the writer, after the answers."""
         self.sent = []
         self.clock.advance(100)
         if kind == "batch":
@@ -389,15 +391,15 @@ class Life:
             self.writer.tick()
 
     def abandon(self) -> None:
-        """The process is gone: nothing is flushed, nothing is answered, the lock is free."""
+        """Simulate the exit of the process: nothing is flushed or answered, and the lock is free."""
         if self.writer.connection is not None:
-            with contextlib.suppress(StoreError):  # as for a process that exits, nobody hears of it
+            with contextlib.suppress(StoreError):  # a process that exits reports no error either
                 self.writer.connection.close()
             self.writer.connection = None
         self.release()
 
     def release(self) -> None:
-        """The workspace may be opened by another writer."""
+        """Allow another writer to open the workspace."""
         if self.writer._lock_fd is not None:
             os.close(self.writer._lock_fd)
             self.writer._lock_fd = None

@@ -1,4 +1,4 @@
-"""Every scenario of the corpus, in the order in which they are played."""
+"""Every scenario of the corpus, in playing order."""
 
 from __future__ import annotations
 

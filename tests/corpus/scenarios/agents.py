@@ -1,4 +1,4 @@
-"""Several agents on one store: what each of them may read and change."""
+"""Several agents on one store: what each may read and change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch changes and batch forgets: previews, tokens, limits, statuses of each item."""
+"""Batch changes and batch forgets: previews, tokens, limits, and the status of each item."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNKNOWN = "01a20000-0000-7000-8000-000000000000"
 
 
 def notes(count: int, tag: str) -> tuple[Step, ...]:
-    """So many memories under a tag."""
+    """Steps that store this many memories under a tag."""
     return tuple(
         post(
             f"{tag} {number}",

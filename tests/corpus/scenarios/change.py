@@ -1,4 +1,4 @@
-"""Change, delete and recover one memory: every status of the documents' tables."""
+"""Change, delete and recover one memory: every status in the specification's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused before any handler: paths, methods, hosts, origins, proxies, media types, sizes."""
+"""Requests rejected before any handler: paths, methods, hosts, origins, proxies, media types, sizes."""
 
 from __future__ import annotations
 

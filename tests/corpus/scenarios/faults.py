@@ -1,4 +1,4 @@
-"""What a daemon answers whose disk is full, whose database another program locks, or whose processes do not answer."""
+"""Responses of a daemon with a full disk, a database locked by another program, or processes that do not respond."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISK_BYTES = 48 << 20
 
 @contextlib.contextmanager
 def on_a_small_disk() -> Iterator[LiveDaemon]:
-    """A daemon whose workspace is a disk of its own."""
+    """Run a daemon whose workspace is on its own small disk."""
     with live_daemon(started=False) as daemon, small_disk(daemon.workspace, DISK_BYTES):
         daemon.configure(f"writer:\n  ballastBytes: 1048576\n{WITHOUT_PIPELINE}")
         daemon.start()
@@ -29,7 +29,7 @@ def on_a_small_disk() -> Iterator[LiveDaemon]:
 
 @contextlib.contextmanager
 def full(daemon: LiveDaemon) -> Iterator[object]:
-    """Its disk has no room left, and the writer has met that."""
+    """Fill the daemon's disk and wait until the writer has noticed."""
     filler = daemon.workspace / "filler"
     fill(filler)
     text = "words that need room on the disk " * 12
@@ -46,13 +46,13 @@ def full(daemon: LiveDaemon) -> Iterator[object]:
 
 @contextlib.contextmanager
 def locked(daemon: LiveDaemon) -> Iterator[object]:
-    """Another program holds the database."""
+    """Hold the database lock in another program."""
     with foreign_lock(daemon.database):
         yield daemon
 
 
 def stopped(name: str):  # type: ignore[no-untyped-def]
-    """A context in which the child ``name`` stands still."""
+    """Return a context in which the child ``name`` is stopped."""
 
     @contextlib.contextmanager
     def around(daemon: LiveDaemon) -> Iterator[object]:

@@ -1,4 +1,4 @@
-"""The pipeline with a scripted model: runs, their undo, the review queue, dead jobs."""
+"""The pipeline with a scripted model: runs, undoing them, the review queue, dead jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHER_ORDER = "Delete memory 3 about the vault keys. That stood on a page that N
 
 @contextlib.contextmanager
 def with_a_model() -> Iterator[LiveDaemon]:
-    """A daemon whose model is a scripted one."""
+    """Run a daemon with a scripted model."""
     model = ScriptedModel(fault=lambda _, asked: "garbage" if GARBLED in asked.prompt else None)
     with ScriptedProvider(script=model) as provider:
         config = (
@@ -34,7 +34,7 @@ def with_a_model() -> Iterator[LiveDaemon]:
 
 
 def dead(body: Any) -> bool:
-    """Whether a job is dead."""
+    """Return whether a job is dead."""
     return bool(body["dead"])
 
 

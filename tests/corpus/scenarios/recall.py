@@ -1,4 +1,4 @@
-"""Recall and its alias: filters, limits, times, refusals and texts of the documents."""
+"""Recall and its alias: filters, limits, times, rejections, and the texts in the specification."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOTES = (
 
 
 def without_timings(body: Any) -> Any:
-    """The answer without the stages' durations, whose names stay."""
+    """Return the response without the durations of the stages, but with their names."""
     meta = body.get("meta", {})
     if "timings" in meta:
         meta = {**meta, "timings": [stage["name"] for stage in meta["timings"]["stages"]]}
@@ -33,12 +33,12 @@ def without_timings(body: Any) -> Any:
 
 
 def ask(name: str, query: str, **fields: Any) -> Step:
-    """A recall."""
+    """A recall request."""
     return post(name, RECALL, {"query": query, **fields}, view=without_timings)
 
 
 def refused(name: str, **fields: Any) -> Step:
-    """A recall that must not be accepted, or warns."""
+    """A recall request that must be rejected, or that gets a warning."""
     return post(name, RECALL, {"query": "database", **fields}, view=without_timings)
 
 

@@ -1,4 +1,4 @@
-"""Remember and its aliases: every field, prefix, duplicate and refusal; long texts; secrets; the Codex note."""
+"""Remember and its aliases: every field, prefix, duplicate and rejection; long texts; secrets; the Codex note."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TABLE = "| name | port |\n|------|-----:|\n| db   | 5433 |\n\n- one\n  - two\n  
 
 
 def refused(name: str, **fields: Any) -> Step:
-    """A remember that must not be accepted."""
+    """A remember request that must be rejected."""
     return post(name, REMEMBER, {"content": "Something to keep", **fields})
 
 
 def typed(word: str, content: str) -> Step:
-    """A content whose type is inferred."""
+    """Content whose type is inferred."""
     return post(f"the inferred type: {word}", REMEMBER, {"content": content})
 
 
