@@ -302,7 +302,7 @@ class Writer:
             if group.storage_full and now_ns - self._last_probe_ns >= _NS:
                 self._last_probe_ns = now_ns
                 group.probe_storage()
-                self._sync_roster()  # before a command may store a vector: the epoch must have begun
+                self._sync_roster()  # starts the vector epoch, which must precede every stored vector
             due = now_ns - self._last_housekeeping_ns >= (flush_ns if group.touches else _HOUSEKEEPING_NS)
             if due:
                 before_ms = self.clock.wall_ms() - self.config.writer.reply_retention_ms

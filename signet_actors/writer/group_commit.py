@@ -67,7 +67,7 @@ class _RetryWithSavepoints(Exception):
     """A command failed after it had written: the transaction was rolled back; the batch runs again with savepoints."""
 
 
-NOTHING_DONE = HousekeepingResult(0, False)
+NO_HOUSEKEEPING = HousekeepingResult(0, False)
 PRUNE_LIMIT = 2000
 
 
@@ -162,7 +162,7 @@ class GroupCommit:
     def housekeep(self, *, replies_before_ms: int) -> HousekeepingResult:
         """Write pending access counts and delete expired replies, in a commit of their own."""
         if self.storage_full:
-            return NOTHING_DONE
+            return NO_HOUSEKEEPING
         try:
             with write_transaction(self.connection) as tx:
                 context = CommandContext.begin(tx, self.clock, self.rng, self.config, self.boot_id, self.row_cache)
@@ -171,10 +171,10 @@ class GroupCommit:
                 self._check_files()
                 tx.commit()
         except LockTimeout:
-            return NOTHING_DONE
+            return NO_HOUSEKEEPING
         except DiskFull:
             self.enter_storage_full()
-            return NOTHING_DONE
+            return NO_HOUSEKEEPING
         except BROKEN_DISK as error:
             raise StoreIOError(f"the disk failed: {error}") from error
         return HousekeepingResult(touched + pruned, bool(self.touches) or pruned == PRUNE_LIMIT)

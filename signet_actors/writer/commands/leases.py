@@ -53,21 +53,21 @@ CANDIDATE_DELAY_MS = 60_000
 """How long a poison candidate lets other jobs go first."""
 _MS = 1_000_000
 
-_WAITS = (
+_PENDING = (
     "j.status = 'pending' AND j.job_type = :kind AND j.attempts < j.max_attempts"
     " AND (:suspects OR j.error IS NOT :suspect) AND (:fresh OR j.error IS :suspect)"
 )
 _ROW = "j.seq, j.id, j.memory_id, j.payload, j.attempts, j.max_attempts, j.error IS :suspect"
 _READY = f"""
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE :fresh AND {_WAITS} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
+                   WHERE :fresh AND {_PENDING} AND j.available_at IS NULL ORDER BY j.seq LIMIT :limit)
     UNION ALL
     SELECT * FROM (SELECT j.available_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at <= :now
+                   WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at <= :now
                    ORDER BY j.available_at LIMIT :limit)
     UNION ALL
     SELECT * FROM (SELECT j.created_at AS since, {_ROW} FROM memory_jobs j
-                   WHERE {_WAITS} AND j.available_at IS NOT NULL AND j.available_at > :never
+                   WHERE {_PENDING} AND j.available_at IS NOT NULL AND j.available_at > :never
                    ORDER BY j.available_at LIMIT :limit)
 """
 """The jobs that may be leased. A poison candidate always has a due time. The last part finds jobs with a due time that
@@ -93,12 +93,14 @@ def lease(context: CommandContext, command: LeaseJobs) -> JobsLeased:
     name, incarnation = context.caller
     expires_ns = context.clock.monotonic_ns() + command.lease_ms * _MS
     leased = _redeliver(context, command, expires_ns)
-    fresh, allow_candidates = _leasable(context.tx.connection, command.suspects)
+    allow_others, allow_candidates = _leasable(context.tx.connection, command.suspects)
     limit = min(command.limit, MAX_LEASED)
     dropped = 0
     handed_bytes = 0
     while len(leased) < limit and dropped < MAX_DROPPED and handed_bytes < MAX_LEASED_BYTES:
-        rows = _ready_rows(context, command.kinds, limit - len(leased), fresh=fresh, allow_candidates=allow_candidates)
+        rows = _ready_rows(
+            context, command.kinds, limit - len(leased), allow_others=allow_others, allow_candidates=allow_candidates
+        )
         if not rows:
             break
         subjects = job_subjects(context.tx.connection, [row[4] for row in rows if row[4] is not None])
@@ -234,8 +236,8 @@ def ready_kinds(
     candidates: PoisonCandidates = PoisonCandidates.INCLUDED,
 ) -> tuple[str, ...]:
     """Return those of ``kinds`` for which ``lease`` would now hand out or drop a job."""
-    fresh, allow_candidates = _leasable(connection, candidates)
-    bindings = {**_bounds(now_ms), "fresh": fresh, "suspects": allow_candidates}
+    allow_others, allow_candidates = _leasable(connection, candidates)
+    bindings = {**_bounds(now_ms), "fresh": allow_others, "suspects": allow_candidates}
     return tuple(
         kind
         for kind in kinds
@@ -340,14 +342,14 @@ def _wake_for_next_candidate(context: CommandContext, job: ActiveLease) -> None:
 
 
 def _ready_rows(
-    context: CommandContext, kinds: tuple[str, ...], limit: int, *, fresh: bool, allow_candidates: bool
+    context: CommandContext, kinds: tuple[str, ...], limit: int, *, allow_others: bool, allow_candidates: bool
 ) -> list[tuple[Any, ...]]:
     """Return ``(kind, since, seq, …)`` of up to ``limit`` ready jobs, the longest ready first.
 
     Poison candidates come last until they have waited for ``CANDIDATE_DELAY_MS``, so that a crash of the worker costs
     other jobs as little as possible.
     """
-    bindings = {**_bounds(context.now_ms), "limit": limit, "fresh": fresh, "suspects": allow_candidates}
+    bindings = {**_bounds(context.now_ms), "limit": limit, "fresh": allow_others, "suspects": allow_candidates}
     rows = [
         (kind, *row) for kind in dict.fromkeys(kinds) for row in context.tx.rows(_READY, {**bindings, "kind": kind})
     ]

@@ -415,17 +415,17 @@ def modify(
         assert isinstance(patch.content, str)
         new_content = patch.content
         digest = content_hash(new_content)
-        twin = _row(
+        duplicate = _row(
             context,
             f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0 AND m.seq <> ?",
             (row.agent_id, row.visibility, row.project or "", row.scope or "", digest, row.seq),
         )
-        if twin is not None:
+        if duplicate is not None:
             return Modified(
                 id=patch.id,
                 status="duplicate_content_hash",
                 current_version=row.version,
-                duplicate_memory_id=twin.id,
+                duplicate_memory_id=duplicate.id,
             )
         embeddings.remove(context, row.id)
         seq = None if patch.vector is None else embeddings.store(context, row.id, digest, patch.vector)
@@ -558,18 +558,18 @@ def recover(context: CommandContext, command: RecoverMemory, *, evidence: histor
         return Recovered(id=command.id, status="retention_expired", retention_days=days, current_version=row.version)
     if command.if_version is not None and command.if_version != row.version:
         return Recovered(id=command.id, status="version_conflict", retention_days=days, current_version=row.version)
-    twin = _row(
+    duplicate = _row(
         context,
         f"{SAME_SCOPE} AND m.content_hash = ? AND m.is_deleted = 0",
         (row.agent_id, row.visibility, row.project or "", row.scope or "", row.content_hash),
     )
-    if twin is not None:
+    if duplicate is not None:
         return Recovered(
             id=command.id,
             status="duplicate_content_hash",
             retention_days=days,
             current_version=row.version,
-            duplicate_memory_id=twin.id,
+            duplicate_memory_id=duplicate.id,
         )
     context.tx.execute(
         "UPDATE memories SET is_deleted = 0, deleted_at = NULL, version = version + 1, updated_at = ?, updated_by = ?"

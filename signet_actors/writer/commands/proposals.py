@@ -248,14 +248,16 @@ def _evaluate(
         target=target_of(target),
         duplicate_of=find_duplicate(context, run.source, text) if proposal.action in {"add", "update"} else None,
     )
-    against = protection_reason(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
+    protected_because = (
+        protection_reason(run.source, target) if proposal.action in DESTRUCTIVE and target is not None else None
+    )
     if not verdict.changes and verdict.outcome is not ProposalOutcome.REVIEW:
-        if run.outdated or against is not None:  # an approval could not be carried out
+        if run.outdated or protected_because is not None:  # an approval could not be carried out
             verdict = msgspec.structs.replace(verdict, review_needed=False)
         return verdict, None
     if run.outdated:
         return verdict, ProposalResult(ProposalOutcome.SKIPPED, SOURCE_CHANGED)
-    return verdict, None if against is None else ProposalResult(ProposalOutcome.BLOCKED, against)
+    return verdict, None if protected_because is None else ProposalResult(ProposalOutcome.BLOCKED, protected_because)
 
 
 def protection_reason(source: StoredRow, target: StoredRow) -> str | None:

@@ -106,9 +106,9 @@ def approve(context: CommandContext, command: ApproveProposal) -> ReviewDecided:
         reason = verdict.reason or Reason.TARGET_GONE
         version = None if target is None else target.version
         return ReviewDecided(row.id, reason.value, memory_id=row.target_id, current_version=version)
-    against = protection_reason(source, target)
-    if against is not None:
-        return ReviewDecided(row.id, against, memory_id=row.target_id, current_version=target.version)
+    protected_because = protection_reason(source, target)
+    if protected_because is not None:
+        return ReviewDecided(row.id, protected_because, memory_id=row.target_id, current_version=target.version)
     evidence = _evidence(context, row, {"review": "approved"})
     why = command.reason or APPROVED
     new_version: int | None
