@@ -111,7 +111,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 
 class EmbeddingConfig(Struct, frozen=True, rename="camel"):
-    """Where vectors come from. Source: docs/decisions.md 22 and 43."""
+    """Provider, model and width of vectors. Source: docs/decisions.md 22 and 43."""
 
     provider: Annotated[
         EmbeddingProvider,
@@ -266,7 +266,7 @@ class BreakerConfig(Struct, frozen=True, rename="camel"):
 
 
 class ExtractionConfig(Struct, frozen=True, rename="camel"):
-    """The first LLM pass. Source: memory-pipeline.txt "Extraction Stage"; docs/decisions.md 14, 18 and 43."""
+    """The extraction stage. Source: memory-pipeline.txt "Extraction Stage"; docs/decisions.md 14, 18 and 43."""
 
     provider: Annotated[
         ExtractionProvider,
@@ -616,7 +616,7 @@ class BudgetsConfig(Struct, frozen=True, rename="camel"):
 
 
 class SupervisionConfig(Struct, frozen=True, rename="camel"):
-    """How processes are watched and restarted. Source: docs/reliability.md "Supervision policy", R9, R19, R21."""
+    """Monitoring and restarting of processes. Source: docs/reliability.md "Supervision policy", R9, R19, R21."""
 
     heartbeat_ms: Annotated[int, _ranged(50, _MINUTE_MS, "Time between two heartbeats of a process")] = 500
     liveness: Annotated[int, _ranged(2, 100, "Missing heartbeats after which a process counts as hung")] = 3

@@ -106,18 +106,18 @@ def check_clock(
     ahead = now_ms - mark_ms
     if -MAX_BACKWARD_JUMP_MS <= ahead <= MAX_FORWARD_JUMP_MS + elapsed_ms:
         return ClockDecision(ClockVerdict.STEADY)
-    what = f"is {_span(ahead)} ahead of" if ahead > 0 else f"went back to {_span(-ahead)} before"
-    story = f"the clock {what} the last sweep"
+    position = f"is {_span(ahead)} ahead of" if ahead > 0 else f"went back to {_span(-ahead)} before"
+    problem = f"the clock {position} the last sweep"
     if suspected_since_ms is not None:
         since = now_ms - suspected_since_ms
         if -MAX_BACKWARD_JUMP_MS <= since <= MAX_FORWARD_JUMP_MS + elapsed_ms:
             if since >= CONFIRM_AFTER_MS:
                 return ClockDecision(ClockVerdict.CONFIRMED)
             wait = CONFIRM_AFTER_MS - max(0, since)
-            reason = f"{story}; nothing is purged until a sweep in {_span(wait)} confirms it"
+            reason = f"{problem}; nothing is purged until a sweep in {_span(wait)} confirms it"
             return ClockDecision(ClockVerdict.UNCONFIRMED, reason, suspected_since_ms, wait)
     verdict = ClockVerdict.JUMPED_FORWARD if ahead > 0 else ClockVerdict.JUMPED_BACK
-    reason = f"{story}; nothing is purged until a sweep in {_span(CONFIRM_AFTER_MS)} confirms it"
+    reason = f"{problem}; nothing is purged until a sweep in {_span(CONFIRM_AFTER_MS)} confirms it"
     return ClockDecision(verdict, reason, now_ms, CONFIRM_AFTER_MS)
 
 

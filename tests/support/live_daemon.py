@@ -197,7 +197,7 @@ class LiveDaemon:
     def configure(self, text: str) -> None:
         (self.workspace / "agent.yaml").write_text(text, encoding="utf-8")
 
-    # its life
+    # Starting and stopping
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return the environment of this daemon's processes: little of the tests' own, and the mark."""
@@ -302,7 +302,7 @@ class LiveDaemon:
             if self in living:
                 living.remove(self)
 
-    # its processes
+    # Processes
 
     def processes(self) -> list[int]:
         """Return every running process with this daemon's mark, including orphans."""
@@ -342,7 +342,7 @@ class LiveDaemon:
         self.process.kill()
         self.process.wait(CLIENT_WAIT_S)
 
-    # what it left
+    # Output and data
 
     def terminal(self) -> str:
         with contextlib.suppress(FileNotFoundError):

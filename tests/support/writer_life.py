@@ -193,8 +193,9 @@ class Ledger:
             known.version, known.deleted = _version(answer), True
 
     def broken_by(self, connection: Any) -> list[str]:
-        """Return the promises that the database breaks, except those that a command of unknown outcome may have
-        changed.
+        """Return the promises that the database breaks.
+
+        A command of unknown outcome may have changed its memories, so their promises are not checked.
         """
         rows = {
             row[0]: Known(row[1], row[2], bool(row[3]))

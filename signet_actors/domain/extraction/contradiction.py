@@ -92,15 +92,15 @@ def parse_semantic(answer: str | bytes) -> SemanticAnswer:
     output = read_json(answer, ("contradicts",))
     if not isinstance(output.value, dict):
         return SemanticAnswer(parsed=False)
-    said = output.value.get("contradicts")
-    if isinstance(said, str):
-        said = {"true": True, "false": False}.get(said.strip().lower())
-    if not isinstance(said, bool):
+    contradicts = output.value.get("contradicts")
+    if isinstance(contradicts, str):
+        contradicts = {"true": True, "false": False}.get(contradicts.strip().lower())
+    if not isinstance(contradicts, bool):
         return SemanticAnswer(parsed=False)
     confidence = confidence_of(output.value.get("confidence"), Warnings())
     reasoning = output.value.get("reasoning")
     return SemanticAnswer(
-        contradicts=said and confidence >= MIN_SEMANTIC_CONFIDENCE,
+        contradicts=contradicts and confidence >= MIN_SEMANTIC_CONFIDENCE,
         confidence=confidence,
         reasoning=short(reasoning, _MAX_REASONING_CHARS) if isinstance(reasoning, str) else "",
     )

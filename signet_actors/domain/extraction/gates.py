@@ -230,13 +230,13 @@ def gate(
     agent. ``duplicate_of`` is a live memory in the same scope with the same content hash as the fact.
     """
     mode = pipeline_mode(flags)
-    held = {
+    mode_reason = {
         PipelineMode.OFF: Reason.PIPELINE_DISABLED,
         PipelineMode.FROZEN: Reason.FROZEN,
         PipelineMode.SHADOW: Reason.SHADOW,
     }.get(mode)
-    if held is not None:
-        return _not_applied(held, proposal)
+    if mode_reason is not None:
+        return _not_applied(mode_reason, proposal)
     if proposal.action == "none":
         return _not_applied(Reason.ALREADY_COVERED, proposal)
     if proposal.action == "add":
@@ -246,9 +246,9 @@ def gate(
     if mode is not PipelineMode.FULL:
         frozen = flags.allow_update_delete and flags.autonomous_frozen
         return _not_applied(Reason.AUTONOMOUS_FROZEN if frozen else Reason.DESTRUCTIVE_MUTATIONS_DISABLED, proposal)
-    closed = _check_target(proposal, target)
-    if closed is not None:
-        return closed
+    refused = _check_target(proposal, target)
+    if refused is not None:
+        return refused
     if proposal.confidence < min_confidence:
         return _not_applied(Reason.LOW_DECISION_CONFIDENCE, proposal)
     if proposal.action == "delete":
@@ -275,9 +275,9 @@ def gate_approved(
         return _not_applied(Reason.ALREADY_COVERED, proposal)
     if proposal.action == "add":
         return _check_fact(proposal, ProposalOutcome.CREATED, 0.0, duplicate_of)
-    closed = _check_target(proposal, target)
-    if closed is not None:
-        return closed
+    refused = _check_target(proposal, target)
+    if refused is not None:
+        return refused
     if proposal.action == "delete":
         return GateOutcome(ProposalOutcome.DELETED)
     return _check_fact(proposal, ProposalOutcome.UPDATED, 0.0, duplicate_of)
@@ -294,7 +294,7 @@ def _check_target(proposal: Proposal, target: Target | None) -> GateOutcome | No
 
 
 def _check_fact(
-    proposal: Proposal, made: ProposalOutcome, min_confidence: float, duplicate_of: str | None
+    proposal: Proposal, applied: ProposalOutcome, min_confidence: float, duplicate_of: str | None
 ) -> GateOutcome:
     """Check the fact before anything is written, in the documented order: confidence, emptiness, duplicate.
 
@@ -305,9 +305,9 @@ def _check_fact(
     if not normalized_content(proposal.fact.content):
         return _not_applied(Reason.EMPTY_FACT_CONTENT, proposal)
     if duplicate_of is not None:
-        unchanged = made is ProposalOutcome.UPDATED and duplicate_of == proposal.target_id
+        unchanged = applied is ProposalOutcome.UPDATED and duplicate_of == proposal.target_id
         return _not_applied(Reason.UNCHANGED if unchanged else Reason.DUPLICATE_CONTENT, proposal, duplicate_of)
-    return GateOutcome(made)
+    return GateOutcome(applied)
 
 
 def _review_if_suspicious(outcome: GateOutcome, proposal: Proposal) -> GateOutcome:
@@ -369,10 +369,10 @@ def history_metadata(
         "entityCount": entity_count,
     }
     if outcome.reason is not None:
-        held = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
+        reason_key = {ProposalOutcome.SKIPPED: "skippedReason", ProposalOutcome.BLOCKED: "blockedReason"}.get(
             outcome.outcome, "recordedReason"
         )
-        metadata[held] = outcome.reason.value
+        metadata[reason_key] = outcome.reason.value
     if outcome.existing_id is not None:
         metadata["dedupedExistingId"] = outcome.existing_id
     return metadata

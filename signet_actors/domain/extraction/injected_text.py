@@ -138,12 +138,12 @@ def _end(text: str, mark: re.Match[str]) -> int:
     begin = at + len(text[at : at + 20]) - len(text[at : at + 20].lstrip())
     by_lines = "\n" in text[at:begin]
     if name.startswith("# "):
-        said = (_DATE_LINE if by_lines else _DATE_WORDS).match(text, begin)
-        return said.end() if said is not None and not _starts_with_role(text, begin) else at
+        date = (_DATE_LINE if by_lines else _DATE_WORDS).match(text, begin)
+        return date.end() if date is not None and not _starts_with_role(text, begin) else at
     if name in _PROSE_HEADINGS:
         return _prose_end(text, at) if by_lines else at
-    told = _RESULTS.search(name)
-    most = int(told[1]) if told is not None else _MAX_ITEMS
+    count = _RESULTS.search(name)
+    most = int(count[1]) if count is not None else _MAX_ITEMS
     return _lines_end(text, at, most) if by_lines else _items_end(text, at, begin, most)
 
 
@@ -218,14 +218,14 @@ def _joined(parts: list[str]) -> str:
     joined: list[str] = []
     parted = False
     for part in parts:
-        said = part.strip()
-        if said:
-            before = part[: part.index(said[0])]
+        content = part.strip()
+        if content:
+            before = part[: part.index(content[0])]
             if joined:
                 joined.append("\n" if parted or "\n" in before else " ")
             indent = before.rpartition("\n")[2] if parted or "\n" in before else ""
-            joined.append(f"{indent}{said}")
-            parted = "\n" in part[len(before) + len(said) :]
+            joined.append(f"{indent}{content}")
+            parted = "\n" in part[len(before) + len(content) :]
         else:
             parted = parted or "\n" in part
     return "".join(joined).strip()

@@ -288,21 +288,21 @@ def filter_junk(facts: Sequence[Fact], source: str, injected: InjectedMemories =
     fact that repeats an earlier fact of the same run is rejected.
     """
     kept: list[Fact] = []
-    said = InjectedMemories(())
+    kept_texts = InjectedMemories(())
     rejected: list[RejectedFact] = []
-    own: frozenset[str] | None = None
+    source_words: frozenset[str] | None = None
     for fact in facts:
         reason = junk_reason(fact.content) or injected.echo_reason(fact.content)
         if reason is None and _EXAMPLES.echo_reason(fact.content):
-            own = frozenset(content_words(source)) if own is None else own
+            source_words = frozenset(content_words(source)) if source_words is None else source_words
             words = frozenset(content_words(fact.content))
-            if 2 * len(words & own) < len(words):
+            if 2 * len(words & source_words) < len(words):
                 reason = JunkReason.PROMPT_EXAMPLE
-        if reason is None and said.echo_reason(fact.content):
+        if reason is None and kept_texts.echo_reason(fact.content):
             reason = JunkReason.REPEATED
         if reason is None:
             kept.append(fact)
-            said.add(fact.content)
+            kept_texts.add(fact.content)
         else:
             rejected.append(RejectedFact(fact, reason))
     return FilterResult(tuple(kept), tuple(rejected))

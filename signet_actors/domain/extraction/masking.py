@@ -1,7 +1,7 @@
-"""Mask secrets in what a model has answered, before it is stored or shown to a model again.
+"""Mask secrets in a model's output before it is stored or shown to a model again.
 
-A text is masked before a model reads it. A model may still put a secret together that was not recognised in the text,
-for example a token that was broken by a line end.
+A text is masked before a model reads it, but the model may reassemble a secret that was not recognized in the text, for
+example a token split by a line break.
 
 Source: docs/security.md "Poisoned memories".
 """
@@ -19,7 +19,7 @@ from signet_actors.errors import InvalidRequest
 
 
 def masked(text: str) -> str:
-    """Return ``text`` with each secret replaced; of a text with too many of them nothing is kept."""
+    """Return ``text`` with each secret replaced. A text with too many secrets is replaced as a whole."""
     try:
         return redact(text).text
     except InvalidRequest:

@@ -1,1 +1,1 @@
-"""How candidates of several legs become one ranked list."""
+"""Combine the candidates of several legs into one ranked list."""

@@ -1,1 +1,1 @@
-"""Secrets in a text: which forms they have, where they stand, and what replaces them. No entropy is measured."""
+"""Find and replace secrets in a text by their format, context or name. Entropy is not used."""

@@ -93,10 +93,10 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
     unquoted value must be unmistakable, unless it is a password at the end of its line.
     """
     run_start = run_end = 0  # the last run of characters that may be an unquoted value
-    judged_until = 0  # no value begins before this position
+    skip_until = 0  # no value begins before this position
     for name in windowed_matches(_NAME, folded, _REACH):
         begin, start = name.start(), name.end()
-        if start < judged_until:
+        if start < skip_until:
             continue
         sign, said = name["sign"], name["said"]
         dashed = folded.find("--", max(0, begin - _CONTEXT_CHARS), begin) >= 0
@@ -105,7 +105,7 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             stop = _BARE_STOP.search(plain, start)
             run_start, run_end = start, stop.start() if stop else len(plain)
             if not dashed and not may_be_value(plain, run_start, trimmed_end(plain, run_start, run_end)):
-                judged_until = run_end  # no part of the run has the characters that a value needs
+                skip_until = run_end  # no part of the run has the characters that a value needs
                 continue
         before = folded[max(0, begin - _CONTEXT_CHARS) : begin]
         option = dashed and sign in {None, "="} and not said and _OPTION_BEFORE.search(before) is not None
@@ -120,7 +120,7 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
             quoted_end = _quoted_end(plain, start, opening)
             if quoted_end is None:
                 if name["password"] and sign not in _COMPARISONS and (end := _passphrase_end(plain, start, opening)):
-                    judged_until = end
+                    skip_until = end
                     yield kind, start, end
                 continue
             end = quoted_end
@@ -164,11 +164,11 @@ def named_values(plain: str, folded: str) -> Iterator[SecretSpan]:
                 )
             )
         ):
-            judged_until = end
+            skip_until = end
             yield kind, start, end
         elif opening is None:
             # The values of further names in the same run are parts of this one, and are not checked again.
-            judged_until = min(end, start + MAX_CHECKED_CHARS)
+            skip_until = min(end, start + MAX_CHECKED_CHARS)
 
 
 def tagged_values(plain: str, folded: str) -> Iterator[SecretSpan]:

@@ -198,8 +198,8 @@ _FORMATS_BY_PREFILTER: Final = _formats_by_prefilter()
 
 def _formats_in(plain: str, folded: str) -> Iterable[tuple[TokenFormat, str]]:
     """Return the formats whose mark occurs in the text, with the mark."""
-    called = []
+    formats = []
     for gate, marks in _FORMATS_BY_PREFILTER:
         if gate in plain:
-            called += [(form, mark) for mark, form in marks if mark in plain]
-    return [(form, mark) for form, mark in called if not form.context or any(word in folded for word in form.context)]
+            formats += [(form, mark) for mark, form in marks if mark in plain]
+    return [(form, mark) for form, mark in formats if not form.context or any(word in folded for word in form.context)]
