@@ -1,1 +1,1 @@
-"""FLOOR: everything one process may say to another, and the public HTTP bodies."""
+"""FLOOR: all messages between processes, and the public HTTP bodies."""

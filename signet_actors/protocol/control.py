@@ -1,4 +1,4 @@
-"""What the supervisor and its children say to each other, and how a searcher offers itself for work.
+"""Messages between the supervisor and its children, and a searcher's offer to take a query.
 
 Source: docs/messaging.md rules 10 and 11; docs/reliability.md "Supervision policy"; docs/architecture.md "Messages".
 """
@@ -20,9 +20,9 @@ CHILD_STATES = (STARTING, UP, RESTARTING, STOPPING, FAILED)
 class ChildState(msgspec.Struct, frozen=True):
     """One child as the supervisor sees it.
 
-    ``state`` is one of ``CHILD_STATES``; ``incarnation`` is the life that is running, or the last one that ran;
-    ``restarts`` counts all lives after the first; ``pid`` is None when no process exists; ``detail`` says in words
-    what the child does or why it is away; ``counters`` are those of its last heartbeat.
+    ``state`` is one of ``CHILD_STATES``; ``incarnation`` is that of the running process, or of the last one;
+    ``restarts`` counts the processes after the first; ``pid`` is None when no process runs; ``detail`` describes what
+    the child does or why it is down; ``counters`` are those of its last heartbeat.
     """
 
     name: str
@@ -37,7 +37,7 @@ class ChildState(msgspec.Struct, frozen=True):
 
 
 class Starting(Message, frozen=True, tag="control.starting"):
-    """The child works towards Ready; ``detail`` says on what. Each one extends the start timeout."""
+    """The child is still starting; ``detail`` describes its current step. Each message extends the start timeout."""
 
     detail: str = ""
 
@@ -49,20 +49,20 @@ class Ready(Message, frozen=True, tag="control.ready"):
 
 
 class Heartbeat(Message, frozen=True, tag="control.heartbeat"):
-    """The child's work loop turns. Sent by that loop only, never by a helper thread."""
+    """The child's work loop runs. Sent by that loop only, never by a helper thread."""
 
     counters: dict[str, float] = {}
 
 
 class Exiting(Message, frozen=True, tag="control.leaving"):
-    """The child's last words: the exit code it is about to leave with, and why, in words for a person."""
+    """Exit notice of a child: its exit code, and why it exits, as text for people."""
 
     code: int
     detail: str
 
 
 class FileIdentity(msgspec.Struct, frozen=True):
-    """The file that stood at ``path`` when it was opened, as the file system knows it."""
+    """The identity of an open file: the path it was opened at, its device and its inode."""
 
     path: str
     device: int
@@ -72,8 +72,8 @@ class FileIdentity(msgspec.Struct, frozen=True):
 class FilesOpened(Message, frozen=True, tag="control.files_opened"):
     """The files that the child has opened and that must stay at their paths.
 
-    ``lasting`` for as long as the daemon runs, ``temporary`` for as long as a process has the database open; each
-    message replaces the child's former one.
+    ``lasting`` files for as long as the daemon runs, ``temporary`` files for as long as a process has the database
+    open. Each message replaces the child's former one.
     """
 
     lasting: list[FileIdentity]
@@ -81,9 +81,9 @@ class FilesOpened(Message, frozen=True, tag="control.files_opened"):
 
 
 class WalPressure(Message, frozen=True, tag="control.log_pressure"):
-    """The writer cannot fold the write-ahead log back, because snapshots are in the way: readers must end theirs.
+    """The writer cannot checkpoint the WAL because of open snapshots: readers must end theirs.
 
-    ``severe`` when that was said before and the log went on growing: who still holds one is to be killed.
+    ``severe``: the WAL has grown further after such a message; readers that still hold a snapshot are to be killed.
     """
 
     log_bytes: int
@@ -91,15 +91,15 @@ class WalPressure(Message, frozen=True, tag="control.log_pressure"):
 
 
 class SnapshotsEnded(Message, frozen=True, tag="control.snapshots_ended"):
-    """The reader holds no snapshot from before it was asked for the ``asked``-th time."""
+    """The reader holds no snapshot from before request number ``asked``."""
 
     asked: int
 
 
 class TreeChanged(Message, frozen=True, tag="control.tree_changed"):
-    """Every child's state, in start order; sent at each change and to each child when it first speaks.
+    """The state of every child in start order; sent at each change, and to each child after its first message.
 
-    ``warning`` tells what is wrong with the daemon as a whole while it goes on, ``failure`` why it cannot go on.
+    ``warning`` describes a problem of the daemon that does not stop it, ``failure`` why it is about to stop.
     """
 
     children: list[ChildState]
@@ -108,7 +108,7 @@ class TreeChanged(Message, frozen=True, tag="control.tree_changed"):
 
 
 class GetTree(Request[TreeChanged], frozen=True, tag="control.get_tree"):
-    """Ask the supervisor for the tree with fresh counters."""
+    """Ask the supervisor for the tree with current counters."""
 
 
 class Drain(Message, frozen=True, tag="control.drain"):
@@ -124,13 +124,13 @@ class Reload(Message, frozen=True, tag="control.reload"):
 
 
 class EndSnapshots(Message, frozen=True, tag="control.end_snapshots"):
-    """A reader ends the snapshot that it holds, at once, and says ``SnapshotsEnded`` with the same number."""
+    """End the snapshot that you hold, at once, and reply ``SnapshotsEnded`` with the same number."""
 
     asked: int
 
 
 class Idle(Message, frozen=True, tag="searcher.idle"):
-    """The searcher holds no query; said on every connection and repeated while it stays idle."""
+    """The searcher holds no query; sent on every connection and repeated while it stays idle."""
 
 
 ChildMessage = Starting | Ready | Heartbeat | Exiting | GetTree | WalPressure | SnapshotsEnded | FilesOpened

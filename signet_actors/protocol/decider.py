@@ -1,4 +1,4 @@
-"""The decider's mailbox: a fact goes in, a proposal comes out. Nothing is written on the way.
+"""The decider's mailbox: it receives a fact and returns a proposal, without writing anything.
 
 Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; docs/decisions.md 16 and 19.
 """
@@ -14,7 +14,7 @@ from signet_actors.protocol.message import Failure, Message, Request
 
 
 class FactOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a fact comes from, and therefore which memories it may be compared with (docs/decisions.md 4)."""
+    """The source of a fact; it determines which memories the fact may be compared with (docs/decisions.md 4)."""
 
     memory_id: str
     agent_id: str
@@ -22,15 +22,15 @@ class FactOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     project: str | None = None
     scope: str | None = None
     created_at: str = ""
-    """Of the memory, by which a recall is before or after it; empty where it is not known."""
+    """When the memory was created, to decide whether a recall came before or after it; empty if not known."""
 
 
 class Decided(Message, frozen=True, tag="decider.decided"):
-    """What is to be done with the fact; None where the model's answer could not be used, and ``warnings`` say why.
+    """The proposal for the fact; None if the model's answer was unusable (see ``warnings``).
 
-    ``failed`` says that the model took the question up and failed at it, and that it is the question's fault, as far as
-    one can tell. ``calls`` is how often a model was asked; ``candidate_ids`` are the memories that it was shown.
-    ``echo`` is the reason for which the fact was turned away as a repetition of what a recall had returned.
+    ``failed``: the model accepted the prompt and failed at it, as far as one can tell because of the prompt. ``calls``
+    counts the model calls; ``candidate_ids`` are the memories shown to the model. ``echo`` is the reason for which the
+    fact was rejected as a repetition of what a recall had returned.
     """
 
     proposal: Proposal | None
@@ -44,7 +44,7 @@ class Decided(Message, frozen=True, tag="decider.decided"):
 class Decide(Request[Decided], frozen=True, tag="decider.decide"):
     """Compare ``fact`` with what is stored. With ``vector_model`` its vector is frame 0.
 
-    ``Failure(UNAVAILABLE)``: no model answers now, whatever it is asked.
+    ``Failure(UNAVAILABLE)``: no model answers at the moment, whatever the prompt.
     """
 
     fact: Fact
@@ -53,14 +53,14 @@ class Decide(Request[Decided], frozen=True, tag="decider.decide"):
 
 
 class DeciderStatus(Message, frozen=True, tag="decider.status"):
-    """Figures since this life of the decider began; ``decisions`` counts by action and by ``no_proposal``."""
+    """Counters since this process started; ``decisions`` counts by action, and ``no_proposal``."""
 
     model: ModelState
     decisions: dict[str, int]
 
 
 class GetDeciderStatus(Request[DeciderStatus], frozen=True, tag="decider.get_status"):
-    """Ask for the figures."""
+    """Ask for the counters."""
 
 
 DeciderRequest = Decide | GetDeciderStatus

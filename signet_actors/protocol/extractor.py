@@ -1,4 +1,4 @@
-"""The extractor's mailbox: what it works on, what it waits for, and why; a question to its model; a wait for vectors.
+"""The extractor's mailbox: its status, summaries by its model, and waits for vectors.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 14 and 23.
 """
@@ -12,12 +12,12 @@ from signet_actors.protocol.message import Failure, Message, Request
 
 
 class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One kind of job. ``running`` of ``slots`` are at work; ``paused_because`` is empty while jobs are taken.
+    """The state of one kind of job: ``running`` of ``slots`` are in progress.
 
-    ``paused_ms`` is how long the pause lasts at least; 0 where that is not known, and without a pause.
-
-    The counters are of this life: ``done``, ``failed`` (an attempt was spent), ``returned`` (the attempt was given
-    back), ``fenced`` (the lease had gone to somebody else).
+    ``paused_because`` is empty while jobs are taken. ``paused_ms`` is how long the pause lasts at least; 0 if that is
+    not known, or without a pause.
+    Counters since this process started: ``done``, ``failed`` (the attempt counts), ``returned`` (the attempt was given
+    back), ``fenced`` (the lease had passed to another process).
     """
 
     kind: str
@@ -32,9 +32,9 @@ class LaneState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TrackerState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The making of missing and stale vectors, since this life began.
+    """Progress in creating missing and stale vectors since this process started.
 
-    ``processed`` and ``failed`` count memories, ``skipped_cycles`` pauses because the provider was away.
+    ``processed`` and ``failed`` count memories, ``skipped_cycles`` counts pauses while the provider was unavailable.
     """
 
     running: bool = False
@@ -45,7 +45,7 @@ class TrackerState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
-    """``mode`` of the pipeline: off, shadow, frozen, controlled_write or full."""
+    """The extractor's status. ``mode`` of the pipeline: off, shadow, frozen, controlled_write or full."""
 
     mode: str
     model: ModelState
@@ -55,20 +55,20 @@ class ExtractorStatus(Message, frozen=True, tag="extractor.status"):
 
 
 class GetExtractorStatus(Request[ExtractorStatus], frozen=True, tag="extractor.get_status"):
-    """Ask for the figures."""
+    """Ask for the status."""
 
 
 class Summarized(Message, frozen=True, tag="extractor.summarized"):
-    """A few sentences of ``model``; None where it had nothing to say, or nothing that could be read."""
+    """A few sentences by ``model``; None if its answer was empty or unreadable."""
 
     summary: str | None
     model: str
 
 
 class Summarize(Request[Summarized], frozen=True, tag="extractor.summarize"):
-    """Sum up ``texts``, best first, in answer to ``query``: what a recall found, and its caller may therefore read.
+    """Summarise ``texts``, best first, in answer to ``query``: the result of a recall, which its caller may read.
 
-    Nothing is stored. The answer comes before the message's deadline or is a ``Failure``.
+    Nothing is stored. The reply comes before the message's deadline or is a ``Failure``.
     """
 
     query: str
@@ -76,17 +76,19 @@ class Summarize(Request[Summarized], frozen=True, tag="extractor.summarize"):
 
 
 class VectorsAwaited(Message, frozen=True, tag="extractor.vectors_awaited"):
-    """The memories whose vectors are committed. Of the others none is to be expected soon, or the time was over
-    (``late``)."""
+    """The memories whose vectors are committed.
+
+    The vectors of the others are not to be expected soon, or the time was over (``late``).
+    """
 
     stored: list[str]
     late: bool = False
 
 
 class AwaitVectors(Request[VectorsAwaited], frozen=True, tag="extractor.await_vectors"):
-    """Wait at most ``wait_ms`` until memories have the vectors of these ``versions`` of them, or of later ones.
+    """Wait at most ``wait_ms`` until memories have vectors for these ``versions`` of them, or later ones.
 
-    Nothing is done for it: their ``embed`` jobs are there already. Answered at once while no such job is taken.
+    This starts no work: the ``embed`` jobs exist already. Replied to at once while no such jobs are taken.
     """
 
     versions: dict[str, int]

@@ -1,7 +1,7 @@
-"""Shapes of a memory that several mailboxes share.
+"""Structs of a memory that several mailboxes share.
 
-Units: timestamps are ISO-8601 UTC text with milliseconds (``2026-02-21T10:00:00.000Z``), which sorts as
-text; ``importance`` and ``score`` lie in [0, 1].
+Units: timestamps are ISO-8601 UTC text with milliseconds (``2026-02-21T10:00:00.000Z``), which sorts as text;
+``importance`` and ``score`` lie in [0, 1].
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import msgspec
 class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the caller may read: the agent whose read policy applies, and the optional exact ``scope`` value.
 
-    The policy itself (isolated, shared, group) is looked up by the reader in its own snapshot.
-    Searches and lists hide rows whose ``scope`` column is not null unless ``scope`` equals it; access by id does not.
+    The reader looks the policy itself (isolated, shared, group) up in its own snapshot. Searches and lists hide rows
+    whose ``scope`` column is not null unless ``scope`` equals it; access by id does not.
     Source: architecture.txt "Multi-Agent Support"; docs/compatibility.md "Recall".
     """
 
@@ -22,9 +22,9 @@ class ReadScope(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Conditions applied before ranking; every field that is set must hold. ``tags``: any of them.
+    """Conditions applied before ranking; all that are set must match. ``tags``: at least one must match.
 
-    ``owner`` is the agent whose memories they are. ``no_project``: those that belong to no project.
+    ``owner`` is the agent that owns the memories. ``no_project``: only memories without a project.
     """
 
     type: str | None = None
@@ -42,7 +42,7 @@ class Filters(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """A whole row of ``memories`` as a reader returns it. ``is_deleted`` and ``pinned`` are 0 or 1."""
+    """A whole row of ``memories``. ``is_deleted`` and ``pinned`` are 0 or 1."""
 
     id: str
     content: str

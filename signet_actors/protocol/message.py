@@ -1,7 +1,7 @@
-"""Bases of all messages: a typed request, a failure, who acts, and the key of a retry.
+"""Base classes of all messages: a typed request, a failure, the principal, and the key of a retry.
 
-Tags are written out in every subclass and never derived from the class name, so that a rename in
-code cannot change the wire.
+Each subclass writes its tag out instead of deriving it from the class name, so that a rename in code cannot change the
+wire format.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="t", omit_defaults=True):
-    """Anything said between processes."""
+    """A message between processes."""
 
 
 class Request(msgspec.Struct, Generic[R_co], frozen=True, tag_field="t", omit_defaults=True):
@@ -24,9 +24,9 @@ class Request(msgspec.Struct, Generic[R_co], frozen=True, tag_field="t", omit_de
 
 
 class Failure(Message, frozen=True, tag="failure"):
-    """The answer of a handler that could not do its work; nothing was applied unless ``code`` says so.
+    """The reply of a handler that failed; nothing was applied unless ``code`` says so.
 
-    ``field`` names the offending request field; ``retry_after_ms`` is set where a retry makes sense.
+    ``field`` names the offending request field; ``retry_after_ms`` is set if a retry makes sense.
     """
 
     code: ErrorCode
@@ -36,9 +36,9 @@ class Failure(Message, frozen=True, tag="failure"):
 
 
 class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who did it, as history records it.
+    """The author of a change, as history records it.
 
-    ``changed_by`` the name shown; ``actor_type`` one of operator, pipeline, harness, sdk, daemon, agent.
+    ``changed_by`` is the displayed name; ``actor_type`` one of operator, pipeline, harness, sdk, daemon, agent.
     Source: docs/compatibility.md "Actors and agents".
     """
 
@@ -51,7 +51,7 @@ class Principal(msgspec.Struct, frozen=True, omit_defaults=True):
 class Idempotency(msgspec.Struct, frozen=True):
     """The client's ``Idempotency-Key`` made unique by principal and route, and a digest of its body.
 
-    The same ``key`` with another ``body_digest`` is answered ``Failure(IDEMPOTENCY_CONFLICT)``.
+    The same ``key`` with another ``body_digest`` is answered with ``Failure(IDEMPOTENCY_CONFLICT)``.
     """
 
     key: str

@@ -1,8 +1,7 @@
-"""The writer's mailbox, as far as the pipeline goes: jobs, proposals, reviews, budgets, hints and vectors.
+"""The pipeline's part of the writer's mailbox: jobs, proposals, reviews, budgets, hints and vectors.
 
-Part of the same union as ``protocol.writer``. Whatever a worker reports carries the lease that it holds, which is
-checked in the transaction of the report: the report of a worker that lost its lease changes nothing and is answered
-``Failure(LEASE_LOST)``.
+Part of the same union as ``protocol.writer``. Each report of a worker carries the lease of its job, which is checked in
+the transaction of the report: a report with a lost lease changes nothing and is answered with ``Failure(LEASE_LOST)``.
 
 Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; docs/decisions.md 11-18; docs/reliability.md R6-R8.
 """
@@ -19,9 +18,9 @@ from signet_actors.protocol.message import Idempotency, Message, Principal, Requ
 
 
 class JobMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The memory that a job is about, as it was when the job was handed out.
+    """The memory of a job, as it was when the job was leased.
 
-    ``embedding_model`` is the model of its present vector, None where it has none.
+    ``embedding_model`` is the model of its current vector, None without one.
     """
 
     id: str
@@ -44,18 +43,18 @@ class JobMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class JobsReady(Message, frozen=True, tag="writer.jobs_ready"):
-    """The kinds of which a job may be leased now; none when the wait was over, or the writer could hold it no longer.
+    """The kinds of which a job can be leased now; empty when the wait timed out or the writer had to end it.
 
-    A hint: somebody else may be faster.
+    A hint: another worker may lease the job first.
     """
 
     kinds: tuple[str, ...] = ()
 
 
 class WatchJobs(Request[JobsReady], frozen=True, tag="writer.watch_jobs"):
-    """Wait until a job of these kinds may be leased, at most ``wait_ms``.
+    """Wait until a job of these kinds can be leased, at most ``wait_ms``.
 
-    Answered as soon as a commit makes one ready or a delayed one becomes due. Nothing is written or kept for it.
+    Replied to as soon as a commit makes one ready or a delayed one becomes due. Nothing is written or stored for it.
     """
 
     kinds: tuple[str, ...]
@@ -64,24 +63,23 @@ class WatchJobs(Request[JobsReady], frozen=True, tag="writer.watch_jobs"):
 
 
 class HeldLease(msgspec.Struct, frozen=True):
-    """A job in the sender's hands."""
+    """A lease that the sender holds."""
 
     job_id: str
     lease_id: str
 
 
 class JobsReleased(Message, frozen=True, tag="writer.jobs_released"):
-    """So many wait again with their attempt given back; ``lost`` leases were not held any more."""
+    """``released`` jobs are pending again and got their attempt back; ``lost`` leases were no longer held."""
 
     released: int
     lost: int
 
 
 class ReleaseJobs(Request[JobsReleased], frozen=True, tag="writer.release_jobs"):
-    """Give leased jobs back without an attempt spent, because what they need is away (docs/decisions.md 14).
+    """Give leased jobs back without spending an attempt, because what they need is unavailable (docs/decisions.md 14).
 
-    Each waits longer the more often it was given back in a row, so that a provider that comes and goes is not asked in
-    circles.
+    Each waits longer the more often in a row it was given back, so that an unreliable provider is not called in a loop.
     """
 
     leases: tuple[HeldLease, ...]
@@ -89,14 +87,17 @@ class ReleaseJobs(Request[JobsReleased], frozen=True, tag="writer.release_jobs")
 
 
 class RequeueRefused(msgspec.Struct, frozen=True):
-    """``reason``: not_found, not_dead, requeued_before, memory_gone, already_waiting."""
+    """Why a job was not requeued.
+
+    ``reason``: not_found, not_dead, requeued_before, memory_gone, already_waiting.
+    """
 
     job_id: str
     reason: str
 
 
 class JobsRequeued(Message, frozen=True, tag="writer.jobs_requeued"):
-    """The dead jobs that have all their attempts again, and those that have not; ``more`` may be left."""
+    """The dead jobs that were requeued with all their attempts, and those that were not; ``more`` may be left."""
 
     requeued: list[str]
     refused: list[RequeueRefused]
@@ -104,10 +105,11 @@ class JobsRequeued(Message, frozen=True, tag="writer.jobs_requeued"):
 
 
 class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs"):
-    """Revive dead jobs at a person's word: those named, or up to ``limit`` of ``kinds`` (none = all), oldest first.
+    """Requeue dead jobs on request of a user: those named, or up to ``limit`` of ``kinds`` (none = all), oldest first.
 
-    Without being named a job is revived once only, so that what kills its worker cannot be revived for ever. Asked too
-    soon again, or too often (``memory.pipelineV2.repair``), nothing is: ``Failure(RATE_LIMITED)``.
+    A job that is not named is requeued only once, so that a job that kills its worker does not come back forever. A
+    repetition that is too early or too frequent (``memory.pipelineV2.repair``) changes nothing:
+    ``Failure(RATE_LIMITED)``.
     """
 
     ids: tuple[str, ...] = ()
@@ -118,8 +120,10 @@ class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs")
 
 
 class JobsReconciled(Message, frozen=True, tag="writer.jobs_reconciled"):
-    """``enqueued`` memories had no job that they should have; ``next`` is the ``after`` of the next step, None at the
-    end. ``space`` is the ``model:dimensions`` that vectors were held against, empty where there are to be none."""
+    """``enqueued`` memories lacked a job; ``next`` is the ``after`` of the next step, None at the end.
+
+    ``space`` is the ``model:dimensions`` that vectors were compared with, empty if there are to be no vectors.
+    """
 
     enqueued: int
     next: int | None
@@ -127,15 +131,14 @@ class JobsReconciled(Message, frozen=True, tag="writer.jobs_reconciled"):
 
 
 class ReconcileJobs(Request[JobsReconciled], frozen=True, tag="writer.reconcile_jobs"):
-    """Look at up to ``limit`` memories behind ``after`` (a ``seq``): each that should have a job and has none gets
-    one."""
+    """Check up to ``limit`` memories after ``after`` (a ``seq``) and enqueue the jobs that they lack."""
 
     after: int = 0
     limit: int = 500
 
 
 class AppliedProposal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of one proposal. ``memory_id`` is the memory that was made, changed, or found to say the same."""
+    """The outcome of one proposal. ``memory_id`` is the memory that was created, changed, or found to say the same."""
 
     ordinal: int
     outcome: str
@@ -145,8 +148,11 @@ class AppliedProposal(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ProposalsApplied(Message, frozen=True, tag="writer.proposals_applied"):
-    """The job is completed and all of this is on disk. ``mode`` is the one that held; ``run_id`` None when nothing was
-    recorded, because the memory is gone."""
+    """The job is completed and all of this is on disk.
+
+    ``mode`` is the one that was applied. ``run_id`` is None if nothing was recorded because the memory no longer
+    exists.
+    """
 
     run_id: str | None
     mode: str
@@ -154,14 +160,15 @@ class ProposalsApplied(Message, frozen=True, tag="writer.proposals_applied"):
 
 
 class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_proposals"):
-    """Write what one extract job came to, and complete it, in one transaction.
+    """Write the results of one extract job and complete it, in one transaction.
 
     At most 20 proposals. ``vectors`` holds for each proposal the index of the raw frame with the embedding of its fact,
-    -1 where there is none; empty = none at all. ``mode`` is a name of ``domain.extraction.gates.PipelineMode``; the
-    writer's own configuration may be stricter, never more permissive. ``repaired`` and ``dropped`` are the parser's
-    counts, ``turned_away`` counts by reason what never became a proposal (echoes, questions, boilerplate). ``shown``
-    holds for each proposal the memories that the model had before it when it gave its reason; empty = none at all.
-    ``mode`` and ``autonomous_frozen`` are of the moment at which the run began.
+    -1 without one; empty = none at all. ``shown`` holds for each proposal the memories that the model saw; empty =
+    none.
+    ``mode`` is a name of ``domain.extraction.gates.PipelineMode``. The writer's own configuration may be stricter,
+    never more permissive. ``mode`` and ``autonomous_frozen`` are those at the start of the run.
+    ``repaired`` and ``dropped`` are the parser's counts. ``turned_away`` counts by reason what never became a proposal
+    (echoes, questions, boilerplate).
     """
 
     job_id: str
@@ -184,7 +191,7 @@ class ApplyProposals(Request[ProposalsApplied], frozen=True, tag="writer.apply_p
 
 
 class HintsStored(Message, frozen=True, tag="writer.hints_stored"):
-    """The job is completed; ``count`` hints belong to its memory now, 0 when that says something else meanwhile."""
+    """The job is completed; its memory now has ``count`` hints, 0 if its content changed meanwhile."""
 
     count: int
 
@@ -198,16 +205,15 @@ class StoreHints(Request[HintsStored], frozen=True, tag="writer.store_hints"):
 
 
 class VectorStored(Message, frozen=True, tag="writer.vector_stored"):
-    """The job is completed. ``stored`` is false when the memory is gone, says something else, or the frame was
-    unusable."""
+    """The job is completed. ``stored`` is false if the memory is missing or has changed, or the frame is unusable."""
 
     stored: bool
 
 
 class StoreVector(Request[VectorStored], frozen=True, tag="writer.store_vector"):
-    """Give an embed job's memory its vector (frame 0) and complete the job.
+    """Store the vector (frame 0) of an embed job's memory and complete the job.
 
-    ``content_hash`` is of what was embedded.
+    ``content_hash`` is that of the embedded text.
     """
 
     job_id: str
@@ -221,10 +227,11 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
     """Outcome of a review.
 
     ``status``: approved, rejected (now or before, see ``already``), not_found, not_reviewable, decided_otherwise,
-    content_gone, autonomous_denied (no operator asked), source_gone (the memory that it came from is forgotten), or why
-    it could not be carried out (version_conflict, target_gone, pinned, other_scope, own_source, constraint,
-    duplicate_content, unchanged, frozen): it waits on then. ``memory_id`` is the proposal's target, or the memory that
-    an addition became.
+    content_gone, autonomous_denied (the request did not come from an operator), source_gone (the memory that it came
+    from was forgotten).
+    Or why it could not be applied: version_conflict, target_gone, pinned, other_scope, own_source, constraint,
+    duplicate_content, unchanged, frozen. Then it stays in the queue.
+    ``memory_id`` is the proposal's target, or the memory that an addition created.
     """
 
     id: str
@@ -236,7 +243,7 @@ class ReviewDecided(Message, frozen=True, tag="writer.review_decided", omit_defa
 
 
 class ApproveProposal(Request[ReviewDecided], frozen=True, tag="writer.approve_proposal"):
-    """Apply a proposal that waits for a person, if its target is still what the model saw."""
+    """Apply a proposal from the review queue, if its target is unchanged since the model saw it."""
 
     id: str
     principal: Principal
@@ -246,7 +253,7 @@ class ApproveProposal(Request[ReviewDecided], frozen=True, tag="writer.approve_p
 
 
 class RejectProposal(Request[ReviewDecided], frozen=True, tag="writer.reject_proposal"):
-    """Put a proposal that waits for a person aside for good."""
+    """Reject a proposal from the review queue for good."""
 
     id: str
     principal: Principal
@@ -256,8 +263,11 @@ class RejectProposal(Request[ReviewDecided], frozen=True, tag="writer.reject_pro
 
 
 class UndoneProposal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``status``: undone, or kept with the ``reason``: changed_since, remembered_since, gone, recovered_since,
-    duplicate_content_hash, retention_expired, history_purged, approved_by_a_person."""
+    """The outcome for one proposal of an undone run.
+
+    ``status``: undone, or kept with the ``reason``: changed_since, remembered_since, gone, recovered_since,
+    duplicate_content_hash, retention_expired, history_purged, approved_by_a_person.
+    """
 
     ordinal: int
     action: str
@@ -267,8 +277,10 @@ class UndoneProposal(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RunUndone(Message, frozen=True, tag="writer.run_undone", omit_defaults=True):
-    """``status``: undone, already_undone, not_found. One result for each proposal that had changed something;
-    ``reviews_closed`` others waited for a person and do so no more."""
+    """Outcome of an undo, with one result for each proposal that had changed something.
+
+    ``status``: undone, already_undone, not_found. ``reviews_closed`` counts proposals removed from the review queue.
+    """
 
     run_id: str
     status: str
@@ -277,7 +289,7 @@ class RunUndone(Message, frozen=True, tag="writer.run_undone", omit_defaults=Tru
 
 
 class UndoRun(Request[RunUndone], frozen=True, tag="writer.undo_run"):
-    """Take back what a run changed and nobody has changed since, and close its reviews that wait."""
+    """Undo what a run changed and what was not changed since, and close its open reviews."""
 
     run_id: str
     principal: Principal
@@ -286,8 +298,11 @@ class UndoRun(Request[RunUndone], frozen=True, tag="writer.undo_run"):
 
 
 class CallsReserved(Message, frozen=True, tag="writer.calls_reserved"):
-    """Whether the calls may be made; ``calls`` and ``tokens`` are the day's sums for the provider, these included where
-    granted. ``day`` (UTC) goes back with ``RecordUsage``."""
+    """Whether the calls may be made.
+
+    ``calls`` and ``tokens`` are the provider's totals of the day, these calls included if granted. ``day`` (UTC) is to
+    be sent back with ``RecordUsage``.
+    """
 
     granted: bool
     day: str
@@ -296,9 +311,9 @@ class CallsReserved(Message, frozen=True, tag="writer.calls_reserved"):
 
 
 class ReserveCalls(Request[CallsReserved], frozen=True, tag="writer.reserve_calls"):
-    """Count calls (and what they may cost in tokens) against the day's caps before they are made; None = no cap.
+    """Count calls (and their maximum tokens) against the day's limits before they are made; None = no limit.
 
-    Reserved by a process that dies they stay counted: a cap may be kept too well, never broken.
+    Calls reserved by a process that crashes stay counted: usage may be overestimated, never underestimated.
     """
 
     provider: str
@@ -310,12 +325,15 @@ class ReserveCalls(Request[CallsReserved], frozen=True, tag="writer.reserve_call
 
 
 class UsageRecorded(Message, frozen=True, tag="writer.usage_recorded"):
-    """It is on disk."""
+    """The usage is on disk."""
 
 
 class RecordUsage(Request[UsageRecorded], frozen=True, tag="writer.record_usage"):
-    """What reserved calls really took. ``reserved_tokens`` is what the reservation had put aside for them,
-    ``unused_calls`` were never made, ``calls`` were made without a reservation. ``day`` is UTC, ``2026-01-31``."""
+    """The actual usage of reserved calls.
+
+    ``reserved_tokens`` is what was reserved for them, ``unused_calls`` were never made, ``calls`` were made without a
+    reservation. ``day`` is UTC, ``2026-01-31``.
+    """
 
     provider: str
     model: str

@@ -1,7 +1,7 @@
-"""What searchers are asked about the pipeline: its queue, its runs, and what waits for a person.
+"""Queries about the pipeline: its queue, its runs, and the review queue.
 
-Part of the same union as ``protocol.searcher``. Counts are over the whole store, without regard to any scope; whatever
-bears text is shown only to who may read the memory that it came from.
+Part of the same union as ``protocol.searcher``. Counts cover the whole store, regardless of scope. Text is shown only
+to callers that may read the memory that it came from.
 
 Source: docs/compatibility.md "Diagnostics and pipeline status"; docs/decisions.md 14, 16, 35.
 """
@@ -15,9 +15,11 @@ from signet_actors.protocol.message import Message, Request
 
 
 class KindQueue(msgspec.Struct, frozen=True):
-    """The jobs of one kind by state. ``delayed`` of the pending ones wait for their time, the first until
-    ``next_due_at``; ``oldest_pending_at`` is when the oldest of them was made. ``completed``: those that are kept.
-    ``stale_leases`` of the leased ones are anomalies."""
+    """The jobs of one kind by state.
+
+    ``delayed`` of the pending ones are not due yet, the first at ``next_due_at``; ``oldest_pending_at`` is when the
+    oldest of them was created. ``completed``: those that are kept. ``stale_leases`` of the leased ones are overdue.
+    """
 
     kind: str
     pending: int = 0
@@ -32,7 +34,7 @@ class KindQueue(msgspec.Struct, frozen=True):
 
 
 class DeadCause(msgspec.Struct, frozen=True):
-    """Dead jobs of one kind that died of the same, the last of them at ``last_at``."""
+    """Dead jobs of one kind with the same error, the latest at ``last_at``."""
 
     kind: str
     cause: str
@@ -41,7 +43,7 @@ class DeadCause(msgspec.Struct, frozen=True):
 
 
 class ProviderUsage(msgspec.Struct, frozen=True):
-    """What one model's calls took on one UTC day; reserved tokens are those of calls that have not ended."""
+    """The usage of one model on one UTC day; reserved tokens are those of calls that have not ended."""
 
     day: str
     provider: str
@@ -54,10 +56,10 @@ class ProviderUsage(msgspec.Struct, frozen=True):
 
 
 class PipelineStatus(Message, frozen=True, tag="searcher.pipeline_status"):
-    """The queue, the ten commonest causes of death, the runs, and what was counted today and as long as it is kept.
+    """The queue, the ten most frequent causes of dead jobs, the runs, and counters of today and of all days kept.
 
     Counters are named ``outcome.…``, ``reason.…``, ``turned_away.…``, ``review.…``, ``facts``, ``runs``, ``fenced`` …;
-    the junk rate is what was turned away over that and ``facts``.
+    the junk rate is the share of what was turned away in that plus ``facts``.
     """
 
     queues: list[KindQueue]
@@ -72,15 +74,15 @@ class PipelineStatus(Message, frozen=True, tag="searcher.pipeline_status"):
 
 
 class GetPipelineStatus(Request[PipelineStatus], frozen=True, tag="searcher.get_pipeline_status"):
-    """Count; ``now`` is the asker's wall clock (ISO), which says what today is and what is due."""
+    """Ask for the status; ``now`` is the caller's wall clock (ISO), which defines today and what is due."""
 
     now: str
 
 
 class ProposalRow(msgspec.Struct, frozen=True):
-    """A row of ``memory_proposals``. ``reason`` says why it was not carried out, ``rationale`` is the model's.
+    """A row of ``memory_proposals``. ``reason`` says why it was not applied; ``rationale`` is the model's.
 
-    Text is None once a memory that it came from, is about or may quote was erased, and while that is forgotten.
+    Text is None once a memory that it came from, is about or may quote was erased, and while that memory is forgotten.
     """
 
     id: str
@@ -110,7 +112,7 @@ class ProposalRow(msgspec.Struct, frozen=True):
 
 
 class ReviewItem(msgspec.Struct, frozen=True):
-    """A proposal with its target as it is now; None where that is gone or not the reader's to see."""
+    """A proposal with its current target; None if that does not exist or the caller may not read it."""
 
     proposal: ProposalRow
     current_content: str | None
@@ -118,14 +120,14 @@ class ReviewItem(msgspec.Struct, frozen=True):
 
 
 class ReviewsListed(Message, frozen=True, tag="searcher.reviews_listed"):
-    """A page, oldest first; ``total`` of that state that the reader may see."""
+    """A page, oldest first; ``total`` counts the proposals in that state that the caller may read."""
 
     items: list[ReviewItem]
     total: int
 
 
 class ListReviews(Request[ReviewsListed], frozen=True, tag="searcher.list_reviews"):
-    """The review queue. ``state``: pending, approved, rejected, or all of them."""
+    """List the review queue. ``state``: pending, approved, rejected, or all."""
 
     read: ReadScope
     state: str = "pending"
@@ -134,7 +136,7 @@ class ListReviews(Request[ReviewsListed], frozen=True, tag="searcher.list_review
 
 
 class RunRow(msgspec.Struct, frozen=True):
-    """A row of ``pipeline_runs``; ``counts`` maps outcome to how many proposals came to it when the run was written."""
+    """A row of ``pipeline_runs``; ``counts`` maps outcomes to proposals, as of when the run was written."""
 
     id: str
     job_id: str
@@ -151,7 +153,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 class Relation(msgspec.Struct, frozen=True):
-    """What a run found between two things, kept with the job's result; types may be unknown."""
+    """A relation between two entities that a run found, kept with the job's result; types may be unknown."""
 
     source: str
     relationship: str
@@ -162,9 +164,9 @@ class Relation(msgspec.Struct, frozen=True):
 
 
 class RunFound(Message, frozen=True, tag="searcher.run_found"):
-    """The run with its proposals in order; None when there is none or the reader may not see its memory.
+    """The run with its proposals in order; None if it does not exist or the caller may not read its memory.
 
-    ``entities`` is empty, too, when the job has been purged, and while the memory is forgotten.
+    ``entities`` is also empty when the job was purged, and while the memory is forgotten.
     """
 
     run: RunRow | None
@@ -173,7 +175,7 @@ class RunFound(Message, frozen=True, tag="searcher.run_found"):
 
 
 class GetRun(Request[RunFound], frozen=True, tag="searcher.get_run"):
-    """Read one run by its id or by its job's."""
+    """Read one run by its id or its job's id."""
 
     id: str
     read: ReadScope
@@ -186,7 +188,7 @@ class RunsListed(Message, frozen=True, tag="searcher.runs_listed"):
 
 
 class ListRuns(Request[RunsListed], frozen=True, tag="searcher.list_runs"):
-    """The runs over memories that the reader may see, or over one of them."""
+    """List the runs over memories that the caller may read, or over one of them."""
 
     read: ReadScope
     memory_id: str | None = None

@@ -1,4 +1,4 @@
-"""The retention actor's mailbox: sweep now, and how the last sweep went.
+"""The retention actor's mailbox: sweeps, backups, and their status.
 
 Source: memory-pipeline.txt "Retention Worker"; architecture.txt "/api/repair/retention-sweep"; docs/reliability.md R16.
 """
@@ -14,8 +14,8 @@ from signet_actors.protocol.writer import Purged
 class Swept(Message, frozen=True, tag="retention.swept"):
     """What a sweep removed, one entry per step in order; ``more`` means that rows remain for the next sweep.
 
-    ``requeued`` and ``dead`` are the expired job leases that went back and the jobs that died. ``skipped_reason``
-    says in words why nothing, or not everything, was purged.
+    ``requeued`` and ``dead`` count the expired job leases that returned to the queue and the jobs that became dead.
+    ``skipped_reason`` describes why nothing, or not everything, was purged.
     """
 
     steps: list[Purged]
@@ -27,18 +27,19 @@ class Swept(Message, frozen=True, tag="retention.swept"):
 class SweepNow(Request[Swept], frozen=True, tag="retention.sweep_now"):
     """Sweep at once instead of at the next interval.
 
-    ``confirm_clock`` vouches for the wall clock after a leap (docs/reliability.md R16), which is otherwise believed
-    only at a second sweep.
+    ``confirm_clock`` confirms the wall clock after a leap (docs/reliability.md R16); otherwise it is trusted only at a
+    second sweep.
     """
 
     confirm_clock: bool = False
 
 
 class RetentionStatus(Message, frozen=True, tag="retention.status"):
-    """Times are ISO text and milliseconds; ``last_counts`` maps step to rows removed by the last finished sweep.
+    """The status of retention. Times are ISO text, or milliseconds where the name says so.
 
-    ``suspended_reason`` is set while purging waits, for the clock or for the writer. ``last_backup_at`` is when the
-    newest verified backup was made; ``scrub_findings`` is what the last check found wrong with the database.
+    ``last_counts`` maps steps to rows removed by the last finished sweep. ``suspended_reason`` is set while purging
+    waits for the clock or the writer. ``last_backup_at`` is when the newest verified backup was made;
+    ``scrub_findings`` lists what the last check found wrong with the database.
     """
 
     last_sweep_at: str | None
@@ -51,7 +52,7 @@ class RetentionStatus(Message, frozen=True, tag="retention.status"):
 
 
 class GetRetentionStatus(Request[RetentionStatus], frozen=True, tag="retention.get_status"):
-    """Ask how the last sweep went and when the next one comes."""
+    """Ask how the last sweep went and when the next one is due."""
 
 
 class BackupFile(msgspec.Struct, frozen=True):
@@ -64,10 +65,10 @@ class BackupFile(msgspec.Struct, frozen=True):
 
 
 class BackupOutcome(msgspec.Struct, frozen=True):
-    """How the backup ``name`` ended. ``ok`` when it was verified and is kept; ``detail`` says why not.
+    """How the backup ``name`` ended: ``ok`` if it was verified and is kept, else ``detail`` says why not.
 
-    ``findings`` are what the check of the copy found wrong, each ``(kind, text)``: the copy holds the database's pages
-    as they are, so they are true of the database as well.
+    ``findings`` are the defects found in the copy, each ``(kind, text)``. The copy holds the database's pages
+    unchanged, so the database has the same defects.
     """
 
     name: str
@@ -79,7 +80,7 @@ class BackupOutcome(msgspec.Struct, frozen=True):
 
 
 class BackupState(Message, frozen=True, tag="retention.backup_state"):
-    """``running`` names the backup in progress, ``phase`` says copying or verifying; ``backups`` newest first."""
+    """``running`` names the backup in progress, ``phase`` is copying or verifying; ``backups`` newest first."""
 
     running: str | None
     phase: str | None
@@ -91,11 +92,11 @@ class BackupState(Message, frozen=True, tag="retention.backup_state"):
 
 
 class BackUpNow(Request[BackupState], frozen=True, tag="retention.back_up_now"):
-    """Begin a backup, unless one is in progress; answered at once, ``running`` names the one to wait for."""
+    """Begin a backup unless one is in progress; answered at once, ``running`` names the one to wait for."""
 
 
 class GetBackups(Request[BackupState], frozen=True, tag="retention.get_backups"):
-    """Ask which backups there are, and how far the one in progress is."""
+    """Ask for the list of backups and the progress of the current one."""
 
 
 RetentionRequest = SweepNow | GetRetentionStatus | BackUpNow | GetBackups
