@@ -1,7 +1,7 @@
-"""The searchers' mailbox: every question that is answered from a read-only snapshot.
+"""The searchers' mailbox: every query that is answered from a read-only snapshot.
 
-Query vectors travel as one raw little-endian float32 frame beside the body (frame 0). Every query applies
-the caller's ``ReadScope`` in SQL before any content is read (docs/decisions.md 35).
+Query vectors are sent as one raw little-endian float32 frame after the body (frame 0). Every query applies the caller's
+``ReadScope`` in SQL before any content is read (docs/decisions.md 35).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from signet_actors.protocol.pipeline_queries import PipelineAnswer, PipelineQuer
 
 
 class StageTiming(msgspec.Struct, frozen=True):
-    """How long a named stage took, in milliseconds."""
+    """The duration of a named stage in milliseconds."""
 
     name: str
     duration_ms: float
@@ -33,16 +33,17 @@ class CommonWords(Message, frozen=True, tag="searcher.common_words"):
 
 
 class GetCommonWords(Request[CommonWords], frozen=True, tag="searcher.get_common_words"):
-    """Compute (or take from the cache) the common words of what ``read`` and ``project`` admit."""
+    """Compute (or take from the cache) the common words of the memories that ``read`` and ``project`` admit."""
 
     read: ReadScope
     project: str | None = None
 
 
 class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One ranked memory. ``source``: hybrid, keyword, hint (only a question that it may answer matched) or vector.
+    """One ranked memory.
 
-    ``content_length``: the characters of the whole content, None where ``content`` is whole.
+    ``source``: hybrid, keyword, vector, or hint (only a question stored as a hint for it matched). ``content_length``:
+    the length of the whole content in characters, None if ``content`` is not cut.
     """
 
     id: str
@@ -66,9 +67,9 @@ class RecalledRow(msgspec.Struct, frozen=True, omit_defaults=True):
 class Recalled(Message, frozen=True, tag="searcher.recalled"):
     """Ranked rows. ``method``: hybrid when the vector leg ran, else keyword.
 
-    ``common_words`` is set when the version differs from the request's, so that the caller's cache follows.
-    ``stale_spaces``: models and widths, other than those of ``vector_model``'s frame, of which some memories have their
-    newest vector, as far as the searcher knows.
+    ``common_words`` is set when its version differs from the request's, to update the caller's cache. ``stale_spaces``
+    lists, as far as the searcher knows, other models and dimensions than ``vector_model``'s in which some memories have
+    their newest vector.
     """
 
     rows: list[RecalledRow]
@@ -81,13 +82,13 @@ class Recalled(Message, frozen=True, tag="searcher.recalled"):
 class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
     """Hybrid recall. With ``vector_model`` the query vector is a frame; without any model, keyword only.
 
-    ``former_model`` is one whose vectors a change of model has left behind: they are searched, too. The frames stand in
-    the order of the models that are named.
-    ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped.
-    ``pool``: candidates that each leg contributes (docs/quality.md rule 7).
+    ``former_model``: a previous model whose vectors are still stored; they are searched, too. The frames have the same
+    order as the models named.
+    ``fusion``: convex or rrf. ``alpha``: weight of the vector leg. ``min_score``: rows below are dropped. ``pool``:
+    candidates that each leg contributes (docs/quality.md rule 7).
     ``common_words_version``: the version the caller used for the dense query, -1 = none; None: not wanted.
-    ``hints``: the questions that memories may answer are searched beside their content. ``rerank_top``: so many of the
-    best are put in order once more by their cosine; 0 = none. ``content_chars``: a longer content is cut; None: not.
+    ``hints``: search the questions that memories may answer, too. ``rerank_top``: sort so many of the best rows again
+    by their cosine; 0 = none. ``content_chars``: cut longer contents; None = never.
     """
 
     query: str
@@ -109,7 +110,7 @@ class Recall(Request[Recalled], frozen=True, tag="searcher.recall"):
 class MemoryListed(Message, frozen=True, tag="searcher.memory_listed"):
     """A page, newest first, and counts over everything that ``read`` admits.
 
-    ``total`` and ``critical`` (importance >= 0.9) count live memories; ``matching`` those the filters admit.
+    ``total`` and ``critical`` (importance >= 0.9) count live memories; ``matching`` those that the filters admit.
     """
 
     memories: list[Memory]
@@ -130,7 +131,7 @@ class ListMemories(Request[MemoryListed], frozen=True, tag="searcher.list_memori
 
 
 class MemoryFound(Message, frozen=True, tag="searcher.memory_found"):
-    """The memory, or None when it is missing or not the reader's to see (the two look the same)."""
+    """The memory; None if it does not exist or the caller may not read it (the two cases look the same)."""
 
     memory: Memory | None
 
@@ -144,13 +145,13 @@ class GetMemory(Request[MemoryFound], frozen=True, tag="searcher.get_memory"):
 
 
 class HistoryFound(Message, frozen=True, tag="searcher.history_found"):
-    """Events oldest first; None when the memory is missing or not the reader's to see."""
+    """Events, oldest first; None if the memory does not exist or the caller may not read it."""
 
     events: list[HistoryEvent] | None
 
 
 class GetHistory(Request[HistoryFound], frozen=True, tag="searcher.get_history"):
-    """Read the audit trail of a memory, also of a deleted (not yet purged) one."""
+    """Read the audit trail of a memory, also of a deleted one that is not purged yet."""
 
     memory_id: str
     read: ReadScope
@@ -164,7 +165,7 @@ class JobFound(Message, frozen=True, tag="searcher.job_found"):
 
 
 class GetJob(Request[JobFound], frozen=True, tag="searcher.get_job"):
-    """Read one job by id; a job of a memory that is not the reader's to see is None."""
+    """Read one job by id; None for a job of a memory that the caller may not read."""
 
     id: str
     read: ReadScope
@@ -177,7 +178,10 @@ class LegacySearched(Message, frozen=True, tag="searcher.legacy_searched"):
 
 
 class LegacySearch(Request[LegacySearched], frozen=True, tag="searcher.legacy_search"):
-    """FTS5 query text as the caller wrote it; a syntax error is ``Failure(INVALID_REQUEST)``. None = filters only."""
+    """Search with FTS5 query text as the caller wrote it; None = filters only.
+
+    A syntax error is ``Failure(INVALID_REQUEST)``.
+    """
 
     query: str | None
     read: ReadScope
@@ -192,19 +196,19 @@ class AuthorsListed(Message, frozen=True, tag="searcher.authors_listed"):
 
 
 class ListAuthors(Request[AuthorsListed], frozen=True, tag="searcher.list_authors"):
-    """Distinct authors of live memories in the scope."""
+    """List the distinct authors of live memories in the scope."""
 
     read: ReadScope
 
 
 class SimilarFound(Message, frozen=True, tag="searcher.similar_found"):
-    """Neighbours with cosine similarity; None when the anchor has no vector or is not the reader's to see."""
+    """Neighbours with cosine similarity; None if the anchor has no vector or the caller may not read it."""
 
     rows: list[tuple[Memory, float]] | None
 
 
 class FindSimilar(Request[SimilarFound], frozen=True, tag="searcher.find_similar"):
-    """Nearest memories to a stored one."""
+    """Find the nearest memories to a stored one."""
 
     id: str
     read: ReadScope
@@ -213,7 +217,7 @@ class FindSimilar(Request[SimilarFound], frozen=True, tag="searcher.find_similar
 
 
 class EmbeddingRow(msgspec.Struct, frozen=True):
-    """A memory with the index of its raw float32 frame (None when vectors were not asked for)."""
+    """A memory with the index of its raw float32 frame (None if vectors were not requested)."""
 
     memory: Memory
     frame: int | None
@@ -236,9 +240,9 @@ class ExportEmbeddings(Request[EmbeddingsExported], frozen=True, tag="searcher.e
 
 
 class MemoriesExported(Message, frozen=True, tag="searcher.memories_exported"):
-    """A page of live memories in the order in which they were stored. Frame 0 holds it as JSON Lines.
+    """A page of live memories in the order in which they were stored; frame 0 holds it as JSON Lines.
 
-    ``next`` is the ``after`` of the page that follows; None on the last one.
+    ``next`` is the ``after`` of the following page; None on the last one.
     """
 
     count: int
@@ -246,9 +250,9 @@ class MemoriesExported(Message, frozen=True, tag="searcher.memories_exported"):
 
 
 class ExportMemories(Request[MemoriesExported], frozen=True, tag="searcher.export_memories"):
-    """Page through what an agent may read; ``scope`` None means whatever the rows' scope.
+    """Page through what an agent may read; ``scope`` None means any scope.
 
-    A page ends with the line that makes it ``max_bytes`` long.
+    A page ends with the line that reaches ``max_bytes``.
     """
 
     agent_id: str
@@ -259,10 +263,10 @@ class ExportMemories(Request[MemoriesExported], frozen=True, tag="searcher.expor
 
 
 class EmbeddingHealth(Message, frozen=True, tag="searcher.embedding_health"):
-    """Counts behind ``GET /api/embeddings/health``, over live memories but for ``null_vectors`` and ``orphaned``.
+    """Counts for ``GET /api/embeddings/health``, over live memories except ``null_vectors`` and ``orphaned``.
 
-    ``by_model`` maps model name to live memories; ``wrong_dimensions``, ``stale`` (content changed since), ``orphaned``
-    (memory gone), ``vec_missing`` (stored but not in the vec0 table).
+    ``by_model`` maps model names to live memories. ``stale``: the content has changed since. ``orphaned``: the memory
+    no longer exists. ``vec_missing``: stored, but not in the vec0 table.
     """
 
     memories: int
@@ -283,7 +287,7 @@ class GetEmbeddingHealth(Request[EmbeddingHealth], frozen=True, tag="searcher.ge
 
 
 class StoreStats(Message, frozen=True, tag="searcher.store_stats"):
-    """Row counts for ``/api/status``; ``jobs`` maps status to count; bytes are of the database file."""
+    """Row counts for ``/api/status``; ``jobs`` maps status to count; ``database_bytes`` is the size of the file."""
 
     memories: int
     tombstones: int
@@ -309,10 +313,10 @@ class ForgetCandidate(msgspec.Struct, frozen=True):
 
 
 class ForgetCandidatesFound(Message, frozen=True, tag="searcher.forget_candidates_found"):
-    """The candidates, best first; ids that are unknown or not the reader's to see are not among them.
+    """The candidates, best first, without ids that do not exist or that the caller may not read.
 
-    ``matching``: how many there are before the limit, counted up to ``forget_budget.CONFIRM_ABOVE`` + 1 where the
-    limit is less; ``deletions``: what batch forgets deleted lately, see ``domain.forget_budget``.
+    ``matching`` counts the matches before the limit, up to ``forget_budget.CONFIRM_ABOVE`` + 1 if the limit is lower.
+    ``deletions`` lists what batch forgets deleted lately, see ``domain.forget_budget``.
     """
 
     candidates: list[ForgetCandidate]
@@ -331,16 +335,16 @@ class FindForgetCandidates(Request[ForgetCandidatesFound], frozen=True, tag="sea
 
 
 class CandidatesFound(Message, frozen=True, tag="searcher.candidates_found"):
-    """Best first."""
+    """The candidates, best first."""
 
     candidates: list[Candidate]
 
 
 class FindCandidates(Request[CandidatesFound], frozen=True, tag="searcher.find_candidates"):
-    """Rank what the fact ``text`` may be about, among the memories of the same owner in the same place.
+    """Rank the memories that the fact ``text`` may concern, among those of the same owner, project and scope.
 
-    ``without`` are ids that are never candidates. With ``vector_model`` the fact's vector is frame 0. The other fields
-    are as in ``Recall``.
+    ``without`` lists ids that are never candidates. With ``vector_model`` the fact's vector is frame 0. The other
+    fields are as in ``Recall``.
     """
 
     text: str

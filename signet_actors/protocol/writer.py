@@ -1,9 +1,9 @@
-"""The writer's mailbox: every command that changes the store, and its answers.
+"""The writer's mailbox: every command that changes the store, and the replies.
 
-Each command runs in its own savepoint of a group commit; its answer is sent only after COMMIT, so an
-answer is a promise of durability. A business outcome (``version_conflict``, ``not_found``) is part of the
-answer; ``Failure`` is for what could not run at all. Vectors travel as raw little-endian float32 frames
-beside the body; ``vector_frame`` is the index of the frame.
+Each command runs in its own savepoint of a group commit. Its reply is sent only after COMMIT, so a reply is a promise
+of durability. A business outcome (``version_conflict``, ``not_found``) is part of the reply; ``Failure`` is for
+commands that could not run at all. Vectors are sent as raw little-endian float32 frames after the body;
+``Vector.frame`` is the index of the frame.
 
 Source: memory-api.txt; docs/reliability.md "The writer's loop"; docs/decisions.md 3-5, 23, 32, 38, 42.
 """
@@ -21,7 +21,7 @@ from signet_actors.protocol.pipeline import JobMemory, PipelineCommand, Pipeline
 
 
 class Vector(msgspec.Struct, frozen=True):
-    """Where the embedding of a text is: model name, dimensions, and the index of its raw frame."""
+    """The embedding of a text: model name, dimensions, and the index of its raw frame."""
 
     model: str
     dimensions: int
@@ -37,10 +37,10 @@ class TemporalEdge(msgspec.Struct, frozen=True):
 
 
 class NewMemory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A memory ready to store: content already in storage form, prefixes parsed, secrets redacted.
+    """A memory ready to store: content in storage form, prefixes parsed, secrets redacted.
 
-    ``created_at`` None means the writer's clock. ``session_bound`` is true when ``source_id`` is a session key
-    (a transcript came with it), which never dedupes (docs/decisions.md 4).
+    ``created_at`` None means the writer's clock. ``session_bound`` is true when ``source_id`` is a session key (a
+    transcript came with it), which is never used to deduplicate (docs/decisions.md 4).
     """
 
     content: str
@@ -65,7 +65,7 @@ class NewMemory(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Remembered(Message, frozen=True, tag="writer.remembered"):
-    """The memory is on disk. ``embedded`` is true when its vector was committed with it (or already was)."""
+    """The memory is on disk. ``embedded``: its vector was committed with it, or was stored already."""
 
     id: str
     type: str
@@ -79,7 +79,7 @@ class Remembered(Message, frozen=True, tag="writer.remembered"):
 
 
 class ChunksRemembered(Message, frozen=True, tag="writer.chunks_remembered"):
-    """All chunks are on disk, in order of the text. ``deduped`` is true for a repeated import."""
+    """All chunks are on disk, in the order of the text. ``deduped`` is true for a repeated import."""
 
     ids: list[str]
     group_id: str
@@ -89,7 +89,7 @@ class ChunksRemembered(Message, frozen=True, tag="writer.chunks_remembered"):
 class Remember(Request[Remembered | ChunksRemembered], frozen=True, tag="writer.remember"):
     """Store one memory, or return the one it duplicates (source id, idempotency key, content hash).
 
-    What has the same source may be a long text, which is stored as chunks.
+    The duplicate may be a long text stored as chunks, if it has the same source.
     """
 
     memory: NewMemory
@@ -100,8 +100,9 @@ class Remember(Request[Remembered | ChunksRemembered], frozen=True, tag="writer.
 class RememberChunks(Request[ChunksRemembered | Remembered], frozen=True, tag="writer.remember_chunks"):
     """Store an oversized content as chunks, all or none, or return what it duplicates.
 
-    ``memory.content`` is the whole text (its hash identifies a replay); ``chunks`` the parts, ``vectors`` one
-    per chunk or empty. What has the same source may be a single memory. A refusal is ``Failure(CONFLICT)``.
+    ``memory.content`` is the whole text (its hash identifies a replay); ``chunks`` are the parts; ``vectors`` has one
+    per chunk or is empty. The duplicate may be a single memory with the same source. A conflict is
+    ``Failure(CONFLICT)``.
     """
 
     memory: NewMemory
@@ -112,9 +113,9 @@ class RememberChunks(Request[ChunksRemembered | Remembered], frozen=True, tag="w
 
 
 class ImportLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A memory from an export. ``id`` None, or one that is in use: the writer makes one.
+    """A memory from an export. If ``id`` is None or in use, the writer creates a new one.
 
-    ``chunks`` when the content is oversized, with one of ``vectors`` for each of them or none at all.
+    ``chunks`` is set when the content is oversized, with one of ``vectors`` for each chunk or none at all.
     """
 
     line: int
@@ -139,7 +140,7 @@ class LineRefused(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
-    """Every line but the ``refused`` is on disk."""
+    """Every line except the ``refused`` ones is on disk."""
 
     imported: int
     deduped: int
@@ -147,10 +148,10 @@ class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
 
 
 class ImportMemories(Request[MemoriesImported], frozen=True, tag="writer.import_memories"):
-    """Store many memories in one commit, each like a remember; a refused line leaves the others.
+    """Store many memories in one commit, each like a remember; refused lines do not affect the others.
 
-    Frame 0 holds all vectors, one after the other, each of ``dimensions`` float32; here ``Vector.frame`` is the place
-    of a vector in it.
+    Frame 0 holds all vectors in sequence, each of ``dimensions`` float32; ``Vector.frame`` is the position of a vector
+    in it.
     """
 
     lines: tuple[ImportLine, ...]
@@ -175,9 +176,9 @@ class Modified(Message, frozen=True, tag="writer.modified", omit_defaults=True):
 
 
 class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The fields to change; UNSET leaves a field alone, ``tags=()`` clears the tags.
+    """The fields to change; UNSET keeps a field, ``tags=()`` clears the tags.
 
-    ``content`` is in storage form; ``vector`` embeds the new content.
+    ``content`` is in storage form; ``vector`` is the embedding of the new content.
     """
 
     id: str
@@ -193,7 +194,7 @@ class MemoryPatch(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ModifyMemory(Request[Modified], frozen=True, tag="writer.modify_memory"):
-    """Change one memory. A row outside ``read`` is answered ``not_found``."""
+    """Change one memory. For a row outside ``read`` the status is ``not_found``."""
 
     patch: MemoryPatch
     principal: Principal
@@ -219,8 +220,8 @@ class ModifyMany(Request[ManyModified], frozen=True, tag="writer.modify_many"):
 class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True):
     """Outcome of a deletion.
 
-    ``status``: deleted, not_found, already_deleted, version_conflict, pinned_requires_force,
-    autonomous_force_denied. A hard delete answers ``deleted`` with ``new_version`` None.
+    ``status``: deleted, not_found, already_deleted, version_conflict, pinned_requires_force, autonomous_force_denied. A
+    hard delete replies ``deleted`` with ``new_version`` None.
     """
 
     id: str
@@ -230,7 +231,7 @@ class Forgotten(Message, frozen=True, tag="writer.forgotten", omit_defaults=True
 
 
 class ForgetMemory(Request[Forgotten], frozen=True, tag="writer.forget_memory"):
-    """Soft-delete one memory; ``force`` lets a pinned one go (docs/decisions.md 38)."""
+    """Soft-delete one memory; ``force`` allows it for a pinned one (docs/decisions.md 38)."""
 
     id: str
     reason: str
@@ -242,7 +243,7 @@ class ForgetMemory(Request[Forgotten], frozen=True, tag="writer.forget_memory"):
 
 
 class ForgetTarget(msgspec.Struct, frozen=True):
-    """A candidate of a batch; ``version`` is the one that the preview saw, None = any."""
+    """A candidate of a batch; ``version`` is the one that the preview showed, None = any."""
 
     id: str
     version: int | None = None
@@ -257,8 +258,9 @@ class ManyForgotten(Message, frozen=True, tag="writer.many_forgotten"):
 class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
     """Delete a set of memories, each in its own savepoint. ``hard`` removes the rows at once (docs/decisions.md 38).
 
-    Without ``confirmed`` it is refused where more than may go without a confirm token match (``matching``, at least
-    the targets) or were deleted by such commands within the last minutes, see ``domain.forget_budget``.
+    Without ``confirmed`` it is refused in two cases: if more memories match than may be deleted without a confirm token
+    (``matching``, at least the targets), or if such commands have deleted too many in the last minutes. See
+    ``domain.forget_budget``.
     """
 
     targets: tuple[ForgetTarget, ...]
@@ -272,8 +274,11 @@ class ForgetMany(Request[ManyForgotten], frozen=True, tag="writer.forget_many"):
 
 
 class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True):
-    """Outcome of a recovery: recovered, not_found, not_deleted, retention_expired, version_conflict,
-    duplicate_content_hash (a live memory holds the same content)."""
+    """Outcome of a recovery.
+
+    ``status``: recovered, not_found, not_deleted, retention_expired, version_conflict, duplicate_content_hash (a live
+    memory has the same content).
+    """
 
     id: str
     status: str
@@ -284,7 +289,7 @@ class Recovered(Message, frozen=True, tag="writer.recovered", omit_defaults=True
 
 
 class RecoverMemory(Request[Recovered], frozen=True, tag="writer.recover_memory"):
-    """Undo a soft deletion inside the retention window."""
+    """Undo a soft deletion within the retention window."""
 
     id: str
     reason: str
@@ -295,14 +300,14 @@ class RecoverMemory(Request[Recovered], frozen=True, tag="writer.recover_memory"
 
 
 class TouchMemories(Message, frozen=True, tag="writer.touch_memories"):
-    """Told, never answered: these memories were ``recalled`` or ``injected``; coalesced into a later commit."""
+    """Record that these memories were ``recalled`` or ``injected``. No reply; merged into a later commit."""
 
     ids: tuple[str, ...]
     kind: str = "recalled"
 
 
 class Purged(Message, frozen=True, tag="writer.purged"):
-    """``count`` rows went in this bounded step; ``more`` is true when the batch was full."""
+    """``count`` rows were removed in this bounded step; ``more`` is true when the batch was full."""
 
     step: str
     count: int
@@ -314,7 +319,7 @@ class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
 
     ``step``: graph_links, embeddings, tombstones, pipeline_runs, history, completed_jobs, dead_jobs, provider_usage,
     request_replies.
-    ``cutoff``: ISO time; rows older than it go. ``limit``: rows at most.
+    ``cutoff``: ISO time; older rows are removed. ``limit``: maximum number of rows.
     """
 
     step: str
@@ -323,9 +328,9 @@ class PurgeStep(Request[Purged], frozen=True, tag="writer.purge_step"):
 
 
 class LeasedJob(msgspec.Struct, frozen=True):
-    """A job in the hands of a worker; ``attempt`` counts from 1, ``payload`` is JSON text.
+    """A leased job; ``attempt`` counts from 1, ``payload`` is JSON text.
 
-    ``subject`` is the memory that it is about, read in the transaction that handed it out.
+    ``subject`` is the memory that the job is about, read in the transaction of the lease.
     """
 
     id: str
@@ -339,20 +344,19 @@ class LeasedJob(msgspec.Struct, frozen=True):
 
 
 class JobsLeased(Message, frozen=True, tag="writer.jobs_leased"):
-    """The jobs that are the asker's now, perhaps none, until ``expires_ns`` (monotonic) unless renewed."""
+    """The jobs leased to the caller, perhaps none, until ``expires_ns`` (monotonic) unless renewed."""
 
     jobs: list[LeasedJob]
     expires_ns: int
 
 
 class LeaseJobs(Request[JobsLeased], frozen=True, tag="writer.lease_jobs"):
-    """Take up to ``limit`` jobs of these kinds for ``lease_ms``, in the order in which they became ready.
+    """Lease up to ``limit`` jobs of these kinds for ``lease_ms``, in the order in which they became ready.
 
-    A job whose memory is gone is completed instead of handed out.
-
-    ``holding`` says which leases of these kinds the asker knows of, None that it does not say. What it holds beside
-    them it was never told of, because the answer was lost: that is handed to it again first, under the same lease and
-    in the same attempt, whatever the limit.
+    A job whose memory no longer exists is completed instead.
+    ``holding`` lists the leases of these kinds that the caller knows of; None = not stated. Leases that it holds
+    without knowing (the reply was lost) are returned first, under the same lease and in the same attempt, whatever the
+    limit.
     """
 
     kinds: tuple[str, ...]
@@ -369,7 +373,7 @@ class LeaseRenewed(Message, frozen=True, tag="writer.lease_renewed"):
 
 
 class RenewLease(Request[LeaseRenewed], frozen=True, tag="writer.renew_lease"):
-    """Work goes on: keep the lease for ``lease_ms`` from now."""
+    """Keep the lease for ``lease_ms`` from now, because the job is still in progress."""
 
     job_id: str
     lease_id: str
@@ -377,7 +381,7 @@ class RenewLease(Request[LeaseRenewed], frozen=True, tag="writer.renew_lease"):
 
 
 class JobEnded(Message, frozen=True, tag="writer.job_ended"):
-    """The job's state after the report: completed, pending (it will be tried again) or dead."""
+    """The job's state after the report: completed, pending (to be retried) or dead."""
 
     state: str
 
@@ -399,7 +403,7 @@ class FailJob(Request[JobEnded], frozen=True, tag="writer.fail_job"):
 
 
 class LeasesReaped(Message, frozen=True, tag="writer.leases_reaped"):
-    """How many expired leases went back to pending, and how many jobs died (docs/decisions.md 11)."""
+    """The numbers of expired leases that returned to pending and of jobs that became dead (docs/decisions.md 11)."""
 
     requeued: int
     dead: int
@@ -412,7 +416,7 @@ class ReapLeases(Request[LeasesReaped], frozen=True, tag="writer.reap_leases"):
 
 
 class HighWaterMark(Message, frozen=True, tag="writer.high_water_mark"):
-    """The wall clock as the store knew it before this call (ISO), and after; see ``AdvanceHighWaterMark``."""
+    """The wall clock that the store knew before and after this call (ISO); see ``AdvanceHighWaterMark``."""
 
     previous: str | None
     suspected_leap_since: str | None
@@ -430,9 +434,9 @@ class AdvanceHighWaterMark(Request[HighWaterMark], frozen=True, tag="writer.adva
 
 
 class WriterStatus(Message, frozen=True, tag="writer.status"):
-    """The writer's own figures since it started; bytes of the WAL are of its file now.
+    """The writer's counters since it started; ``wal_bytes`` is the current size of the WAL file.
 
-    ``damage`` says why every write is refused until the database is restored; None while it is whole.
+    ``damage`` says why every write is refused until the database is restored; None while it is intact.
     """
 
     commits: int
@@ -446,13 +450,14 @@ class WriterStatus(Message, frozen=True, tag="writer.status"):
 
 
 class GetWriterStatus(Request[WriterStatus], frozen=True, tag="writer.get_status"):
-    """Ask for the figures; also serves as a liveness probe."""
+    """Ask for the counters; also serves as a liveness probe."""
 
 
 class BackupProgress(Message, frozen=True, tag="writer.backup_progress"):
-    """How far the copy ``name`` is. ``state``: copying, copied (complete, not verified), failed (``detail`` says why).
+    """The progress of the copy ``name``.
 
-    ``last_seq`` is the highest ``memories.seq`` when the copy was complete: a true copy has the same.
+    ``state``: copying, copied (complete, not verified), failed (``detail`` says why). ``last_seq`` is the highest
+    ``memories.seq`` when the copy was complete: a correct copy has the same.
     """
 
     name: str
@@ -464,22 +469,22 @@ class BackupProgress(Message, frozen=True, tag="writer.backup_progress"):
 
 
 class AdvanceBackup(Request[BackupProgress], frozen=True, tag="writer.advance_backup"):
-    """Begin the copy ``name`` (a backup's name) between commits, or say how far it is.
+    """Begin the copy ``name`` (a backup's name) between commits, or report its progress.
 
-    Safe to repeat; a copy that nobody asks about for a minute is given up.
+    Safe to repeat; a copy without such a request for a minute is cancelled.
     """
 
     name: str
 
 
 class WritesDisabled(Message, frozen=True, tag="writer.damage_noted"):
-    """Writes are refused from now on."""
+    """All writes are refused from now on."""
 
 
 class ReportDamage(Request[WritesDisabled], frozen=True, tag="writer.report_damage"):
     """The database's structure is damaged: refuse every write, so that the damage does not spread.
 
-    Ended by a restore, or by a start at which the database is found whole.
+    This ends with a restore, or with a start at which the database is found intact.
     """
 
     detail: str
