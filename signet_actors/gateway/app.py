@@ -301,7 +301,7 @@ class Application:
         """
         status = context.status
         counters = self.state.counters
-        self.state.requests.observe(context.path, method, status, took_ns, context.code)
+        self.state.request_metrics.observe(context.path, method, status, took_ns, context.code)
         if status >= 500:
             counters.server_errors += 1
         elif status >= 400:

@@ -47,7 +47,7 @@ class PreviousEmbedder:
 
     def observe_stale(
         self,
-        asked: str | None,
+        searched_model: str | None,
         spaces: Sequence[Space],
         current: Embedder | None,
         config: EmbeddingConfig,
@@ -55,7 +55,7 @@ class PreviousEmbedder:
     ) -> None:
         """Handle a recall's report that the newest vectors of some memories are in ``spaces``. Returns at once.
 
-        ``asked`` is the model of the second vector that the recall sent. ``current`` is in use now, configured by
+        ``searched_model`` is the second model of the recall. ``current`` is in use now, configured by
         ``config``.
         """
         if current is None or (self._making is not None and not self._making.done()):
@@ -63,7 +63,7 @@ class PreviousEmbedder:
         stale = [space for space in spaces if space != _space(current)]
         previous = self.embedder
         if previous is not None:
-            if previous.model == asked and _space(previous) not in stale:
+            if previous.model == searched_model and _space(previous) not in stale:
                 log.info("former_vectors_gone", model=previous.model)
                 self._making = asyncio.create_task(self._set(None))
             return

@@ -108,12 +108,12 @@ async def query_vectors(
     state: GatewayState, query: str, read: ReadScope, project: str | None, *, trace_id: str
 ) -> tuple[QueryVector, QueryVector]:
     """Return ``query_vector``, and the same from the previous model while memories still have its vectors."""
-    former = state.previous_embedder.embedder
-    if former is None:
+    previous = state.previous_embedder.embedder
+    if previous is None:
         return await query_vector(state, query, read, project, trace_id=trace_id), _NO_VECTOR
     return await asyncio.gather(
         query_vector(state, query, read, project, trace_id=trace_id),
-        query_vector(state, query, read, project, trace_id=trace_id, embedder=former),
+        query_vector(state, query, read, project, trace_id=trace_id, embedder=previous),
     )
 
 
@@ -134,16 +134,16 @@ async def query_vector(
     if embedder is None:
         return _NO_VECTOR
     known = await state.common_words.known(state, read, project, trace_id=trace_id)
-    telling = dense_query(query, known.words)
+    content_words = dense_query(query, known.words)
     try:
         vector: Vectors
-        if embedder.local and len(telling) <= INLINE_CHARS:
-            vector = embedder.embed_query(telling)
+        if embedder.local and len(content_words) <= INLINE_CHARS:
+            vector = embedder.embed_query(content_words)
         elif isinstance(embedder, RemoteEmbedder):
-            vector = await embedder.embed_query_async(telling, timeout_ms=int(QUERY_EMBEDDING_TIMEOUT_S * 1000))
+            vector = await embedder.embed_query_async(content_words, timeout_ms=int(QUERY_EMBEDDING_TIMEOUT_S * 1000))
         else:
             vector = await asyncio.wait_for(
-                asyncio.to_thread(embedder.embed_query, telling), timeout=QUERY_EMBEDDING_TIMEOUT_S
+                asyncio.to_thread(embedder.embed_query, content_words), timeout=QUERY_EMBEDDING_TIMEOUT_S
             )
     except (SignetError, TimeoutError, OSError, ValueError, RuntimeError) as error:
         state.log.warning("query_embedding_failed", model=embedder.model, error=type(error).__name__, trace=trace_id)

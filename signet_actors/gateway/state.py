@@ -17,7 +17,7 @@ from signet_actors.gateway.status.pipeline_metrics import PipelineMetrics
 from signet_actors.gateway.status.readiness import Readiness, readiness
 from signet_actors.gateway.status.request_metrics import RequestMetrics
 from signet_actors.gateway.status.store_metrics import StoreMetrics
-from signet_actors.gateway.vector_waits import VectorWaiter
+from signet_actors.gateway.vector_waits import VectorWaitLimiter
 from signet_actors.protocol.control import UP
 from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.child_context import ChildContext
@@ -81,13 +81,13 @@ class GatewayState:
     draining: bool = False
     supervisor_silent_ms: Callable[[], int] = lambda: 0
     counters: RequestCounters = field(default_factory=RequestCounters)
-    requests: RequestMetrics = field(default_factory=RequestMetrics)
-    store: StoreMetrics = field(default_factory=StoreMetrics)
-    pipeline: PipelineMetrics = field(default_factory=PipelineMetrics)
+    request_metrics: RequestMetrics = field(default_factory=RequestMetrics)
+    store_metrics: StoreMetrics = field(default_factory=StoreMetrics)
+    pipeline_metrics: PipelineMetrics = field(default_factory=PipelineMetrics)
     previous_embedder: PreviousEmbedder = field(default_factory=PreviousEmbedder)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     summaries_waiting: int = 0
-    vector_waits: VectorWaiter = field(default_factory=VectorWaiter)
+    vector_waits: VectorWaitLimiter = field(default_factory=VectorWaitLimiter)
     server_context: ServerContext | None = None
     owner_token: str | None = None
 

@@ -27,7 +27,7 @@ _ANSWER_MS: Final = 1_000
 _NONE: Final[Collection[str]] = frozenset()
 
 
-class VectorWaiter:
+class VectorWaitLimiter:
     """The waits of one incarnation of the gateway."""
 
     def __init__(self) -> None:

@@ -257,7 +257,7 @@ def test_an_answer_does_not_depend_on_the_log_or_the_metrics(
         if broken_part in {"log", "both"}:
             edge.state.log = BrokenLog()  # type: ignore[assignment]
         if broken_part in {"metrics", "both"}:
-            edge.state.requests = BrokenMetrics()  # type: ignore[assignment]
+            edge.state.request_metrics = BrokenMetrics()  # type: ignore[assignment]
         for _ in range(2):
             body = b"{}" if method == "POST" else None
             assert edge.request(method, path, body, headers).status == status

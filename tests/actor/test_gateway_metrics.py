@@ -128,8 +128,8 @@ def with_pipeline(edge: RunningEdge) -> None:
 def scraped_twice(edge: RunningEdge) -> Samples:
     """The page with the answers that the first scrape asked for."""
     scrape(edge)
-    eventually(lambda: edge.state.store.latest is not None, what="the counts")
-    eventually(lambda: edge.state.pipeline.store is not None, what="the pipeline's figures")
+    eventually(lambda: edge.state.store_metrics.latest is not None, what="the counts")
+    eventually(lambda: edge.state.pipeline_metrics.store is not None, what="the pipeline's figures")
     return scrape(edge)
 
 
@@ -196,7 +196,7 @@ def test_a_scrape_waits_for_nobody_and_shows_rows_that_were_counted_behind_its_b
     edge.bus.answers[GetStoreStats] = STATS
     first = scrape(edge)
     assert ("signet_memories", frozenset()) not in first
-    eventually(lambda: edge.state.store.latest is not None, what="the counts")
+    eventually(lambda: edge.state.store_metrics.latest is not None, what="the counts")
     second = scrape(edge)
     assert value(second, "signet_memories") == 7
     assert value(second, "signet_tombstones") == 2

@@ -242,7 +242,7 @@ def test_the_diagnostics_score_what_is_known_by_the_documented_rules(api: Memory
 def test_the_latency_is_that_of_the_requests_that_were_answered(api: MemoryApi) -> None:
     assert status(api)["latency"]["recall"] == {"p50": 0.0, "p95": 0.0, "p99": 0.0, "count": 0, "mean": 0.0}
     for took_ms in range(1, 101):
-        api.state.requests.observe("/api/memory/recall", "POST", 200, took_ms * 1_000_000, None)
+        api.state.request_metrics.observe("/api/memory/recall", "POST", 200, took_ms * 1_000_000, None)
     recall = status(api)["latency"]["recall"]
     assert (recall["count"], recall["mean"]) == (100, 50.5)
     assert recall["p50"] == pytest.approx(50, abs=1)

@@ -112,9 +112,9 @@ def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str 
             return _misdirected("More than one Host header")
         seen[name] = value
 
-    refusal = _check_host(policy, seen.get(b"host"))
-    if refusal is not None or not browser:
-        return refusal
+    rejection = _check_host(policy, seen.get(b"host"))
+    if rejection is not None or not browser:
+        return rejection
     return _check_browser(method, seen)
 
 

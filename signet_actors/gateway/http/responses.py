@@ -60,10 +60,10 @@ def encode_response(reply: HttpResponse, warnings: Sequence[str] = ()) -> Encode
 def _header_value(warnings: Sequence[str]) -> str:
     """Return as many of ``warnings`` as fit into a header that clients and proxies accept, as a JSON array in ASCII."""
     value = json.dumps(warnings)
-    told = len(warnings)
-    while len(value) > MAX_WARNINGS_HEADER_CHARS and told:
-        told -= 1
-        value = json.dumps([*warnings[:told], AND_MORE])
+    shown = len(warnings)
+    while len(value) > MAX_WARNINGS_HEADER_CHARS and shown:
+        shown -= 1
+        value = json.dumps([*warnings[:shown], AND_MORE])
     return value
 
 

@@ -23,7 +23,7 @@ class OutcomeError(NamedTuple):
     text: str
 
 
-REFUSALS: Final[dict[str, OutcomeError]] = {
+OUTCOME_ERRORS: Final[dict[str, OutcomeError]] = {
     "not_found": OutcomeError(ErrorCode.NOT_FOUND, "Not found"),
     "deleted": OutcomeError(ErrorCode.CONFLICT, "Cannot modify deleted memory"),
     "already_deleted": OutcomeError(ErrorCode.CONFLICT, "Memory is already deleted"),
@@ -38,12 +38,12 @@ REFUSALS: Final[dict[str, OutcomeError]] = {
 }
 
 
-def refusal_text(status: str, *, days: int = RECOVERY_DAYS) -> str:
+def outcome_text(status: str, *, days: int = RECOVERY_DAYS) -> str:
     """Return the text of an outcome that changed nothing."""
-    return REFUSALS[status].text.format(days=days)
+    return OUTCOME_ERRORS[status].text.format(days=days)
 
 
-def refusal(
+def outcome_response(
     id: str,  # noqa: A002  the name in the body
     status: str,
     *,
@@ -52,11 +52,11 @@ def refusal(
     days: int = RECOVERY_DAYS,
 ) -> HttpResponse:
     """Return the error response of PATCH, DELETE and recover, which also has id, status and currentVersion."""
-    code = REFUSALS[status].code
+    code = OUTCOME_ERRORS[status].code
     body = Refusal(
         id=id,
         status=status,
-        error=refusal_text(status, days=days),
+        error=outcome_text(status, days=days),
         code=code.value,
         current_version=UNSET if current_version is None else current_version,
         duplicate_memory_id=UNSET if duplicate_memory_id is None else duplicate_memory_id,

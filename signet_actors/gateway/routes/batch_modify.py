@@ -15,7 +15,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.http.write_errors import refusal_text
+from signet_actors.gateway.http.write_errors import outcome_text
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memories import PROBLEMS
@@ -119,7 +119,7 @@ def _result(outcome: Modified, stored: Collection[str], *, redactions: Kinds) ->
         duplicate_memory_id=UNSET if outcome.duplicate_memory_id is None else outcome.duplicate_memory_id,
         redacted=redaction.redacted,
         redactions=redaction.redactions,
-        error=UNSET if applied else refusal_text(outcome.status),
+        error=UNSET if applied else outcome_text(outcome.status),
     )
 
 

@@ -23,7 +23,7 @@ from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.http.write_errors import REFUSALS, refusal_text
+from signet_actors.gateway.http.write_errors import OUTCOME_ERRORS, outcome_text
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.protocol.http.forget import (
@@ -115,7 +115,7 @@ async def forget(request: HttpRequest) -> HttpResponse:
     results = [_result(outcome) for outcome in done.results]
     answered = {outcome.id for outcome in done.results}
     results += [
-        ForgetResult(id=missing, status="not_found", error=refusal_text("not_found"))
+        ForgetResult(id=missing, status="not_found", error=outcome_text("not_found"))
         for missing in params.selection.ids
         if missing not in answered
     ]
@@ -233,7 +233,9 @@ def _result(outcome: Forgotten) -> ForgetResult:
         status=outcome.status,
         current_version=UNSET if outcome.current_version is None else outcome.current_version,
         new_version=UNSET if outcome.new_version is None else outcome.new_version,
-        error=refusal_text(outcome.status) if outcome.status != "deleted" and outcome.status in REFUSALS else UNSET,
+        error=outcome_text(outcome.status)
+        if outcome.status != "deleted" and outcome.status in OUTCOME_ERRORS
+        else UNSET,
     )
 
 

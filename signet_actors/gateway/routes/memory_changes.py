@@ -15,7 +15,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
-from signet_actors.gateway.http.write_errors import refusal
+from signet_actors.gateway.http.write_errors import outcome_response
 from signet_actors.gateway.ingest import FieldRedactor, embed_texts, prepare_text
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
@@ -61,7 +61,7 @@ async def patch_memory(request: HttpRequest) -> HttpResponse:
         frames=frames,
     )
     if done.status not in {"updated", "no_changes"}:
-        return refusal(
+        return outcome_response(
             done.id,
             done.status,
             current_version=done.current_version,
@@ -155,7 +155,7 @@ async def delete_memory(request: HttpRequest) -> HttpResponse:
         trace_id=request.trace_id,
     )
     if done.status != "deleted":
-        return refusal(done.id, done.status, current_version=done.current_version)
+        return outcome_response(done.id, done.status, current_version=done.current_version)
     return HttpResponse(
         DeleteReply(
             id=done.id, current_version=_or_unset(done.current_version), new_version=_or_unset(done.new_version)
@@ -179,7 +179,7 @@ async def recover_memory(request: HttpRequest) -> HttpResponse:
         trace_id=request.trace_id,
     )
     if done.status != "recovered":
-        return refusal(
+        return outcome_response(
             done.id,
             done.status,
             current_version=done.current_version,

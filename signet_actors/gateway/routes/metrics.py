@@ -25,8 +25,8 @@ async def metrics(request: HttpRequest) -> HttpResponse:
     if not _loaded:  # import on the first scrape: it saves 4 MB in a daemon that is never scraped
         _loaded.append(await asyncio.to_thread(importlib.import_module, "signet_actors.gateway.status.metrics"))
     text: bytes = _loaded[0].exposition(state)
-    state.store.refresh(state.bus, state.clock, request.trace_id)
-    state.pipeline.refresh(state.bus, state.clock, request.trace_id)
+    state.store_metrics.refresh(state.bus, state.clock, request.trace_id)
+    state.pipeline_metrics.refresh(state.bus, state.clock, request.trace_id)
     return HttpResponse(text, media_type=MEDIA_TYPE)
 
 

@@ -141,7 +141,7 @@ async def pipeline_status(request: HttpRequest) -> HttpResponse:
                 models.values(),
                 iso(now_ms),
             ),
-            latency=latency(state.requests),
+            latency=latency(state.request_metrics),
         )
     )
 

@@ -142,7 +142,7 @@ async def ask_queues(request: HttpRequest) -> PipelineStatus:
     """Return a searcher's counts of the pipeline and keep them for ``/health``; raise like ``ask_searcher``."""
     question = GetPipelineStatus(now=iso(request.state.clock.wall_ms()))
     answer, _ = await request.state.bus.ask_searcher(question, trace_id=request.trace_id, timeout_ms=PROBE_TIMEOUT_MS)
-    request.state.pipeline.set_store(answer, request.state.clock)
+    request.state.pipeline_metrics.set_store(answer, request.state.clock)
     return answer
 
 

@@ -258,7 +258,7 @@ class _GatewayCollector(Collector):
         yield _family("signet_actor_up", [((child.name, child.role), child.state == UP) for child in children])
         yield _family("signet_actor_restarts_total", [((child.name,), child.restarts) for child in children])
         yield _family("signet_actor_incarnation", [((child.name,), child.incarnation) for child in children])
-        figures = [(child.name, self._figures(child)) for child in children]
+        figures = [(child.name, self._counters(child)) for child in children]
         for figure, metric in HEARTBEAT.items():
             values_known = [((name,), values[figure]) for name, values in figures if figure in values]
             if values_known:
@@ -271,7 +271,7 @@ class _GatewayCollector(Collector):
         for metric_name, counted in labelled.items():
             yield _family(metric_name, sorted(counted))
 
-    def _figures(self, child: ChildState) -> Mapping[str, float]:
+    def _counters(self, child: ChildState) -> Mapping[str, float]:
         """Return the counters of the last heartbeat; for this process, the present ones."""
         if child.name == self._state.boot.name:
             return {**child.counters, **self._state.bus.counters}
@@ -279,7 +279,7 @@ class _GatewayCollector(Collector):
 
     def _http(self) -> Iterator[Metric]:
         state = self._state
-        requests, counters, server_context = state.requests, state.counters, state.server_context
+        requests, counters, server_context = state.request_metrics, state.counters, state.server_context
         yield _family(
             "signet_http_requests_total",
             [
@@ -314,7 +314,7 @@ class _GatewayCollector(Collector):
             yield _family("signet_disk_free_bytes", _single(shutil.disk_usage(self._state.workspace).free))
 
     def _store(self) -> Iterator[Metric]:
-        store = self._state.store
+        store = self._state.store_metrics
         if store.latest is None:
             return
         jobs = dict.fromkeys(JOB_STATES, 0) | store.latest.jobs
@@ -325,7 +325,7 @@ class _GatewayCollector(Collector):
 
     def _queue(self) -> Iterator[Metric]:
         """Yield what a searcher counted in the store: jobs, results of facts today, and use of the budgets."""
-        figures, clock = self._state.pipeline, self._state.clock
+        figures, clock = self._state.pipeline_metrics, self._state.clock
         status = figures.store
         if status is None:
             return
@@ -360,7 +360,7 @@ class _GatewayCollector(Collector):
         yield _family("signet_provider_tokens_today", _by_label(tokens))
 
     def _lanes(self) -> Iterator[Metric]:
-        extractor = self._state.pipeline.extractor
+        extractor = self._state.pipeline_metrics.extractor
         if extractor is None:
             return
         lanes = extractor.lanes
@@ -370,34 +370,38 @@ class _GatewayCollector(Collector):
 
     def _models(self) -> Iterator[Metric]:
         """Yield the model calls of each process, as it reports them."""
-        figures = self._state.pipeline
+        figures = self._state.pipeline_metrics
         statuses = (("extractor", figures.extractor), ("decider", figures.decider))
         reports = [(actor, status.model.report) for actor, status in statuses if status is not None]
         reporting = [((actor, report.name), report) for actor, report in reports if report is not None]
         yield _family(
             "signet_provider_circuit",
-            [((*who, state.value), report.circuit is state) for who, report in reporting for state in CircuitState],
+            [
+                ((*labels, state.value), report.circuit is state)
+                for labels, report in reporting
+                for state in CircuitState
+            ],
         )
-        yield _family("signet_provider_in_flight", [(who, report.in_flight) for who, report in reporting])
-        yield _family("signet_provider_calls_total", [(who, report.calls) for who, report in reporting])
+        yield _family("signet_provider_in_flight", [(labels, report.in_flight) for labels, report in reporting])
+        yield _family("signet_provider_calls_total", [(labels, report.calls) for labels, report in reporting])
         yield _family(
             "signet_provider_errors_total",
             [
-                ((*who, kind.value), report.errors.get(kind, 0))
-                for who, report in reporting
+                ((*labels, kind.value), report.errors.get(kind, 0))
+                for labels, report in reporting
                 for kind in ProviderErrorKind
             ],
         )
         yield _family(
             "signet_provider_tokens_total",
             [
-                ((*who, direction), count)
-                for who, report in reporting
+                ((*labels, direction), count)
+                for labels, report in reporting
                 for direction, count in (("in", report.tokens_in), ("out", report.tokens_out))
             ],
         )
         yield _family(
-            "signet_provider_cost_usd_total", [(who, report.cost_microusd / 1e6) for who, report in reporting]
+            "signet_provider_cost_usd_total", [(labels, report.cost_microusd / 1e6) for labels, report in reporting]
         )
 
 
