@@ -388,7 +388,7 @@ class Life:
             self.writer.tick()
             return
         plan = checkpoint.Plan(kind, 0)
-        with mock.patch.object(checkpoint, "wanted", return_value=plan):
+        with mock.patch.object(checkpoint, "plan_checkpoint", return_value=plan):
             self.writer.tick()
 
     def abandon(self) -> None:
