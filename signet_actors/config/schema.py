@@ -55,8 +55,8 @@ KEY_VARIABLES: Final = (
     "VOYAGE_API_KEY",
     "XAI_API_KEY",
 )
-"""The environment variables that model providers document for their keys. No other secret of the environment can be
-used.
+"""The environment variables that model providers document for their keys. Apart from these, only ``SIGNET_*`` is
+accepted.
 """
 
 KEY_VARIABLE_PATTERN: Final = rf"^(SIGNET_[A-Za-z0-9_]+|{'|'.join(KEY_VARIABLES)})?\Z"

@@ -19,7 +19,7 @@ NO_PROVIDER: Final = "none"
 class Selection(msgspec.Struct, frozen=True):
     """The selected provider and the reason in words.
 
-    ``name`` is ``none`` if no provider is available. ``configured`` is the configured value. ``available`` and
+    ``name`` is ``none`` if no provider was selected. ``configured`` is the configured value. ``available`` and
     ``detail`` are the result of the provider's own check at selection; ``detail`` includes the remedy if there is one.
     ``may_cost`` is true if a call may cost money.
     """
@@ -88,7 +88,7 @@ class ProviderReport(msgspec.Struct, frozen=True):
 class ModelState(msgspec.Struct, frozen=True):
     """The selected provider, how its calls have gone, and its daily limits.
 
-    ``report`` and ``limits`` are None while no provider is available.
+    ``report`` and ``limits`` are None while no provider is selected.
     """
 
     selection: Selection
