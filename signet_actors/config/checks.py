@@ -32,6 +32,7 @@ def findings(config: Config) -> Iterator[ConfigFinding]:
     yield from _roster(config)
     yield from _pipeline(config)
     yield from _limits(config)
+    yield from _budgets(config)
 
 
 def is_loopback(host: str) -> bool:
@@ -170,6 +171,25 @@ def _extraction(config: Config) -> Iterator[ConfigFinding]:
                     "this needs a language model, and extraction.provider is none",
                     fatal=False,
                 )
+
+
+def _budgets(config: Config) -> Iterator[ConfigFinding]:
+    """Warn about a core role that would be restarted for ever: its waits alone are longer than its window."""
+    supervision = config.supervision
+    for role in ("writer", "searcher", "gateway"):
+        budget = getattr(supervision.budgets, role)
+        waits_ms = sum(
+            min(supervision.backoff_max_ms, supervision.backoff_min_ms << min(number, 30))
+            for number in range(budget.restarts)
+        )
+        if waits_ms >= budget.window_ms:
+            here = ("supervision", "budgets", role)
+            yield ConfigFinding(
+                ((*here, "windowMs"), (*here, "restarts"), ("supervision", "backoffMaxMs")),
+                f"{budget.window_ms} is not more than the waits before {budget.restarts} restarts ({waits_ms}), so a "
+                f"{role} that dies at each start is never given up, and the daemon goes on without it",
+                fatal=False,
+            )
 
 
 def _limits(config: Config) -> Iterator[ConfigFinding]:

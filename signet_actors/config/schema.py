@@ -607,8 +607,8 @@ class BudgetsConfig(Struct, frozen=True, rename="camel"):
     """A restart budget for each role. Source: docs/reliability.md "Supervision policy"."""
 
     writer: RestartBudget = RestartBudget(restarts=5)
-    searcher: RestartBudget = RestartBudget(restarts=10)
-    gateway: RestartBudget = RestartBudget(restarts=10)
+    searcher: RestartBudget = RestartBudget(restarts=10, window_ms=5 * _MINUTE_MS)
+    gateway: RestartBudget = RestartBudget(restarts=10, window_ms=5 * _MINUTE_MS)
     retention: RestartBudget = RestartBudget(restarts=3, window_ms=10 * _MINUTE_MS)
     extractor: RestartBudget = RestartBudget(restarts=5, window_ms=5 * _MINUTE_MS)
     quarantine: RestartBudget = RestartBudget(restarts=100, window_ms=5 * _MINUTE_MS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signet_actors.config.schema import SupervisionConfig
 from signet_actors.runtime.supervision.restart_policy import (
     CrashHistory,
     GiveUp,
@@ -108,3 +110,23 @@ def test_at_most_fifteen_lives_a_minute_whether_it_dies_at_boot_or_later() -> No
         story = live(policy, [life] * 100, seed=2)
         crashes = [at for at, _, _ in story]
         assert max(sum(first <= at < first + 60_000 for at in crashes) for first in crashes) <= 15
+
+
+@pytest.mark.parametrize("role", ["writer", "searcher", "gateway"])
+@pytest.mark.parametrize("start_ms", [0, 2_000, 15_000])
+def test_a_core_child_that_crashes_at_each_start_is_given_up_with_the_budgets_as_shipped(
+    role: str, start_ms: int
+) -> None:
+    shipped = SupervisionConfig()
+    budget = getattr(shipped.budgets, role)
+    start_ms = min(start_ms, 5_000) if role == "writer" else start_ms
+    policy = RestartPolicy(
+        budget.restarts, budget.window_ms, shipped.backoff_min_ms, shipped.backoff_max_ms, shipped.settled_ms
+    )
+    rng, now, history = random.Random(1), 0, CrashHistory()
+    for _ in range(budget.restarts):
+        now += start_ms
+        decision = decide_restart(policy, history, now_ms=now, ready_at_ms=None, rng=rng)
+        assert isinstance(decision, Restart)
+        history, now = decision.history, now + decision.delay_ms
+    assert isinstance(decide_restart(policy, history, now_ms=now + start_ms, ready_at_ms=None, rng=rng), GiveUp)

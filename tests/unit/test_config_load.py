@@ -218,6 +218,10 @@ def test_many_unknown_keys_end_in_one_line_for_the_rest(tmp_path: Path) -> None:
         ),
         ("gateway: {requestTimeoutMs: 1000}", "gateway.requestTimeoutMs: 1000 is less than writer.requestTimeoutMs"),
         ("writer: {busyTimeoutMs: 6000}", "writer.busyTimeoutMs: 6000 is not less than writer.requestTimeoutMs"),
+        (
+            "supervision: {budgets: {searcher: {restarts: 10, windowMs: 60000}}}",
+            "supervision.budgets.searcher.windowMs: 60000 is not more than the waits before 10 restarts (81100)",
+        ),
         ("agents: {roster: [{name: a, policy_group: g}]}", 'agents.roster: the agent "a" has a policy_group'),
         (
             "memory: {pipelineV2: {extraction: {provider: openai, endpoint: 'http://localhost:1'}}}",
