@@ -54,6 +54,7 @@ from signet_actors.store.errors import (
     check_schema,
     is_index_damage,
 )
+from signet_actors.store.rows import StoredValueInvalid
 from signet_actors.store.snapshot import Preempted, Snapshot, SnapshotEnded
 
 _START_BUDGET_NS = 1_500_000_000
@@ -85,6 +86,7 @@ class Searcher:
         self._damage: str | None = None
         self._reported = False
         self._index_damaged = False
+        self._row_damaged = False
         self._served = 0
         self._failed = 0
         self._revoked = 0
@@ -131,8 +133,18 @@ class Searcher:
                 break
         with reader.open_snapshot() as snapshot:
             reader.sync(snapshot)
-            probe(reader, snapshot)
+            self._probe(reader, snapshot)
         reader.read_timeout_ms = self.config.searcher.read_timeout_ms
+
+    def _probe(self, reader: Reader, snapshot: Snapshot) -> None:
+        """Let both legs answer. A row that cannot be read is a defect of that row: what is sound is served."""
+        try:
+            probe(reader, snapshot)
+        except (ActorExit, StoreError, SignetError, OSError):
+            raise
+        except Exception:
+            self.log.exception("self_check_failed", remedy="signet doctor --deep")
+            self._row_damaged = True
 
     def _serve_damaged(self, error: Exception) -> None:
         """Serve a damaged database as far as it can be read. Raises ``ActorExit`` if its schema cannot be read."""
@@ -214,7 +226,7 @@ class Searcher:
             "snapshots_ended": self._revoked,
             "made_way": self._preempted,
             **({"damaged": 1.0} if self._damage is not None else {}),
-            **({"scrub_findings": 1.0} if self._index_damaged else {}),
+            **({"scrub_findings": 1.0} if self._index_damaged or self._row_damaged else {}),
         }
 
     def drain(self) -> None:
@@ -267,9 +279,10 @@ class Searcher:
             failure = Failure(error.code, error.detail, error.field, error.retry_after_ms)
         except LockTimeout:
             failure = Failure(ErrorCode.UNAVAILABLE, "the database is locked by another program", None, 1000)
-        except UnicodeDecodeError:
-            self.log.exception("stored_text_damaged", remedy="signet doctor", trace=incoming.header.trace_id)
-            detail = "a stored text is damaged; `signet doctor` names it"
+        except (UnicodeDecodeError, StoredValueInvalid):
+            self.log.exception("stored_text_damaged", remedy="signet doctor --deep", trace=incoming.header.trace_id)
+            self._row_damaged = True
+            detail = "a stored text is damaged; `signet doctor --deep` names it"
             failure = Failure(ErrorCode.UNAVAILABLE, detail, None, 60_000)
         except DAMAGED as error:
             self._note_damage(error)

@@ -17,9 +17,16 @@ MEMORY_COLUMNS = ", ".join(f"m.{name}" for name in Memory.__struct_fields__)
 _TAGS_AT = Memory.__struct_fields__.index("tags")
 
 
+class StoredValueInvalid(Exception):
+    """A column holds what nothing here would have stored."""
+
+
 def decode_tags(text: str) -> list[str]:
-    """The JSON array of the ``tags`` column."""
-    return _tags.decode(text)
+    """The JSON array of the ``tags`` column. Raises ``StoredValueInvalid``."""
+    try:
+        return _tags.decode(text)
+    except msgspec.MsgspecError as error:
+        raise StoredValueInvalid(f"tags: {error}") from error
 
 
 def to_memory(row: Sequence[Any]) -> Memory:
