@@ -16,10 +16,8 @@ Source: docs/reliability.md R18 and "Invariants".
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections.abc import Callable, Iterator
 from itertools import islice
-from math import isfinite
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,7 +26,8 @@ import apsw
 from signet_actors.domain.jobs import MAX_DELAY_MS
 from signet_actors.domain.normalization import content_hash
 from signet_actors.errors import ConfigError
-from signet_actors.store.schema import differences
+from signet_actors.store.schema import differences, load_migrations
+from signet_actors.store.vector_checks import sequence_errors, vector_errors
 from signet_actors.store.vector_file import differing_vectors
 
 STRUCTURE: Final = "structure"
@@ -58,6 +57,17 @@ class Invariant(NamedTuple):
 
 NO_HISTORY_PURGED: Final = "EXISTS (SELECT 1 FROM memory_history WHERE seq = 1)"
 """Old history is purged by the oldest event: while the first is there, all are."""
+
+MAX_COUNT: Final = 1 << 53
+"""No count is higher: the next one must be a number in SQLite and in every JSON parser."""
+MAX_FIELD_BYTES: Final = 1 << 20
+"""Far above what a request may set; a row with a longer field than this cannot be answered any more."""
+_SHORT_FIELDS: Final = (
+    "id type category content_hash source_type source_id source_path runtime_path idempotency_key session_id tags who"
+    " why project scope agent_id deleted_at extraction_model embedding_model last_accessed created_at updated_at"
+    " updated_by"
+)
+_LENGTHS: Final = ", ".join(f"coalesce(octet_length({name}), 0)" for name in _SHORT_FIELDS.split())
 
 INVARIANTS: Final[tuple[Invariant, ...]] = (
     Invariant(
@@ -138,6 +148,28 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
             "SELECT m.id FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
             " WHERE e.content_hash <> m.content_hash"
         ),
+    ),
+    Invariant(
+        ROWS,
+        "tags that are not a list of texts",
+        (
+            "SELECT m.id FROM memories m WHERE CASE WHEN json_valid(m.tags) THEN json_type(m.tags) <> 'array'"
+            " OR EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.type <> 'text') ELSE 1 END"
+        ),
+    ),
+    Invariant(
+        ROWS,
+        "a count out of its range",
+        (
+            f"SELECT id FROM memories WHERE version NOT BETWEEN 1 AND {MAX_COUNT}"
+            f" OR update_count NOT BETWEEN 0 AND {MAX_COUNT} OR access_count NOT BETWEEN 0 AND {MAX_COUNT}"
+            f" OR injected_count NOT BETWEEN 0 AND {MAX_COUNT}"
+        ),
+    ),
+    Invariant(
+        ROWS,
+        "a field longer than any may be",
+        f"SELECT substr(id, 1, 40) FROM memories WHERE max({_LENGTHS}) > {MAX_FIELD_BYTES}",
     ),
     Invariant(
         INDEX,
@@ -337,6 +369,8 @@ def schema_findings(connection: apsw.Connection) -> tuple[list[Finding], bool]:
     found: list[Finding] = []
     foreign = False
     try:
+        if (encoding := connection.pragma("encoding")) != "UTF-8":
+            found.append(Finding(STRUCTURE, f"texts are stored as {encoding}, not as UTF-8"))
         for difference in islice(differences(connection), MOST_FINDINGS):
             found.append(Finding(INDEX if difference.derived else STRUCTURE, difference.text))
             foreign = foreign or difference.foreign
@@ -408,7 +442,8 @@ def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
         for number, model, dimensions in connection.execute("SELECT id, model, dimensions FROM embedding_models")
     }
     for (model, dimensions), table in tables.items():
-        yield from _guarded(_vectors_of(connection, model, dimensions, table), f"the vectors of {model}", missing=INDEX)
+        found = (Finding(INDEX, text) for text in vector_errors(connection, model, dimensions, table))
+        yield from _guarded(found, f"the vectors of {model}", missing=INDEX)
     unknown = connection.execute(
         "SELECT count(*) FROM embeddings e WHERE NOT EXISTS"
         " (SELECT 1 FROM embedding_models x WHERE x.model = e.model AND x.dimensions = e.dimensions)"
@@ -417,28 +452,25 @@ def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
         yield Finding(INDEX, f"{unknown} vectors of a model that is not registered")
 
 
-def _vectors_of(connection: apsw.Connection, model: str, dimensions: int, table: str) -> Iterator[Finding]:
-    for seq, raw, twin, live in connection.execute(
-        f"SELECT e.seq, e.vector, v.embedding, coalesce(m.is_deleted, 1) = 0 FROM embeddings e"
-        f" LEFT JOIN {table} v ON v.rowid = e.seq"
-        " LEFT JOIN memories m ON m.id = e.source_id AND e.source_type = 'memory'"
-        " WHERE e.model = ? AND e.dimensions = ?",
-        (model, dimensions),
-    ):
-        if len(raw) != 4 * dimensions or not all(map(isfinite, array("f", raw))):
-            yield Finding(INDEX, f"vector {seq} is not {dimensions} finite numbers")
-        elif live and twin is None:
-            yield Finding(INDEX, f"vector {seq} is missing from its search index")
-        elif not live and twin is not None:
-            yield Finding(INDEX, f"vector {seq} of a forgotten memory is in its search index")
-        elif twin is not None and bytes(twin) != bytes(raw):
-            yield Finding(INDEX, f"vector {seq} differs from its search index")
-    extra = connection.execute(
-        f"SELECT count(*) FROM (SELECT rowid FROM {table} EXCEPT SELECT seq FROM embeddings)"
-    ).get
-    if extra:
-        yield Finding(INDEX, f"{extra} entries of {table} belong to no vector")
+def _sequences(connection: apsw.Connection) -> Iterator[Finding]:
+    for text in sequence_errors(connection):
+        yield Finding(INDEX, text)
 
 
-_SHALLOW = (_structure, _foreign_keys, _text_index, _contents)
+def _migrations(connection: apsw.Connection) -> Iterator[Finding]:
+    """The migrations that the file says were applied are those of this release, up to its schema."""
+    version = _schema(connection)
+    known = load_migrations()
+    if not 0 < version <= len(known):
+        return
+    recorded = dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
+    expected = {migration.version: migration.checksum for migration in known[:version]}
+    for number in sorted(recorded.keys() ^ expected.keys()):
+        yield Finding(STRUCTURE, f"schema_migrations and the schema's number disagree about migration {number}")
+    for number in sorted(recorded.keys() & expected.keys()):
+        if recorded[number] != expected[number]:
+            yield Finding(STRUCTURE, f"migration {number} was applied with another text than this release has")
+
+
+_SHALLOW = (_structure, _migrations, _sequences, _foreign_keys, _text_index, _contents)
 _DEEP = (_invariants, _vectors)

@@ -61,11 +61,14 @@ def migrate(
     ``progress`` is told the step, ``heartbeat`` is called while it is getting on; ``connection`` has no progress
     handler afterwards. Of the backups the ``keep`` newest are left after another one was made.
 
-    Raises ``NewerSchema`` (nothing touched), ``UpgradeRefused`` (the database is as before), ``StoreIOError`` when an
-    applied migration's text changed or the database or its backup does not verify, apsw errors (all rolled back).
+    Raises ``NewerSchema`` (nothing touched), ``UpgradeRefused`` (the database is as before; also when the text of an
+    applied migration changed), ``StoreIOError`` when the database or its backup does not verify, apsw errors (all
+    rolled back).
     """
     known = tuple(migrations) if migrations is not None else load_migrations()
     current = schema_version(connection)
+    if current < 0:
+        raise UpgradeRefused(f"{path} has schema {current}, which was never made; `signet restore latest`")
     if current > len(known):
         raise NewerSchema(
             f"{path} has schema {current}, this release knows {len(known)}:"
@@ -75,8 +78,9 @@ def migrate(
         recorded = dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
         for migration in known[:current]:
             if recorded.get(migration.version) != migration.checksum:
-                raise StoreIOError(
-                    f"migration {migration.version} ({migration.name}) was applied with other text than this one"
+                raise UpgradeRefused(
+                    f"{path} was made with another text of migration {migration.version} ({migration.name}) than this"
+                    " release has: install the release that made it, or `signet restore latest`"
                 )
     pending = known[current:]
     if not pending:

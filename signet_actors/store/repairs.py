@@ -1,4 +1,4 @@
-"""What is derived from rows is built anew from them: text index, tag rows, vector tables.
+"""What is derived from rows is built anew from them: text index, tag rows, vector tables, last numbers.
 
 Rows that say what was stored are never changed: a memory whose content is not what its checksum says stays as it is,
 and is found again by the next check.
@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 
+from signet_actors.store.vector_checks import MAX_SEQ, numbered_tables
 from signet_actors.store.vectors import create_vec_table
 
 
@@ -55,6 +56,9 @@ def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
                 (model, dimensions),
             )
         done.append("the vector tables were built anew")
+        numbered = _renumber(connection)
+        if numbered:
+            done.append(f"the last number of {', '.join(numbered)} was taken from the rows")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -63,10 +67,25 @@ def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
     return tuple(done)
 
 
+def _renumber(connection: apsw.Connection) -> list[str]:
+    """Set what each table last gave out to its highest row where that is not possible as it is; return the tables."""
+    wrong = []
+    for table in numbered_tables(connection):
+        highest = connection.execute(f'SELECT coalesce(max(rowid), 0) FROM "{table}"').get
+        rows = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchall()
+        right = len(rows) == 1 and isinstance(rows[0][0], int) and highest <= rows[0][0] <= MAX_SEQ
+        if right or (not rows and not highest) or highest > MAX_SEQ:
+            continue
+        connection.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
+        connection.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, highest))
+        wrong.append(table)
+    return wrong
+
+
 def _drop_unusable_vectors(connection: apsw.Connection) -> int:
     connection.execute(
         "DELETE FROM embeddings WHERE length(vector) <> 4 * dimensions OR (source_type = 'memory' AND NOT EXISTS"
-        " (SELECT 1 FROM memories m WHERE m.id = source_id AND m.content_hash = embeddings.content_hash))"
+        " (SELECT 1 FROM memories m WHERE m.id = embeddings.source_id AND m.content_hash = embeddings.content_hash))"
     )
     dropped = connection.changes()
     connection.execute(

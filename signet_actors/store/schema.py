@@ -97,7 +97,9 @@ def differences(connection: apsw.Connection) -> Iterator[Difference]:
     A schema that is newer than this release is not compared: nobody here knows it. Raises apsw errors.
     """
     version = schema_version(connection)
-    if version > len(load_migrations()):
+    if version < 0:
+        yield Difference(f"schema {version} was never made", foreign=True)
+    if not 0 <= version <= len(load_migrations()):
         return
     present, expected = objects(connection), expected_objects(version, ())
     vectors: frozenset[tuple[str, str]] = frozenset()

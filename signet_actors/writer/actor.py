@@ -67,6 +67,7 @@ from signet_actors.store.errors import (
 )
 from signet_actors.store.migrate import migrate, schema_version
 from signet_actors.store.transaction import write_transaction
+from signet_actors.store.vector_checks import sequence_errors
 from signet_actors.store.vector_epochs import begin_epoch
 from signet_actors.writer.backup import BackupWork
 from signet_actors.writer.busy_handler import BusyHandler, lock_wait_until_ns
@@ -437,8 +438,12 @@ class Writer:
         self._group.refuse_displaced([incoming for incoming in batch if not incoming.answered], str(self.displacement))
 
     def _check_schema(self, connection: Connection) -> None:
-        """Raise ``Damaged`` if an object is not part of the schema: the next write would run a foreign trigger."""
+        """Raise ``Damaged`` if an object is not part of the schema: the next write would run a foreign trigger.
+
+        The same if a table has no further number to give out: every write would fail.
+        """
         found = [finding.text for finding in schema_findings(connection)[0] if finding.kind == STRUCTURE]
+        found += sequence_errors(connection)
         if found:
             more = f" and {len(found) - _MAX_FINDINGS_NAMED} more" if len(found) > _MAX_FINDINGS_NAMED else ""
             raise Damaged("; ".join(found[:_MAX_FINDINGS_NAMED]) + more)

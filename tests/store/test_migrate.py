@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from signet_actors.domain.backups import parse_backup_name
-from signet_actors.errors import ForeignDatabase, NewerSchema, StoreIOError
+from signet_actors.errors import ForeignDatabase, NewerSchema, UpgradeRefused
 from signet_actors.runtime import sync_points
 from signet_actors.store.connect import APPLICATION_ID, open_reader, open_writer
 from signet_actors.store.migrate import Migration, load_migrations, migrate, schema_version
@@ -79,7 +79,7 @@ def test_a_newer_schema_is_refused_and_not_touched(tmp_path: Path) -> None:
 def test_a_migration_that_changed_after_it_was_applied_is_noticed(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.connection.execute("UPDATE schema_migrations SET checksum = 'other'")
-    with pytest.raises(StoreIOError, match="other text"):
+    with pytest.raises(UpgradeRefused, match="another text"):
         migrate(room.connection, room.path, room.clock)
     room.close()
 

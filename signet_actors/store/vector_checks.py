@@ -1,0 +1,104 @@
+"""Check stored vectors, their search index, and the numbers that tables give out.
+
+``vec0`` keeps a row in three places: ``_rowids`` names a chunk and an offset in it, the chunk's ``rowids`` holds the
+row's number at that offset, and a bit of its ``validity`` says that the offset is used. A look-up by rowid reads only
+the first, a search only the other two, and an INSERT or DELETE needs all of them. So they are compared.
+
+Source: docs/reliability.md R18; https://sqlite.org/autoinc.html.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from math import isfinite
+from typing import Final
+
+import apsw
+
+MAX_SEQ: Final = (1 << 62) - 1
+"""No table gives out a higher number: above it, arithmetic overflows 64 bits, and SQLite says that the disk is full."""
+MAX_CHUNK_ROWS: Final = 1 << 16
+
+
+def sequence_errors(connection: apsw.Connection) -> Iterator[str]:
+    """Yield the tables that would give out a number twice, or none at all, in words. Raises apsw errors."""
+    if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'").get:
+        return
+    stored: dict[str, list[object]] = {}
+    for name, seq in connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall():
+        stored.setdefault(str(name), []).append(seq)
+    for table in numbered_tables(connection):
+        highest = connection.execute(f'SELECT max(rowid) FROM "{table}"').get
+        found = stored.get(table, [])
+        if len(found) > 1:
+            yield f"the last number of {table} is stored {len(found)} times"
+        elif not found and highest is not None:
+            yield f"the last number of {table} is not stored, its highest row is {highest}"
+        elif found and (not isinstance(found[0], int) or not (highest or 0) <= found[0] <= MAX_SEQ):
+            yield f"the last number of {table} is {str(found[0])[:40]}, its highest row is {highest}"
+
+
+def numbered_tables(connection: apsw.Connection) -> list[str]:
+    """Return the tables whose rows have numbers that are not given out again. Raises apsw errors."""
+    rows = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%' ORDER BY name"
+    )
+    return [str(name) for (name,) in rows]
+
+
+def vector_errors(connection: apsw.Connection, model: str, dimensions: int, table: str) -> Iterator[str]:
+    """Yield which vectors of a model are unusable or differ from its search index. Raises apsw errors."""
+    yield from _vec0_errors(connection, table)
+    for seq, raw, twin, live in connection.execute(
+        f"SELECT e.seq, e.vector, v.embedding, coalesce(m.is_deleted, 1) = 0 FROM embeddings e"
+        f" LEFT JOIN {table} v ON v.rowid = e.seq"
+        " LEFT JOIN memories m ON m.id = e.source_id AND e.source_type = 'memory'"
+        " WHERE e.model = ? AND e.dimensions = ?",
+        (model, dimensions),
+    ):
+        if len(raw) != 4 * dimensions or not all(map(isfinite, array("f", raw))):
+            yield f"vector {seq} is not {dimensions} finite numbers"
+        elif live and twin is None:
+            yield f"vector {seq} is missing from its search index"
+        elif not live and twin is not None:
+            yield f"vector {seq} of a forgotten memory is in its search index"
+        elif twin is not None and bytes(twin) != bytes(raw):
+            yield f"vector {seq} differs from its search index"
+    extra = connection.execute(
+        f"SELECT count(*) FROM (SELECT rowid FROM {table} EXCEPT SELECT seq FROM embeddings)"
+    ).get
+    if extra:
+        yield f"{extra} entries of {table} belong to no vector"
+
+
+def _vec0_errors(connection: apsw.Connection, table: str) -> Iterator[str]:
+    """Yield where the parts of a ``vec0`` table contradict each other."""
+    rows_at: dict[int, array[int]] = {}
+    for chunk, size in connection.execute(f"SELECT chunk_id, size FROM {table}_chunks"):
+        if isinstance(size, int) and 0 < size <= MAX_CHUNK_ROWS and size % 8 == 0:
+            rows_at[chunk] = array("q", bytes(8 * size))
+        else:
+            yield f"{table}: chunk {chunk} has the size {str(size)[:40]}"
+    for rowid, chunk, offset in connection.execute(f"SELECT rowid, chunk_id, chunk_offset FROM {table}_rowids"):
+        rows = rows_at.get(chunk)
+        if rows is None or not isinstance(offset, int) or not 0 <= offset < len(rows):
+            yield f"{table}: row {rowid} is in no chunk"
+        elif rows[offset]:
+            yield f"{table}: rows {rows[offset]} and {rowid} are at one offset of chunk {chunk}"
+        else:
+            rows[offset] = rowid
+    for chunk, rows in rows_at.items():
+        stored = connection.execute(
+            f"SELECT CAST(validity AS BLOB), CAST(rowids AS BLOB) FROM {table}_chunks WHERE chunk_id = ?", (chunk,)
+        ).fetchone()
+        validity, rowids = stored or (b"", b"")
+        if 8 * len(validity) != len(rows) or len(rowids) != 8 * len(rows):
+            yield f"{table}: chunk {chunk} is not of its size"
+            continue
+        numbers = array("q", rowids)
+        for offset, rowid in enumerate(rows):
+            used = validity[offset // 8] >> offset % 8 & 1
+            if used != (rowid != 0) or (used and numbers[offset] != rowid):
+                yield f"{table}: chunk {chunk} holds other rows than the index says"
+                break

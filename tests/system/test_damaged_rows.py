@@ -1,0 +1,90 @@
+"""Damage of single rows and of what the database keeps books of: served as far as it is sound, or refused for good.
+
+Source: docs/reliability.md R9, R18 and R22; docs/operations.md "Exit codes".
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.bus_room import eventually
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+
+def signet(daemon: LiveDaemon, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "signet_actors.cli", *arguments],
+        env=daemon.environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def stopped() -> Iterator[LiveDaemon]:
+    """A daemon that has stored two memories and was stopped."""
+    with live_daemon() as daemon:
+        daemon.api.remember("The kettle is descaled in May", tags="kitchen")
+        daemon.api.remember("Berlin lies on the Spree")
+        assert daemon.stop() == 0
+        yield daemon
+
+
+def test_a_row_that_cannot_be_read_kills_no_searcher_and_hides_no_other_row(stopped: LiveDaemon) -> None:
+    stopped.edit("UPDATE memories SET tags = '{\"a\":{\"b\":1}}' WHERE content LIKE 'The kettle%'")
+    (sound,) = stopped.read("SELECT id FROM memories WHERE content LIKE 'Berlin%'")[0]
+    stopped.launch()
+    eventually(lambda: stopped.health().get("status") == "degraded", within_s=60, what="degraded")
+    assert "signet doctor" in stopped.health()["detail"]
+    assert stopped.api.memory(sound)["content"] == "Berlin lies on the Spree"
+    assert "signet doctor" in stopped.api.post("/api/memory/recall", {"query": "kettle"}).refused(503)["error"]
+    assert {child["restarts"] for child in stopped.api.get("/health").ok()["actors"]} == {0}
+    assert stopped.stop() == 0
+    done = signet(stopped, "doctor", "--deep")
+    assert "tags that are not a list of texts" in done.stdout
+
+
+@pytest.mark.parametrize("table", ["memories", "memory_history"])
+def test_a_table_without_a_next_number_is_told_at_the_start_and_repaired(stopped: LiveDaemon, table: str) -> None:
+    stopped.edit("UPDATE sqlite_sequence SET seq = 9223372036854775807 WHERE name = ?", table)
+    stopped.launch()
+    eventually(lambda: stopped.health().get("status") == "degraded", within_s=60, what="degraded")
+    refusal = stopped.api.post("/api/memory/remember", {"content": "One more"}).refused(503)
+    assert "doctor" in refusal["error"]
+    assert len(stopped.api.listed()) == 2
+    assert stopped.stop() == 0
+    assert signet(stopped, "doctor").returncode == 1
+    assert signet(stopped, "doctor", "--repair", "--yes").returncode == 0
+    stopped.start()
+    stopped.api.remember("One more")
+    assert len(stopped.api.listed()) == 3
+
+
+def test_a_database_of_other_migrations_ends_the_start_with_78_and_is_no_backup(stopped: LiveDaemon) -> None:
+    stopped.edit("UPDATE schema_migrations SET checksum = 'x' WHERE version = 2")
+    code, said = stopped.refused_start()
+    assert code == 78
+    assert "`signet restore latest`" in said
+    for path in stopped.database.parent.glob("memories.db*"):
+        shutil.copy(path, stopped.root / path.name)
+    done = signet(stopped, "restore", str(stopped.root / "memories.db"), "--yes")
+    assert done.returncode == 74
+    assert "migration 2" in done.stdout + done.stderr
+
+
+def test_a_repair_keeps_every_vector(stopped: LiveDaemon) -> None:
+    stopped.edit("DELETE FROM vec_embeddings_1 WHERE rowid = 1")
+    done = signet(stopped, "doctor", "--deep", "--repair", "--yes")
+    assert "whole" in done.stdout
+    assert "dropped" not in done.stdout
+    assert stopped.read("SELECT count(*) FROM memories WHERE embedding_seq IS NOT NULL") == [(2,)]
