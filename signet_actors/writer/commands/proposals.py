@@ -1,7 +1,7 @@
 """Write the result of an extract job and complete the job in one transaction: all of it or nothing, and exactly once.
 
-DESIGN.md, "What a run may write", describes the three checks that make this idempotent, and the bounds. Alone
-``domain.extraction.gates`` decides which proposals may be applied, in the transaction that writes, on the memory as it
+DESIGN.md, "What a run may write", describes the three checks that make this idempotent, and the bounds. Only
+``domain.extraction.gates`` decides which proposals may be applied: in the transaction that writes, on the memory as it
 is now, under the stricter of the writer's own flags and the run's mode. The store adds three bounds: no target in
 another scope, no constraint, and never the source memory.
 
