@@ -341,10 +341,11 @@ class CandidatesFound(Message, frozen=True, tag="searcher.candidates_found"):
 
 
 class FindCandidates(Request[CandidatesFound], frozen=True, tag="searcher.find_candidates"):
-    """Rank the memories that the fact ``text`` may concern, among those of the same owner, project and scope.
+    """Rank the memories that the fact ``text`` may concern.
 
-    ``without`` lists ids that are never candidates. With ``vector_model`` the fact's vector is frame 0. The other
-    fields are as in ``Recall``.
+    Only memories with the same owner, visibility, project and scope are considered (docs/decisions.md 4). ``without``
+    lists ids that are never candidates. With ``vector_model`` the fact's vector is frame 0. The other fields are as in
+    ``Recall``.
     """
 
     text: str

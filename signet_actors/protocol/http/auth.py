@@ -8,7 +8,7 @@ import msgspec
 
 
 class WhoAmIReply(msgspec.Struct, frozen=True):
-    """Who the daemon takes the caller for; in local mode nobody is asked for a token."""
+    """The caller's identity; in local mode no token is required."""
 
     authenticated: bool
     claims: None

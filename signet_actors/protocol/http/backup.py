@@ -6,7 +6,7 @@ import msgspec
 
 
 class BackupEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """A verified backup. ``made_at`` ISO, ``bytes`` of its file."""
+    """A verified backup. ``made_at`` is ISO time, ``bytes`` the size of its file."""
 
     name: str
     made_at: str
@@ -15,14 +15,14 @@ class BackupEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BackupFinding(msgspec.Struct, frozen=True):
-    """``kind``: structure, index, content or rows."""
+    """A defect found in the database. ``kind``: structure, index, content or rows."""
 
     kind: str
     text: str
 
 
 class BackupEnd(msgspec.Struct, frozen=True, rename="camel"):
-    """How a backup ended. ``findings`` are what its check found wrong with the database."""
+    """How a backup ended. ``findings`` lists the defects that its check found in the database."""
 
     name: str
     success: bool
@@ -33,9 +33,10 @@ class BackupEnd(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class BackupReply(msgspec.Struct, frozen=True, rename="camel"):
-    """``running`` names the backup in progress, ``phase`` is copying or verifying; ``pages_left`` of ``pages``.
+    """The progress of the current backup, the outcome of the last one, and the list of backups.
 
-    ``last`` is how the last one of this life of the daemon ended; ``backups`` are on disk, newest first.
+    ``running`` names the backup in progress, its ``phase`` is copying or verifying, with ``pages_left`` of ``pages``.
+    ``last`` is the outcome of the last one since the daemon started; ``backups`` are on disk, newest first.
     """
 
     running: str | None

@@ -14,21 +14,21 @@ class ConfigFile(msgspec.Struct, frozen=True):
 
 
 class SkippedFile(msgspec.Struct, frozen=True):
-    """A file that exists and is not shown, and why."""
+    """A file that exists but is not returned, and why."""
 
     name: str
     reason: str
 
 
 class ConfigFilesReply(msgspec.Struct, frozen=True):
-    """The files that exist, agent.yaml first."""
+    """The existing files, agent.yaml first."""
 
     files: list[ConfigFile]
     skipped: list[SkippedFile]
 
 
 class WriteConfigRequest(msgspec.Struct, frozen=True):
-    """``file`` is one of the names that GET may list; ``content`` replaces the whole of it."""
+    """``file`` is one of the names that GET may list; ``content`` replaces the whole file."""
 
     file: str
     content: str

@@ -39,9 +39,9 @@ class EmbeddingsReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Tracker(msgspec.Struct, frozen=True, rename="camel"):
-    """The making of missing and stale vectors, since the extractor's life began; zeros where it does not answer.
+    """Progress in creating missing and stale vectors since the extractor started; zeros if it does not answer.
 
-    ``queue_depth`` memories wait for a vector; a skipped cycle is a pause because the provider was away.
+    ``queue_depth`` memories wait for a vector; ``skipped_cycles`` counts pauses while the provider was unavailable.
     """
 
     running: bool = False

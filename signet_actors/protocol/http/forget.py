@@ -50,7 +50,7 @@ class ForgetCandidateBody(msgspec.Struct, frozen=True):
 
 
 class ForgetPreviewReply(msgspec.Struct, frozen=True, rename="camel"):
-    """What an execute with the same body would forget; the token is good for exactly this set."""
+    """What an execute with the same body would forget; the token is valid for exactly this set."""
 
     count: int
     requires_confirm: bool
@@ -70,7 +70,7 @@ class ForgetResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ForgetReply(msgspec.Struct, frozen=True):
-    """The batch is done; each result says what became of one memory."""
+    """The batch is done; each result describes the outcome for one memory."""
 
     requested: int
     deleted: int
@@ -79,7 +79,7 @@ class ForgetReply(msgspec.Struct, frozen=True):
 
 
 class ForgetProblem(msgspec.Struct, frozen=True, rename="camel"):
-    """Nothing was forgotten: a confirmation is missing, spent, or for another set of memories."""
+    """Nothing was forgotten: a confirmation is missing, used up, or for another set of memories."""
 
     error: str
     code: str

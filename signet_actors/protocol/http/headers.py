@@ -1,4 +1,4 @@
-"""Header names of our own that the gateway and the command line both use."""
+"""Names of Signet's own headers that the gateway and the command line both use."""
 
 from __future__ import annotations
 

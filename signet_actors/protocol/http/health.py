@@ -22,7 +22,7 @@ class ActorBrief(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ActorReport(ActorBrief, frozen=True, rename="camel"):
-    """The same with its process id and its own counters, as of its last heartbeat."""
+    """One process with its process id and its counters, as of its last heartbeat."""
 
     pid: int | None = None
     counters: dict[str, float] = {}
@@ -31,10 +31,11 @@ class ActorReport(ActorBrief, frozen=True, rename="camel"):
 class PipelineHealth(msgspec.Struct, frozen=True, rename="camel"):
     """The extraction of facts, as of the extractor's last heartbeat.
 
-    ``extraction_running``: it is switched on and its process is up. ``extraction_stalled``: it is switched on and takes
-    no jobs, because its process is away or no model answers. ``extraction_backoff_ms``: how long it will take none at
-    least, 0 where that is not known. ``extraction_pending``: jobs that wait; null unless they were counted, for
-    ``/metrics`` or ``/api/pipeline/status``, within the last minute: health itself never asks the database.
+    ``extraction_running``: it is enabled and its process is up.
+    ``extraction_stalled``: it is enabled and takes no jobs, because its process is down or no model answers.
+    ``extraction_backoff_ms``: how long it will take none at least, 0 if that is not known.
+    ``extraction_pending``: pending jobs; null unless ``/metrics`` or ``/api/pipeline/status`` counted them within the
+    last minute (health itself never queries the database).
     """
 
     extraction_running: bool
@@ -44,9 +45,9 @@ class PipelineHealth(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ResourcesHealth(msgspec.Struct, frozen=True, rename="camel"):
-    """What the daemon's processes cost together, as of their last heartbeats; the supervisor itself is not counted.
+    """CPU and memory of all daemon processes except the supervisor, as of their last heartbeats.
 
-    ``rss_bytes`` is 0 where the system does not tell it.
+    ``rss_bytes`` is 0 if the system does not report it.
     """
 
     processes: int
@@ -56,7 +57,10 @@ class ResourcesHealth(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
-    """``uptime`` in seconds; ``db`` is true while the writer holds the database open; ``detail`` names what is away."""
+    """The health of the daemon. ``uptime`` is in seconds; ``detail`` names what is down.
+
+    ``db`` is true while the writer has the database open.
+    """
 
     status: Literal["healthy", "degraded", "unhealthy"]
     uptime: float
@@ -75,14 +79,17 @@ class HealthReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LiveReply(msgspec.Struct, frozen=True):
-    """The gateway answers."""
+    """The gateway answers requests."""
 
     status: Literal["live"]
     uptime: float
 
 
 class ReadyReply(msgspec.Struct, frozen=True, rename="camel"):
-    """``not_up`` names the processes that do not serve; also with 200 while others do their work."""
+    """Whether the daemon is ready. ``not_up`` names the processes that are not up.
+
+    With status 200 they may still be listed, if others can do their work.
+    """
 
     ready: bool
     status: Literal["healthy", "degraded", "unhealthy"]
@@ -93,7 +100,10 @@ class ReadyReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class StoreReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Row counts over all agents; ``bytes`` are of the database file. ``entities`` is 0 until there is a graph."""
+    """Row counts over all agents; ``bytes`` is the size of the database file.
+
+    ``entities`` is 0 until there is a graph.
+    """
 
     memories: int
     tombstones: int
@@ -105,7 +115,7 @@ class StoreReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class WriterReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The writer's own figures since it started."""
+    """The writer's counters since it started."""
 
     commits: int
     rows: int
@@ -118,7 +128,11 @@ class WriterReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RetentionReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The last sweep, and why purging waits if it does; the newest verified backup, and what its check found wrong."""
+    """The last sweep and the newest verified backup.
+
+    ``suspended_reason`` says why purging waits, if it does. ``scrub_findings`` are the defects that the last check of
+    the database found.
+    """
 
     last_sweep_at: str | None
     next_sweep_in_ms: int
@@ -137,7 +151,7 @@ class HealthScore(msgspec.Struct, frozen=True):
 
 
 class EmbeddingReport(msgspec.Struct, frozen=True):
-    """The embedding back end of this process; ``available`` is false for keyword-only search."""
+    """The embedding back end of this process; ``available`` is false while search is by keyword only."""
 
     provider: str
     model: str
@@ -146,7 +160,7 @@ class EmbeddingReport(msgspec.Struct, frozen=True):
 
 
 class ProviderChoice(msgspec.Struct, frozen=True):
-    """What the configuration names, and what that came to."""
+    """The configured provider, and the one that is used."""
 
     configured: str
     resolved: str
@@ -154,30 +168,30 @@ class ProviderChoice(msgspec.Struct, frozen=True):
 
 
 class ProviderResolution(msgspec.Struct, frozen=True):
-    """Language model back ends."""
+    """Providers of language models."""
 
     extraction: ProviderChoice
     synthesis: ProviderChoice
 
 
 class LogPlaces(msgspec.Struct, frozen=True, rename="camel"):
-    """Where the log is."""
+    """The paths of the log."""
 
     log_dir: str
     log_file: str
 
 
 class UpdateReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The daemon looks for no updates."""
+    """Always false: the daemon does not check for updates."""
 
     update_available: bool = False
     pending_restart: bool = False
 
 
 class StatusReply(msgspec.Struct, frozen=True, rename="camel"):
-    """Everything at a glance. A part that could not be asked in time is null, and ``notes`` says why.
+    """A summary of everything. A part that could not be queried in time is null, and ``notes`` says why.
 
-    ``jobs`` maps job state to rows; ``waiting`` says in words what waits for what.
+    ``jobs`` maps job states to rows; ``waiting`` describes in words what waits for what.
     """
 
     status: Literal["running", "stopping"]

@@ -6,7 +6,7 @@ import msgspec
 
 
 class IdentityReply(msgspec.Struct, frozen=True):
-    """Who the agent of this workspace is; ``name`` is ``Agent`` where no file says one. ``source`` names the files."""
+    """The identity of this workspace's agent; ``name`` is ``Agent`` if no file sets one. ``source`` names the files."""
 
     name: str
     description: str | None

@@ -9,7 +9,7 @@ import msgspec
 
 
 class JobReply(msgspec.Struct, frozen=True):
-    """A job's state; ``attempts`` and ``error`` come under their older names too."""
+    """A job's state; ``attempts`` and ``error`` are also given under their older names."""
 
     id: str
     memory_id: str | None

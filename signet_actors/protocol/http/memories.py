@@ -19,7 +19,7 @@ TagsInput = str | list[str] | None
 
 
 class ProvenanceMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Row-level provenance in the spelling that importers use."""
+    """Provenance of a memory in the spelling that importers use."""
 
     source_path: str | None = None
     runtime_path: str | None = None
@@ -27,10 +27,10 @@ class ProvenanceMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A memory to keep; only ``content`` is required. snake_case spellings are accepted too; a field without effect is
-    named in ``warnings``.
+    """A memory to store; only ``content`` is required.
 
-    ``transcript`` marks ``sourceId`` as a session key, which never dedupes.
+    snake_case spellings are accepted too. ``warnings`` in the reply names fields that had no effect. ``transcript``
+    marks ``sourceId`` as a session key, which is never used to deduplicate.
     """
 
     content: str
@@ -60,10 +60,10 @@ class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults
 
 
 class RememberReply(msgspec.Struct, frozen=True):
-    """The memory is on disk, or ``deduped`` names the one that it repeats. ``redacted`` only when a secret was cut.
+    """The memory is on disk, or it duplicates an existing one (``deduped``), whose ``id`` this is.
 
-    ``redactions`` are the kinds of the secrets, as their marks ``[REDACTED:<kind>]`` name them. ``embedded``: its
-    vector is stored; where it is not, it may follow.
+    ``redacted`` is present only if a secret was removed; ``redactions`` are the kinds of the secrets, as in their
+    placeholders ``[REDACTED:<kind>]``. ``embedded``: its vector is stored; if not, it may follow.
     """
 
     id: str
@@ -91,7 +91,7 @@ class RememberChunksReply(msgspec.Struct, frozen=True):
 
 
 class MemoryReply(msgspec.Struct, frozen=True):
-    """One whole memory; ``pinned`` and ``is_deleted`` are 0 or 1. Provenance comes in both spellings."""
+    """One whole memory; ``pinned`` and ``is_deleted`` are 0 or 1. Provenance is given in both spellings."""
 
     id: str
     content: str
@@ -127,7 +127,7 @@ class MemoryReply(msgspec.Struct, frozen=True):
 
 
 class ListedMemory(msgspec.Struct, frozen=True):
-    """A memory in a list; ``deleted_at`` only when tombstones were asked for."""
+    """A memory in a list; ``deleted_at`` only if deleted memories were requested."""
 
     id: str
     content: str
@@ -161,7 +161,7 @@ class MemoryListReply(msgspec.Struct, frozen=True):
 
 
 class HistoryItem(msgspec.Struct, frozen=True, rename="camel"):
-    """One audit event; ``metadata`` is parsed JSON where it is JSON, else the text."""
+    """One audit event; ``metadata`` is parsed if it is JSON, else it is text."""
 
     id: str
     event: str
@@ -185,7 +185,7 @@ class HistoryReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class HistoryProblem(msgspec.Struct, frozen=True, rename="camel"):
-    """There is no such memory for this caller."""
+    """The memory does not exist, or the caller may not read it."""
 
     error: str
     code: str
@@ -220,7 +220,7 @@ class PatchReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeleteRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why to delete; each field may stand in the query instead. ``force`` lets a pinned memory go."""
+    """Why to delete; each field may be in the query instead. ``force`` allows deleting a pinned memory."""
 
     reason: str
     force: bool = False
@@ -228,7 +228,7 @@ class DeleteRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
-    """The memory is a tombstone now."""
+    """The memory is soft-deleted."""
 
     id: str
     status: Literal["deleted"] = "deleted"
@@ -238,7 +238,7 @@ class DeleteReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecoverRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why to recover; each field may stand in the query instead."""
+    """Why to recover; each field may be in the query instead."""
 
     reason: str
     if_version: Version | None = None
@@ -255,7 +255,7 @@ class RecoverReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Refusal(msgspec.Struct, frozen=True, rename="camel"):
-    """A change of one memory that was refused; nothing was applied. ``status`` as in the endpoint's table."""
+    """A change of one memory was refused; nothing was applied. ``status`` as in the endpoint's table."""
 
     id: str
     status: str

@@ -1,8 +1,8 @@
-"""Public bodies of the pipeline: its status, its runs, and the revival of dead jobs.
+"""Public bodies of the pipeline: its status, its runs, and the requeueing of dead jobs.
 
 ``workers``, ``queues``, ``diagnostics``, ``latency``, ``errorSummary``, ``mode``, ``feedback``, ``traversal`` and
-``predictor`` are the reference's; the rest of the status is ours. What this daemon does not have says
-``running: false`` or null, never a number that nobody counted.
+``predictor`` are the reference's; the rest of the status is ours. What this daemon does not have is reported as
+``running: false`` or null, never as an invented number.
 
 Source: docs/compatibility.md "Diagnostics and pipeline status"; memory-pipeline.txt "Worker Model", "Aspect Feedback";
 docs/decisions.md 14, 16, 18.
@@ -16,14 +16,16 @@ import msgspec
 
 
 class WorkerState(msgspec.Struct, frozen=True):
-    """Whether somebody does this work now."""
+    """Whether a worker does this work now."""
 
     running: bool
 
 
 class QueueCounts(msgspec.Struct, frozen=True):
-    """Jobs of a queue by state; ``failed`` is always 0, because a failed job waits for its next attempt or is
-    dead."""
+    """Jobs of a queue by state.
+
+    ``failed`` is always 0: a failed job waits for its next attempt or is dead.
+    """
 
     pending: int
     leased: int
@@ -33,14 +35,17 @@ class QueueCounts(msgspec.Struct, frozen=True):
 
 
 class Queues(msgspec.Struct, frozen=True):
-    """``summary`` counts the jobs that summarise sessions, ``memory`` all others; null while nobody can count."""
+    """``summary`` counts the jobs that summarise sessions, ``memory`` all others; null if they could not be counted."""
 
     memory: QueueCounts | None
     summary: QueueCounts | None
 
 
 class KindReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The jobs of one kind. ``delayed`` of the pending ones wait for their time; ages in seconds, null without one."""
+    """The jobs of one kind.
+
+    ``delayed`` of the pending ones are not due yet. Ages are in seconds, null without a job.
+    """
 
     kind: str
     pending: int
@@ -56,7 +61,7 @@ class KindReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeadReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Dead jobs of one kind that died of the same."""
+    """Dead jobs of one kind with the same error."""
 
     kind: str
     cause: str
@@ -65,7 +70,10 @@ class DeadReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class LaneReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What the extractor does with one kind; ``pausedBecause`` is null while it takes jobs. Counters of this life."""
+    """What the extractor does with one kind of job; ``pausedBecause`` is null while it takes jobs.
+
+    The counters start at zero when the extractor starts.
+    """
 
     kind: str
     slots: int
@@ -78,7 +86,7 @@ class LaneReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecentCalls(msgspec.Struct, frozen=True, rename="camel"):
-    """How the last calls ended."""
+    """The outcomes of the last calls."""
 
     total: int
     successes: int
@@ -108,9 +116,9 @@ class CallsReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ModelReport(msgspec.Struct, frozen=True, rename="camel"):
-    """Which provider was chosen and why; ``name`` is ``none`` and ``calls`` null while nobody answers prompts.
+    """The chosen provider and the reason for it; ``name`` is ``none`` and ``calls`` null if there is none.
 
-    ``available`` and ``detail`` are of the check at the time of the choice.
+    ``available`` and ``detail`` are the result of the check when it was chosen.
     """
 
     configured: str
@@ -125,14 +133,17 @@ class ModelReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ModelReports(msgspec.Struct, frozen=True):
-    """By stage; null where its process did not answer or there is none."""
+    """By stage; null if its process did not answer or does not exist."""
 
     extraction: ModelReport | None
     decision: ModelReport | None
 
 
 class BudgetReport(msgspec.Struct, frozen=True, rename="camel"):
-    """The caps of the provider's present UTC day; null is no cap. What counts against them is in ``usageToday``."""
+    """The provider's limits for the current UTC day; null is no limit.
+
+    ``usageToday`` lists what counts towards them.
+    """
 
     provider: str
     calls_a_day: int | None
@@ -142,7 +153,7 @@ class BudgetReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UsageReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What one model's calls took today; ``tokensReserved`` are those of calls that have not ended."""
+    """Today's usage of one model; ``tokensReserved`` are those of calls that have not ended."""
 
     day: str
     provider: str
@@ -155,7 +166,10 @@ class UsageReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JunkReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What was turned away before it became a proposal. ``rate`` is over that and ``facts``; null before the first."""
+    """What was filtered out before it became a proposal.
+
+    ``rate`` is its share of that plus ``facts``; null before the first fact.
+    """
 
     rate: float | None
     turned_away: int
@@ -164,7 +178,7 @@ class JunkReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FactFigures(msgspec.Struct, frozen=True, rename="camel"):
-    """What became of facts: proposals by outcome, and by the reason for which they were not carried out."""
+    """The outcomes of facts: proposals by outcome, and by the reason for which they were not applied."""
 
     facts: int
     entities: int
@@ -177,14 +191,14 @@ class FactFigures(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """``today`` is the UTC day; ``kept`` is as long as counters are kept (``retention.historyRetentionMs``)."""
+    """Counters of today (UTC) and of all days that are kept (``retention.historyRetentionMs``)."""
 
     today: FactFigures
     kept: FactFigures
 
 
 class RunCounts(msgspec.Struct, frozen=True, rename="camel"):
-    """Runs that are kept."""
+    """The runs that are kept."""
 
     total: int
     undone: int
@@ -199,7 +213,10 @@ class CompositeHealth(msgspec.Struct, frozen=True):
 
 
 class QueueHealth(msgspec.Struct, frozen=True, rename="camel"):
-    """Jobs that wait; ``deadRate`` is of those that ended and are kept, ``leaseAnomalies`` leases that are too old."""
+    """Pending jobs. ``leaseAnomalies`` counts overdue leases.
+
+    ``deadRate`` is the share of dead jobs among the ended ones that are kept.
+    """
 
     score: float
     status: str
@@ -241,8 +258,10 @@ class ProviderHealth(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DiagnosticsReport(msgspec.Struct, frozen=True):
-    """Scores from 0 to 1 with the word for them: healthy, degraded, unhealthy. A part that could not be asked is null
-    and does not count."""
+    """Scores from 0 to 1, each with a status: healthy, degraded or unhealthy.
+
+    A part that could not be queried is null and does not count.
+    """
 
     timestamp: str
     composite: CompositeHealth | None
@@ -263,7 +282,7 @@ class LatencyReport(msgspec.Struct, frozen=True):
 
 
 class LatencyReports(msgspec.Struct, frozen=True):
-    """Requests since the gateway started; ``jobs`` is null, because the time of a job is not measured."""
+    """Requests since the gateway started; ``jobs`` is null, because the duration of jobs is not measured."""
 
     remember: LatencyReport
     recall: LatencyReport
@@ -272,18 +291,18 @@ class LatencyReports(msgspec.Struct, frozen=True):
 
 
 class TraversalReport(msgspec.Struct, frozen=True, rename="camel"):
-    """There is no graph to walk yet."""
+    """Always off: there is no graph yet."""
 
     enabled: bool = False
     last_run: str | None = None
 
 
 class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
-    """The pipeline at a glance. A part that could not be asked in time is null, and ``notes`` says why.
+    """A summary of the pipeline. A part that could not be queried in time is null, and ``notes`` says why.
 
-    ``mode`` is the documented word: disabled, frozen, shadow, paused or controlled-write; ``writes`` tells more exactly
-    what may be written: off, frozen, shadow, controlled_write or full. ``errorSummary``: failed calls by stage since
-    the stage's process started. ``waiting`` says in words what waits for what.
+    ``mode`` is the documented word: disabled, frozen, shadow, paused or controlled-write. ``writes`` is more exact:
+    off, frozen, shadow, controlled_write or full. ``errorSummary``: failed calls by stage since the stage's process
+    started. ``waiting`` describes in words what waits for what.
     """
 
     mode: str
@@ -311,7 +330,7 @@ class PipelineStatusReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What one extract job came to; ``counts`` maps outcome to proposals, as it was when the run was written."""
+    """The result of one extract job; ``counts`` maps outcomes to proposals, as of when the run was written."""
 
     id: str
     job_id: str
@@ -328,9 +347,9 @@ class RunReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ProposalReport(msgspec.Struct, frozen=True, rename="camel"):
-    """One proposal of a run. ``reason`` says why it was not carried out, ``rationale`` is the model's.
+    """One proposal of a run. ``reason`` says why it was not applied; ``rationale`` is the model's.
 
-    Text is null once a memory that it came from, is about or may quote was erased, and while that is forgotten.
+    Text is null once a memory that it came from, is about or may quote was erased, and while that memory is forgotten.
     """
 
     id: str
@@ -362,7 +381,7 @@ class RunListReply(msgspec.Struct, frozen=True):
 
 
 class RelationReport(msgspec.Struct, frozen=True, rename="camel"):
-    """``source`` stands in ``relationship`` to ``target``; types may be unknown."""
+    """``source`` has the ``relationship`` to ``target``; types may be unknown."""
 
     source: str
     relationship: str
@@ -373,8 +392,10 @@ class RelationReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RunReply(msgspec.Struct, frozen=True):
-    """A run with its proposals in order, and the relations between things that it found, while its job is
-    kept and its memory not forgotten."""
+    """A run with its proposals in order, and the relations between entities that it found.
+
+    The relations are kept as long as its job, and hidden while its memory is forgotten.
+    """
 
     run: RunReport
     proposals: list[ProposalReport]
@@ -382,7 +403,7 @@ class RunReply(msgspec.Struct, frozen=True):
 
 
 class UndoRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who takes it back; ``x-signet-actor`` says the same."""
+    """The author of the undo; the header ``x-signet-actor`` sets the same."""
 
     changed_by: str | None = None
 
@@ -398,8 +419,10 @@ class UndoResult(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class UndoReply(msgspec.Struct, frozen=True, rename="camel"):
-    """What the run changed is as it was before, except what is ``kept``. ``reviewsClosed``: proposals of it that waited
-    for a person, and do so no more."""
+    """What the run changed is restored, except what is ``kept``.
+
+    ``reviewsClosed`` counts its proposals that were removed from the review queue.
+    """
 
     run_id: str
     status: Literal["undone", "already_undone"]
@@ -420,16 +443,16 @@ class RequeueRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):
-    """``reason``: not_found, not_dead, memory_gone, already_waiting."""
+    """Why a job was not requeued. ``reason``: not_found, not_dead, memory_gone, already_waiting."""
 
     job_id: str
     reason: str
 
 
 class RequeueReply(msgspec.Struct, frozen=True):
-    """The jobs that wait again with all their attempts, and those that do not; ``more`` dead ones may be left.
+    """The jobs that were requeued with all their attempts, and those that were not; ``more`` dead jobs may be left.
 
-    ``action``, ``affected`` and ``message`` are as of every repair.
+    ``action``, ``affected`` and ``message`` are those of every repair.
     """
 
     action: str

@@ -64,7 +64,7 @@ class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecallResult(msgspec.Struct, frozen=True):
-    """One ranked memory; ``content`` may be cut, ``content_length`` is its whole length in characters."""
+    """One ranked memory; ``content`` may be cut, ``content_length`` is its full length in characters."""
 
     id: str
     content: str
@@ -93,14 +93,14 @@ class Stage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Timings(msgspec.Struct, frozen=True, rename="camel"):
-    """Where the time went inside the daemon."""
+    """The duration of each stage inside the daemon."""
 
     total_ms: float
     stages: list[Stage]
 
 
 class Dedupe(msgspec.Struct, frozen=True, rename="camel"):
-    """Per-session suppression of repeats; ``enabled`` false means that none took place."""
+    """Per-session suppression of repeats; ``enabled`` false means that it was not applied."""
 
     enabled: bool = False
     context_epoch: int = 0
@@ -121,7 +121,7 @@ class Temporal(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RecallMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """About the recall itself."""
+    """Information about the recall itself."""
 
     total_returned: int
     has_supplementary: bool
@@ -199,7 +199,7 @@ class SimilarReply(msgspec.Struct, frozen=True):
 
 
 class SearchProblem(msgspec.Struct, frozen=True):
-    """A search that could not start, in the shape of an empty one."""
+    """A search that was refused, in the shape of an empty result."""
 
     error: str
     code: str

@@ -6,7 +6,7 @@ import msgspec
 
 
 class SweepRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """``confirm_clock`` vouches for the wall clock after a leap."""
+    """``confirm_clock`` confirms that the wall clock is right after a leap."""
 
     confirm_clock: bool = False
 
@@ -20,7 +20,7 @@ class RepairStep(msgspec.Struct, frozen=True):
 
 
 class RepairReply(msgspec.Struct, frozen=True):
-    """``affected`` counts rows; ``success`` is false when the repair could not do its work, ``message`` says why."""
+    """``affected`` counts rows; ``success`` is false if the repair could not be done, and ``message`` says why."""
 
     action: str
     success: bool

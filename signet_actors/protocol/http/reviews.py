@@ -12,12 +12,12 @@ from msgspec import UNSET, UnsetType
 
 
 class ReviewReport(msgspec.Struct, frozen=True):
-    """A proposal that waits for a person, or did.
+    """A proposal that is or was in the review queue.
 
-    ``memory_id`` is the memory that it would change (null: it would be a new one), ``current_content`` what that says
-    now (null: gone, or not the reader's), and ``event`` what its history would have after an approval.
-    ``source_memory_id`` is the memory that the fact came from. ``reason`` says why it waits, ``rationale`` is the
-    model's.
+    ``memory_id`` is the memory that it would change (null: a new one). ``current_content`` is the memory's content now
+    (null: it does not exist, or the caller may not read it). ``event`` is the history event that an approval would add.
+    ``source_memory_id`` is the memory that the fact came from. ``reason`` says why it needs a review, ``rationale`` is
+    the model's.
     """
 
     id: str
@@ -45,22 +45,24 @@ class ReviewReport(msgspec.Struct, frozen=True):
 
 
 class ReviewListReply(msgspec.Struct, frozen=True):
-    """A page, oldest first; ``total`` of that state that the caller may see."""
+    """A page, oldest first; ``total`` counts the proposals in that state that the caller may read."""
 
     items: list[ReviewReport]
     total: int
 
 
 class ReviewRequest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why; goes into the history."""
+    """The reason; it is recorded in the history."""
 
     reason: str | None = None
     changed_by: str | None = None
 
 
 class ReviewReply(msgspec.Struct, frozen=True, rename="camel"):
-    """The decision is on disk; ``already``: it was before. ``memoryId`` is the memory that the proposal is about,
-    or that it became."""
+    """The decision is on disk; ``already``: it was made before.
+
+    ``memoryId`` is the memory that the proposal is about, or that it created.
+    """
 
     id: str
     status: Literal["approved", "rejected"]
@@ -72,7 +74,7 @@ class ReviewReply(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ReviewRefusal(msgspec.Struct, frozen=True, rename="camel"):
-    """The proposal waits on, or is not there. ``status`` says why."""
+    """The proposal stays in the queue, or does not exist. ``status`` says why."""
 
     id: str
     status: str

@@ -1,4 +1,4 @@
-"""The lines in which memories leave one store and enter another: JSON Lines, documented in docs/transfer.md.
+"""The lines of an export or import of memories: JSON Lines, documented in docs/transfer.md.
 
 Source: docs/performance.md "Write targets" (bulk import); docs/architecture.md "Directories".
 """
@@ -29,9 +29,9 @@ class LineTime(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MemoryLine(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """One live memory with everything that an import restores. What is absent has its default.
+    """One live memory with everything that an import restores. Absent fields have their defaults.
 
-    Times are ISO 8601. ``id`` is kept where it is a UUID that is free; ``agent_id`` is who owns the memory.
+    Times are ISO 8601. ``id`` is kept if it is a UUID that is not in use; ``agent_id`` is the owner of the memory.
     """
 
     content: str
@@ -69,9 +69,10 @@ class RefusedLine(msgspec.Struct, frozen=True):
 
 
 class ImportReply(msgspec.Struct, frozen=True):
-    """Every line but the ``refused`` is on disk: as a new memory, or as the one that it repeats (``deduped``).
+    """Every line except the ``refused`` ones is on disk.
 
-    ``redacted`` counts lines of which a secret was cut out; ``redactions`` are the kinds of these secrets, if any.
+    Each is a new memory, or the one that it duplicates (``deduped``). ``redacted`` counts lines from which a secret was
+    removed; ``redactions`` are the kinds of these secrets, if any.
     """
 
     imported: int

@@ -44,7 +44,7 @@ class DaemonFiles:
         return [] if found is None else [found]
 
     def lock_database(self) -> None:
-        """Lock the database file, which the writer may just have made. Raises WorkspaceLocked, ConfigError."""
+        """Lock the database file, which the writer may just have created. Raises WorkspaceLocked, ConfigError."""
         self._lock.lock_database()
 
     def restore(self) -> str:

@@ -522,7 +522,7 @@ class Supervisor:
                 assert_never(message.body)
 
     def _record_opened(self, child: Child, files: FilesOpened) -> None:
-        """Watch the files that ``child`` has opened; stop where another daemon holds the database."""
+        """Watch the files that ``child`` opened; stop if another daemon has locked the database."""
         try:
             self._files.record_opened(child, files)
         except WorkspaceLocked as error:

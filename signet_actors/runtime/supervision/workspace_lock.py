@@ -80,10 +80,10 @@ class WorkspaceLock:
             raise
 
     def lock_database(self) -> None:
-        """Lock the database file that is there now, where there is one; an earlier file's lock is freed then.
+        """Lock the current database file, if it exists; release the lock on an earlier file.
 
-        Closing any descriptor of a file frees the POSIX locks that SQLite has on it in this process, so no connection
-        may be open meanwhile. Only on Linux, where such a lock and those of SQLite do not exclude each other.
+        No database connection may be open in this process meanwhile: closing any descriptor of a file releases the
+        POSIX locks that SQLite holds on it. Only on Linux, where such a lock and SQLite's locks do not conflict.
 
         Raises WorkspaceLocked and ConfigError like ``acquire``.
         """
@@ -91,11 +91,11 @@ class WorkspaceLock:
             return
         try:
             descriptor = open_regular(self._workspace.database, os.O_RDONLY)
-        except (OSError, ConfigError):  # there is none yet, or it is no regular file, which the writer refuses
+        except (OSError, ConfigError):  # it does not exist yet, or is not a regular file, which the writer refuses
             return
         found = os.fstat(descriptor)
         held = self._database >= 0 and os.path.samestat(found, os.fstat(self._database))
-        if held or found.st_nlink > 1:  # the writer refuses a second name, and says what to do
+        if held or found.st_nlink > 1:  # the writer refuses a file with a second name
             os.close(descriptor)
             return
         _lock(descriptor, self._workspace.root)
@@ -111,7 +111,7 @@ class WorkspaceLock:
         self._file = renewed
 
     def release(self) -> None:
-        """Free all locks; no connection to the database may be open."""
+        """Release all locks; no connection to the database may be open."""
         self._file.release()
         for descriptor in (self._directory, self._database):
             if descriptor >= 0:
