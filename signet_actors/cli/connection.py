@@ -317,7 +317,10 @@ class DaemonClient:
         return response, response.read()
 
     def _verify_workspace(self) -> None:
-        """Raise DaemonNotRunning if the address is not ``trusted`` and its daemon does not serve our workspace."""
+        """Raise DaemonNotRunning if the address is not ``trusted`` and its daemon does not serve our workspace.
+
+        Any program can claim to serve it, so a daemon must also hold the workspace, and another user's may not listen.
+        """
         if self.address.trusted or self.address.workspace is None:
             return
         address, workspace = self.address, self.address.workspace
@@ -331,6 +334,13 @@ class DaemonClient:
         if not isinstance(served, str) or os.path.realpath(served) != os.path.realpath(workspace):
             other = f"the workspace {served}" if isinstance(served, str) else "another program"
             raise DaemonNotRunning(f"no daemon runs on {workspace} (port {address.port} belongs to {other})")
+        from signet_actors.cli.daemon_process import lock_held  # noqa: PLC0415 - only if the address is not trusted
+        from signet_actors.cli.port_owner import listener_uids  # noqa: PLC0415
+
+        if not lock_held(workspace) or listener_uids(address.host, address.port) - _trusted_uids(workspace):
+            raise DaemonNotRunning(
+                f"no daemon runs on {workspace} (the program on port {address.port} only claims to serve it)"
+            )
 
     def _owner_token(self) -> dict[str, str]:
         """Return the header that proves to our workspace's daemon that we run as its owner; empty if there is no token.
@@ -360,6 +370,12 @@ class DaemonClient:
         if changes:
             return OutcomeUnknown(f"{reason} from {self.address}; whether the change was applied is unknown")
         return RequestRefused(f"{reason} from {self.address}", code=ErrorCode.UNAVAILABLE)
+
+
+def _trusted_uids(workspace: Path) -> set[int]:
+    """Return the users that a daemon of the workspace may run as: its owner, this user, and root (a port proxy)."""
+    owner = {workspace.stat().st_uid} if workspace.exists() else set()
+    return {0, os.geteuid()} | owner
 
 
 def memory_path(memory_id: str, tail: str = "") -> str:

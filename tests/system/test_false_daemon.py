@@ -1,0 +1,121 @@
+"""A program that is no daemon listens on the daemon's port and answers like one; the command line is not deceived.
+
+Source: docs/cli.md "Options that mean the same everywhere" and "Exit codes".
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.support.live_daemon import LiveDaemon, live_daemon
+
+pytestmark = pytest.mark.system
+
+NOBODY = 65534
+SECRET = "the vault code is 4711"
+
+FALSE_DAEMON = """
+import http.server, json, os, sys
+port, workspace, uid = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+"".encode("idna")  # loads what a name needs, which the other user may not be able to read
+if uid != os.geteuid():
+    os.setgroups([]); os.setgid(uid); os.setuid(uid)
+ANSWER = {"agentsDir": workspace, "status": "healthy", "id": "x", "type": "fact", "embedded": True, "deduped": False}
+class Handler(http.server.BaseHTTPRequestHandler):
+    def reply(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        print(json.dumps([self.command, self.path, body.decode()]), flush=True)
+        text = json.dumps(ANSWER).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+    do_GET = do_POST = reply
+    def log_message(self, *arguments): pass
+server = http.server.HTTPServer(("127.0.0.1", port), Handler)
+print(json.dumps(server.server_port), flush=True)
+server.serve_forever()
+"""
+"""Prints its port, then each request, a line each."""
+
+
+class FalseDaemon:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        self.process = process
+        self.port = int(process.stdout.readline())
+
+    def requests(self) -> list[list[str]]:
+        """What it was asked; it is gone afterwards."""
+        self.process.kill()
+        return [json.loads(line) for line in self.process.communicate()[0].splitlines()]
+
+
+@contextmanager
+def false_daemon(daemon: LiveDaemon, *, port: int = 0, uid: int | None = None) -> Iterator[FalseDaemon]:
+    given = [str(port), str(daemon.workspace), str(os.geteuid() if uid is None else uid)]
+    command = [sys.executable, "-I", "-c", FALSE_DAEMON, *given]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield FalseDaemon(process)
+        finally:
+            process.kill()
+
+
+def remember(daemon: LiveDaemon, port: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "signet_actors.cli", "remember", SECRET],
+        env=daemon.environment(SIGNET_PORT=str(port)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_while_no_daemon_runs_nothing_is_told_to_the_program_on_its_configured_port() -> None:
+    with live_daemon(started=False) as daemon, false_daemon(daemon) as false:
+        told = remember(daemon, false.port)
+        assert (told.returncode, told.stdout) == (3, "")
+        assert "no daemon runs" in told.stderr
+        assert SECRET not in str(false.requests())
+
+
+def test_after_a_daemon_was_killed_nothing_is_told_to_the_program_that_took_its_port() -> None:
+    with live_daemon() as daemon:
+        daemon.kill_supervisor()
+        daemon.gone()
+        assert (daemon.workspace / ".daemon" / "address").exists()
+        with false_daemon(daemon, port=daemon.port) as false:
+            told = remember(daemon, daemon.port)
+            assert (told.returncode, told.stdout) == (3, "")
+            assert SECRET not in str(false.requests())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's program can be started by root only")
+def test_while_a_daemon_starts_another_user_s_program_on_its_port_is_told_nothing() -> None:
+    with live_daemon() as daemon:
+        assert daemon.stop() == 0
+        with (daemon.workspace / ".daemon" / "lock").open("r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with false_daemon(daemon, uid=NOBODY) as false:
+                told = remember(daemon, false.port)
+                assert (told.returncode, told.stdout) == (3, "")
+                assert SECRET not in str(false.requests())
+
+
+def test_a_running_daemon_whose_address_file_was_removed_is_found_by_its_configured_port() -> None:
+    with live_daemon() as daemon:
+        (daemon.workspace / ".daemon" / "address").unlink()
+        told = remember(daemon, daemon.port)
+        assert told.returncode == 0, told.stderr
+        assert [row["content"] for row in daemon.api.listed()] == [SECRET]
