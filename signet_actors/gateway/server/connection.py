@@ -295,7 +295,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head.count(len(url), self.limits)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
+        if self._head.expected:
+            super().on_header(name, value)
+        # Otherwise a trailer field: it is counted and discarded, because the request was judged by its head.
         self._head.count_header(name, value, self.limits)
 
     def on_headers_complete(self) -> None:
