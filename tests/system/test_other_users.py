@@ -57,6 +57,7 @@ OWNERS = [
     ("POST", "/api/config", {"file": "SOUL.md", "content": "planted"}),
     ("GET", "/api/config", None),
     ("POST", "/api/repair/backup", {}),
+    ("GET", "/api/repair/backup", None),
     ("POST", "/api/repair/retention-sweep", {}),
     ("POST", "/api/repair/requeue-dead", {}),
     ("POST", "/api/pipeline/requeue", {}),

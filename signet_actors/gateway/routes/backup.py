@@ -78,5 +78,6 @@ ROUTES: tuple[Route, ...] = (
         "Backups, and how far the one in progress is",
         "repair",
         replies={200: BackupReply},
+        owner=True,
     ),
 )
