@@ -169,7 +169,7 @@ class PreparedMemory(NamedTuple):
 class FieldRedactor:
     """Redact the fields beside the content, and collect the kinds of secrets in ``redactions``.
 
-    Do not use it for a scope or an agent: two different names must never become equal.
+    A secret in a type, a scope or the name of an agent is refused instead: two different names must never become equal.
     """
 
     def __init__(self, state: GatewayState) -> None:
@@ -193,10 +193,21 @@ class FieldRedactor:
         return tuple(dict.fromkeys(map(self.clean, tags)))
 
     def type_name(self, name: str | None) -> str | None:
-        """Return ``name``. Raises InvalidRequest if it contains a secret, since a redacted name is not a valid type."""
-        if name is not None and self.clean(name) != name:
-            raise InvalidRequest("type must not hold a secret", field="type")
+        """Return ``name``. Raises InvalidRequest if it contains a secret."""
+        return None if name is None else self.identifier(name, "type")
+
+    def identifier(self, name: str, field: str) -> str:
+        """Return ``name`` unchanged, because two different names must never become equal by redaction.
+
+        Raises InvalidRequest if it contains a secret.
+        """
+        if self.clean(name) != name:
+            raise InvalidRequest(f"{field} must not hold a secret", field=field)
         return name
+
+    def scope(self, name: str | None) -> str | None:
+        """Return the name of a scope. Raises InvalidRequest if it contains a secret."""
+        return None if name is None else self.identifier(name, "scope")
 
     def principal(self, principal: Principal) -> Principal:
         """Return the principal as the history stores it. The agent's identity is not changed."""

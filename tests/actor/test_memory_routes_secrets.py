@@ -107,6 +107,14 @@ def test_a_type_that_is_a_secret_is_refused(api: MemoryApi) -> None:
         assert (answer.status, answer.json["field"]) == (400, "type")
 
 
+@pytest.mark.parametrize("field", ["scope", "agentId"])
+def test_an_identifier_that_holds_a_secret_is_refused_and_nothing_is_stored(api: MemoryApi, field: str) -> None:
+    answer = api.request("POST", "/api/memory/remember", {"content": "c", field: TOKEN})
+    assert (answer.status, answer.json["field"]) == (400, field)
+    assert TOKEN not in answer.raw.decode()
+    assert [sent for sent in api.bus.asked if isinstance(sent.body, Remember)] == []
+
+
 def test_different_keys_with_secrets_stay_different(api: MemoryApi) -> None:
     other = TOKEN[:-1] + "x"
     for key in (TOKEN, other, TOKEN, "plain"):

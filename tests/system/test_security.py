@@ -22,6 +22,7 @@ from tests.support.live_daemon import Answer, LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
 
+TOKEN = "gh" + "p_" + "aB3dE5fG7h" * 3 + "J9kL2m"  # put together here, so that none stands in the repository
 CANARIES = {
     "plain": "The canary sings at dawn",
     "pinned": "critical: the pinned canary stays in its cage",
@@ -641,3 +642,57 @@ def test_another_client_of_the_bus_cannot_be_another_user(guarded: LiveDaemon) -
         facts = path.lstat()
         assert facts.st_uid == os.geteuid()
         assert stat.S_IMODE(facts.st_mode) & 0o077 == 0
+
+
+TRAILED = b"POST /api/memory/recall HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n"
+QUESTION = json.dumps({"query": "canary"}).encode()
+
+
+def trailed(trailers: bytes, headers: bytes = b"Connection: close\r\n", *, separate: bool = False) -> list[bytes]:
+    """A recall with trailer fields: in one piece, or in a piece for each part of the message."""
+    pieces = [TRAILED + headers + b"\r\n", b"%x\r\n%s\r\n" % (len(QUESTION), QUESTION), b"0\r\n", trailers, b"\r\n"]
+    return pieces if separate else [b"".join(pieces)]
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_a_trailer_field_does_not_change_who_asks(guarded: LiveDaemon, separate: bool) -> None:
+    alice = guarded.agent("alice")
+    hers = alice.remember("The canary of alice", visibility="private")["id"]
+    try:
+        assert hers in alice.recalled("canary")
+        with socket.create_connection(("127.0.0.1", guarded.port), timeout=HANG_S) as connection:
+            for piece in trailed(b"X-Signet-Agent-Id: alice\r\n", separate=separate):
+                connection.sendall(piece)
+            answer = rest_of(connection)
+        assert status_of(answer) == 200
+        assert b"The canary sings" in answer
+        assert b"alice" not in answer
+    finally:
+        alice.request("DELETE", f"/api/memory/{hers}?reason=r&force=true").ok()
+
+
+def test_trailer_fields_count_like_headers(guarded: LiveDaemon) -> None:
+    for trailers in (b"X: y\r\n" * 1000, b"X: " + b"y" * 100_000 + b"\r\n"):
+        (data,) = trailed(trailers)
+        assert status_of(raw_exchange(guarded, data)) == 431
+
+
+def test_the_request_after_one_with_trailer_fields_has_its_own_headers(guarded: LiveDaemon) -> None:
+    (first,) = trailed(b"X-Signet-Agent-Id: alice\r\n", b"")
+    (second,) = trailed(b"", b"Origin: https://evil.example\r\nConnection: close\r\n")
+    answers = raw_exchange(guarded, first + second)
+    assert STATUS_LINE.findall(answers) == [b"200", b"403"]
+
+
+@pytest.mark.parametrize("field", ["scope", "agentId"])
+def test_a_secret_in_a_scope_or_an_agents_name_is_refused_and_nowhere_in_the_store(
+    guarded: LiveDaemon, field: str
+) -> None:
+    api = guarded.api
+    api.post("/api/memory/remember", {"content": "c", field: TOKEN}).refused(400, field=field)
+    api.request("POST", "/api/memory/remember", {"content": "c"}, {"x-signet-agent-id": TOKEN}).refused(400)
+    line = json.dumps({"content": "c", field: TOKEN}).encode()
+    told = api.request("POST", "/api/memory/import", line, {"Content-Type": "application/x-ndjson"}).ok()
+    assert (told["imported"], [refused["field"] for refused in told["refused"]]) == (0, [field])
+    for file in (guarded.workspace / "memory").glob("memories.db*"):
+        assert TOKEN.encode() not in file.read_bytes()
