@@ -89,12 +89,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._discarded = 0
         self._head = HeadTracker()
         self._body_bytes = 0
-        self._reading: RequestResponseCycle | None = None  # whose body is arriving
-        self._serving: RequestResponseCycle | None = None  # whose handler runs
-        self._reading_ticket: Ticket | None = None  # of the latest request head; None: not admitted
+        self._reading: RequestResponseCycle | None = None  # the request whose body is arriving
+        self._serving: RequestResponseCycle | None = None  # the request whose handler runs
+        self._reading_ticket: Ticket | None = None  # of the latest head; None: not admitted
         self._counts_received = False  # the body counts by the bytes received
         self._pipelined_tickets: dict[RequestResponseCycle, Ticket | None] = {}  # of pipelined requests
-        self._serving_ticket: Ticket | None = None  # of the request whose handler runs
+        self._serving_ticket: Ticket | None = None  # of ``_serving``
         self._rejected: RequestResponseCycle | None = None  # not admitted; its body is being discarded
         self._keep_alive_since = 0.0  # last restart by a rejection
         self._deferred: bytes | None = None  # data that waits for the read scheduler

@@ -1,4 +1,4 @@
-"""Readiness of the daemon, computed from the process tree alone: health needs no database and no message.
+"""Readiness of the daemon: a pure function of the process tree and of earlier results, so that health sends no message.
 
 Source: docs/reliability.md R22, "Supervision policy"; docs/compatibility.md "Health and status".
 """
