@@ -1,1 +1,1 @@
-"""The actor that decides what is to become of a fact: it asks a searcher and a model, and writes nothing."""
+"""The actor that decides how a fact changes the store: it asks a searcher and a model, and writes nothing."""

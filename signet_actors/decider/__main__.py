@@ -17,7 +17,7 @@ from signet_actors.runtime.processes.priority import lower_priority
 
 
 def main() -> int:
-    """The exit code of the decider."""
+    """Run the decider and return its exit code."""
     lower_priority()
     boot = read_context()
     log = configure_logging(boot)

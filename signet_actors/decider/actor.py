@@ -1,4 +1,4 @@
-"""The decider: facts come in, candidates are looked up, a model is asked, proposals go out. Nothing is written.
+"""The decider: for each fact, search candidates, ask a model, and reply with a proposal. It writes nothing.
 
 Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; docs/architecture.md
 "The path of a remember".
@@ -24,14 +24,14 @@ _WRITER_ASKS = 64
 
 
 class Decider:
-    """One life of the decider."""
+    """One incarnation of the decider."""
 
     def __init__(self, actor: AsyncActor) -> None:
         self._actor = actor
         self._decisions: Counter[str] = Counter()
 
     async def start(self) -> None:
-        """The mailbox is open. Whether a model answers is no condition: who asks is told."""
+        """Open the mailbox. A model need not be available: requests then fail with an error."""
         actor = self._actor
         replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
         writer = actor.connect("writer", replies, max_items=_WRITER_ASKS, resend=True)
@@ -49,7 +49,7 @@ class Decider:
         self._model.reconfigure(config.memory.pipeline_v2.extraction)
 
     async def drain(self, grace_s: float) -> None:  # noqa: ARG002 - nothing is waited for
-        """Whoever waits is told by the mailbox's end; the extractor, which waits for us, has left before."""
+        """Close the model. The extractor, the only client, has stopped before; closing the mailbox rejects the rest."""
         await self._model.close()
 
     async def _answer(self, incoming: Incoming[DeciderRequest]) -> Decided | DeciderStatus:

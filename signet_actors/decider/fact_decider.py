@@ -1,8 +1,8 @@
-"""One fact against what is stored: candidates from a searcher, a model's word on them, and checks of that word.
+"""Decide on one fact: get candidates from a searcher, ask a model, and validate its answer.
 
 Source: memory-pipeline.txt "Decision Stage", "Semantic Contradiction Detection"; docs/decisions.md 14, 16, 19.
-Departs: a fact is compared with the memories of its own owner and place only, and never with the memory that it was
-taken from; a call that failed is made once more before the fact is given up.
+Departs: a fact is compared only with memories of its own owner, visibility, project and scope, and never with the
+memory that it was extracted from; a failed call is repeated once before the decision fails.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _MAX_CALLS = 2
 
 
 class FactDecider:
-    """Decides facts; holds nothing between two of them."""
+    """Decides on facts; stateless between two of them."""
 
     def __init__(self, actor: AsyncActor, model: ProviderManager) -> None:
         self._actor = actor
         self._model = model
 
     async def decide(self, asked: Decide, frames: Sequence[bytes], header: Header) -> Decided:
-        """What is to be done with the fact. Raises ProviderError while no model answers anybody."""
+        """Return what to do with the fact. Raises ProviderError if no model is available."""
         candidates = await self._candidates(asked, frames, header.trace_id)
         echo = echo_of_recalled(asked.fact.content, asked.origin.created_at, candidates)
         if echo is not None:
@@ -108,7 +108,7 @@ class FactDecider:
         return found.candidates
 
     async def _check_contradiction(self, proposal: Proposal, candidates: Sequence[Candidate]) -> Proposal:
-        """The proposal with a model's word on contradiction, where that is wanted; advisory, so no failure counts."""
+        """Return the proposal with a model's verdict on contradiction, if a check applies; failures leave a warning."""
         pipeline = self._actor.config.memory.pipeline_v2
         if not proposal_needs_semantic_check(proposal, candidates, enabled=pipeline.semantic_contradiction_enabled):
             return proposal

@@ -1,1 +1,1 @@
-"""The actor that works on durable jobs: it asks models and embedders, and reports to the writer."""
+"""The actor that works on durable jobs: it calls models and embedders and reports the results to the writer."""

@@ -17,7 +17,7 @@ from signet_actors.runtime.processes.priority import lower_priority
 
 
 def preload_imports(_boot: ChildContext) -> None:
-    """Import what a life with a model and vectors needs, and a fresh one imports at its first call."""
+    """Import the modules that the first model and embedding calls need."""
     import signet_actors.providers.select  # noqa: F401, PLC0415
     from signet_actors.providers.http_calls import preload  # noqa: PLC0415
 
@@ -25,7 +25,7 @@ def preload_imports(_boot: ChildContext) -> None:
 
 
 def main() -> int:
-    """The exit code of the extractor."""
+    """Run the extractor and return its exit code."""
     lower_priority()
     boot, _ = read_context_preloaded(preload_imports)
     log = configure_logging(boot)

@@ -1,7 +1,7 @@
-"""The extractor: a runner for each kind of durable job, the model that they share, and a mailbox for whoever asks why,
-wants a recall summed up, or waits for a vector.
+"""The extractor: one runner per kind of durable job, a shared model, and a mailbox.
 
-The quarantine is the same without the mailbox: a process that works on jobs which may have killed an extractor.
+The mailbox serves status requests, summaries of recalls, and requests that wait for vectors. The quarantine is the same
+process without a mailbox; it works on jobs that may have crashed an extractor.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-18 and 23; docs/architecture.md
 "The path of a remember".
@@ -39,22 +39,22 @@ from signet_actors.runtime.processes.async_actor import AsyncActor
 _MAX_UNANSWERED = 32
 _WRITER_ASKS = 256
 QUARANTINE = "quarantine"
-"""The role of the process that works on nothing but jobs whose worker went away."""
+"""The role of the process that works only on jobs whose worker exited unexpectedly."""
 _DRAIN_S = 1.0
-"""A job that does not end within this time costs nothing but its attempt, which is given back; the gateway stops after
-us, and what it has in flight is worth more."""
+"""A job that does not finish within this time gives its attempt back. The gateway stops after the extractor, and the
+requests that it has in flight matter more."""
 _DECIDER_ASKS = 200
 
 
 class Extractor:
-    """One life of the extractor."""
+    """One incarnation of the extractor."""
 
     def __init__(self, actor: AsyncActor) -> None:
         self._actor = actor
         self._runners: list[JobRunner] = []
 
     async def start(self) -> None:
-        """The lanes are open. Whether a model answers is no condition: jobs wait."""
+        """Start the runners and open the mailbox. A model need not be available: jobs wait."""
         actor = self._actor
         replies: msgspec.msgpack.Decoder[WriterReply] = msgspec.msgpack.Decoder(WriterReply)
         decisions: msgspec.msgpack.Decoder[DeciderReply] = msgspec.msgpack.Decoder(DeciderReply)
@@ -93,14 +93,14 @@ class Extractor:
         self._wake()
 
     async def drain(self, grace_s: float) -> None:
-        """Jobs that can end within the grace have ended; the others' attempts are given back."""
+        """Let jobs finish within the grace period; give back the attempts of the others."""
         self._embed.stop_waits()
         within_s = min(grace_s, _DRAIN_S)
         await asyncio.gather(*(runner.drain(within_s) for runner in self._runners))
         await self._resources.close()
 
     def _suspects(self) -> PoisonCandidates:
-        """Return whether jobs whose worker went away are ours: they are the quarantine's while there is one."""
+        """Return whether to take jobs whose worker exited unexpectedly; a running quarantine takes them all."""
         if self._actor.boot.role == QUARANTINE:
             return PoisonCandidates.ONLY
         quarantined = any(child.role == QUARANTINE for child in self._actor.tree.children)

@@ -1,25 +1,9 @@
-"""One kind of job: taken from the writer as slots come free, each worked on in a task of its own under its lease.
+"""The runner of one kind of job: leases jobs from the writer as slots become free and runs each in a task.
 
-Nothing is asked for while nothing could be done with it: a kind that needs a model takes no job while the model's
-circuit is open, so that an outage spends no attempt. An idle runner holds one parked question at the writer and costs
-nothing.
-
-How the end of an attempt is reported:
-
-=====================================  ==================================================================
-the kind reported its result           completed, in the transaction that applied it
-the lease was lost                     nothing; whoever holds it now reports (``fenced``)
-no call could have succeeded           the attempt is given back, the job waits (``returned``)
-the job itself failed                  an attempt is spent (``failed``)
-the actor leaves                       the attempt is given back at once
-=====================================  ==================================================================
-
-With each ask for jobs goes what the runner holds. If an answer is lost on the way, the writer sees from the next ask
-that the jobs in it never came, and hands them out again under the same leases: no attempt is spent on a message. The
-runner asks for them also while its kind is paused, since what it holds it must give back.
-
-A call that timed out or failed at the server is the job's own fault only if another call succeeded meanwhile: a server
-that hangs looks the same as a prompt that is too long, and only one of the two deserves to die.
+A runner leases nothing while its kind is paused, for example while the model's circuit is open, so that an outage costs
+no attempts. An idle runner waits on one ``WatchJobs`` request at the writer. Each ``LeaseJobs`` request lists the
+leases that the runner has, so that the writer can hand out again jobs of a reply that was lost. DESIGN.md "How an
+attempt ends" lists the outcomes.
 
 Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15; docs/reliability.md R6-R8, R11.
 """
@@ -46,7 +30,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 WATCH_MS = 25_000
-"""So long the writer may keep a question for jobs before it says that there are none."""
+"""How long the writer may hold a ``WatchJobs`` request before it replies that there is no job."""
 _REPLY_TIMEOUT_MS = 10_000
 _DRAIN_REPLY_TIMEOUT_MS = 300
 _REPORT_PAUSE_S = 0.2
@@ -55,7 +39,7 @@ _RENEWALS_PER_LEASE = 3
 
 
 class Pause:
-    """Why a kind takes no job now, in words, and how long at least; None = until something changes."""
+    """Why a kind takes no jobs now, and for how long at least; ``for_ms`` None means until something changes."""
 
     __slots__ = ("for_ms", "reason")
 
@@ -65,28 +49,28 @@ class Pause:
 
 
 class JobKind(Protocol):
-    """What a file in ``jobs/`` provides."""
+    """The interface of a job kind; each file in ``jobs/`` provides one."""
 
     name: str
 
     def slots(self, config: Config) -> int:
-        """Jobs of this kind that are worked on at once."""
+        """Return how many jobs of this kind may run at once."""
         ...
 
     def pause(self, config: Config) -> Pause | None:
-        """Why no job is to be taken now."""
+        """Return why no job may be taken now, None if jobs may be taken."""
         ...
 
     def limit(self) -> int:
-        """Jobs that may run at once in the present state of the model, at most the slots."""
+        """Return how many jobs may run at once in the present state of the model; at most ``slots``."""
         ...
 
     def healthy_since(self, moment_ns: int) -> bool:
-        """True when what this kind depends on has served somebody after ``moment_ns`` (monotonic)."""
+        """Return True if the model or embedder has answered a call after ``moment_ns`` (monotonic)."""
         ...
 
     async def work(self, run: JobRun) -> None:
-        """The job's result has been reported through ``run``."""
+        """Work on the job and report its result through ``run``."""
         ...
 
 
@@ -96,11 +80,11 @@ def include_suspects() -> PoisonCandidates:
 
 
 class LeaseLost(SignetError):
-    """The lease is held by somebody else; nothing was applied."""
+    """Another process has the lease; nothing was applied."""
 
 
 class JobRun:
-    """One attempt at one job, while its lease is held."""
+    """One attempt at one job, under its lease."""
 
     def __init__(self, job: LeasedJob, writer: AsyncRef, clock: Clock, trace_id: str) -> None:
         assert job.subject is not None, "the writer hands out no job whose memory is gone"
@@ -111,11 +95,11 @@ class JobRun:
         self._writer = writer
 
     async def report(self, request: Request[R], frames: Sequence[bytes] = ()) -> R:
-        """What the writer answers once it has committed ``request``. Raises LeaseLost, or what the writer says against
-        the request itself.
+        """Send ``request`` to the writer and return its reply after the commit.
 
-        A writer that is busy or away is asked again, for as long as the lease is renewed: the report carries the lease,
-        so a repetition of one that was committed changes nothing.
+        Raises LeaseLost, or the writer's error about the request itself. If the writer is busy or unavailable, the
+        request is sent again for as long as the lease is renewed. It carries the lease id, so repeating a committed
+        request changes nothing.
         """
         while True:
             sync_point("extractor.apply_sent")
@@ -160,9 +144,9 @@ class JobRunner:
         self._writer = writer
         self._log = actor.log.bind(job_kind=kind.name)
         self._running: dict[asyncio.Task[None], str] = {}
-        """Each attempt's lease."""
+        """The lease id of each running attempt."""
         self._lease_reply_lost = False
-        """Whether the writer may have handed out jobs in an answer that never came."""
+        """Whether the writer may have leased jobs in a reply that was lost."""
         self._watching: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._paused_because = ""
@@ -174,12 +158,12 @@ class JobRunner:
         self.fenced = 0
 
     def wake(self) -> None:
-        """Something has changed: the configuration, the model, the number of free slots."""
+        """Check again for work: the configuration, the model or the number of free slots has changed."""
         self._changed.set()
 
     def state(self) -> LaneState:
         """The runner as it is now."""
-        pause = self._kind.pause(self._actor.config)  # asked anew: its words say for how long
+        pause = self._kind.pause(self._actor.config)  # not cached: the remaining time changes
         return LaneState(
             kind=self._kind.name,
             slots=self._kind.slots(self._actor.config),
@@ -243,12 +227,12 @@ class JobRunner:
             pass
 
     async def _lease_jobs(self, free: int) -> bool:
-        """False when the writer has no job of this kind that may run now."""
+        """Lease up to ``free`` jobs and start them; return False if the writer has none that may run now."""
         lease_ms = self._actor.config.memory.pipeline_v2.worker.lease_timeout_ms
         try:
             leased = await self._writer.ask(
                 LeaseJobs((self._kind.name,), free, lease_ms, tuple(self._running.values()), self._suspects()),
-                # Well within a lease: what an answer that was lost held is asked for again before it expires.
+                # Well below the length of a lease: jobs of a lost reply are requested again before they expire.
                 timeout_ms=min(_REPLY_TIMEOUT_MS, lease_ms // _RENEWALS_PER_LEASE),
                 trace_id="",
             )
@@ -270,7 +254,7 @@ class JobRunner:
         self.wake()
 
     async def _wait_for_jobs(self) -> None:
-        """The writer has said that there is a job, or something has changed here, which the question outlives."""
+        """Wait until the writer reports a job or something changes here; the request at the writer stays open."""
         if self._watching is None or self._watching.done():
             self._watching = self._actor.spawn(self._watch())
         await self._changed.wait()
@@ -287,7 +271,7 @@ class JobRunner:
         self.wake()
 
     async def _run_attempt(self, job: LeasedJob, lease_ms: int) -> None:
-        """The attempt has ended and its end is reported."""
+        """Run one attempt, renew its lease meanwhile, and report how it ended."""
         run = JobRun(job, self._writer, self._actor.clock, trace_id=job.id)
         log = self._log.bind(job=job.id, memory=job.memory_id, attempt=job.attempt)
         renewal = asyncio.create_task(self._renew_lease(job, lease_ms))
@@ -327,7 +311,7 @@ class JobRunner:
             await asyncio.wait({task})
 
     async def _renew_lease(self, job: LeasedJob, lease_ms: int) -> None:
-        """Ends when the lease is lost; a writer that is away for as long as the lease lasts has let it expire."""
+        """Renew the lease until it is lost. It also counts as lost if the writer is unavailable for a whole lease."""
         lost_at_ns = self._actor.clock.monotonic_ns() + lease_ms * 1_000_000
         while True:
             await asyncio.sleep(lease_ms / _RENEWALS_PER_LEASE / 1000)
@@ -346,13 +330,13 @@ class JobRunner:
         await self._report_end(FailJob(job.id, job.lease_id, reason), job)
 
     async def _give_back(self, job: LeasedJob, reason: str) -> None:
-        """The writer makes the job wait behind its fellows, longer each time."""
+        """Give the attempt back; the writer delays the job, longer each time, behind others of its kind."""
         self.returned += 1
         self._log.info("attempt_given_back", job=job.id, reason=reason)
         await self._report_end(ReleaseJobs((HeldLease(job.id, job.lease_id),), reason), job)
 
     async def _report_end(self, request: Request[object], job: LeasedJob) -> None:
-        """Best effort: what is not reported, the reaper finds when the lease has expired."""
+        """Report the end of an attempt once; if that fails, the lease reaper acts when the lease has expired."""
         try:
             timeout_ms = _DRAIN_REPLY_TIMEOUT_MS if self._draining else _REPLY_TIMEOUT_MS
             await self._writer.ask(request, timeout_ms=timeout_ms, trace_id=job.id)

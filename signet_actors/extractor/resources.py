@@ -1,4 +1,4 @@
-"""What jobs work with: the model, the embedder, the decider, the configuration in force, and the count of junk.
+"""The resources that all jobs share: model, embedder, decider, current configuration, and counts of rejected facts.
 
 Source: memory-pipeline.txt "Worker Model", "Controlled Writes"; docs/decisions.md 5, 14, 22.
 """
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 _DECISIONS_PER_CALL = 2
-"""While one fact asks the model, another has its candidates looked up."""
+"""Facts at the decider per model call: while one waits for the model, another's candidates are searched."""
 
 
 def extraction_config(config: Config) -> ExtractionConfig:
-    """Who answers prompts: nobody is looked for where no part of the pipeline would ask."""
+    """Return the provider configuration; provider ``none`` if no part of the pipeline needs a model."""
     pipeline = config.memory.pipeline_v2
     if pipeline.enabled or pipeline.reranker.use_extraction_model:
         return pipeline.extraction
@@ -37,12 +37,12 @@ def extraction_config(config: Config) -> ExtractionConfig:
 
 
 def _embedder_config(embedding: EmbeddingConfig) -> EmbeddingConfig:
-    """What an embedder is made of: how long somebody waits for it is none of that."""
+    """Return the settings that an embedder depends on, without the caller's wait time."""
     return msgspec.structs.replace(embedding, wait_ms=0)
 
 
 class Resources:
-    """Shared by all jobs of one extractor. ``turned_away`` counts by reason what was no memory."""
+    """Resources of one extractor. ``turned_away`` counts, by reason, facts that were rejected as no memory."""
 
     def __init__(self, actor: AsyncActor, writer: AsyncRef, decider: AsyncRef, model: ProviderManager) -> None:
         self.actor = actor
@@ -51,7 +51,7 @@ class Resources:
         self.model = model
         self.turned_away: Counter[str] = Counter()
         self.decider_slots = asyncio.Semaphore(_DECISIONS_PER_CALL * self.pipeline.extraction.concurrency)
-        """Facts that are with the decider at once, of all jobs: what is more waits here, and not in its queue."""
+        """Limits the facts of all jobs that are at the decider; further ones wait here, not in its mailbox."""
         self._embedder: AsyncEmbedder | None = None
         self._embedder_of: EmbeddingConfig | None = None
         self._loading = asyncio.Lock()
@@ -59,32 +59,32 @@ class Resources:
 
     @property
     def rng(self) -> random.Random:
-        """The process's randomness."""
+        """The random number generator of the process."""
         return self.actor.rng
 
     @property
     def pipeline(self) -> PipelineV2Config:
-        """The configuration in force."""
+        """The current configuration."""
         return self.actor.config.memory.pipeline_v2
 
     @property
     def mode(self) -> PipelineMode:
-        """How far a run may go by the configuration in force."""
+        """The pipeline mode of the current configuration."""
         return pipeline_mode(flags_of(self.pipeline))
 
     def reconfigure(self, config: Config) -> None:
-        """The next call is made as ``config`` says."""
+        """Use ``config`` from the next call on."""
         self.model.reconfigure(extraction_config(config))
         self.decider_slots = asyncio.Semaphore(_DECISIONS_PER_CALL * config.memory.pipeline_v2.extraction.concurrency)
 
     async def embedder(self) -> AsyncEmbedder | None:
-        """The embedder of the configuration in force, loaded at its first use; None where there is to be none.
+        """Return the configured embedder, loaded at its first use; None if embedding is switched off.
 
-        Raises ``ProviderError`` (UNAVAILABLE) where it cannot be had.
+        Raises ``ProviderError`` (UNAVAILABLE) if it cannot be loaded.
         """
         async with self._loading:
             while self._embedder_of != (wanted := _embedder_config(self.actor.config.embedding)):
-                # Its import and tables cost a quarter of a second and tens of megabytes, which an idle process saves.
+                # Imported late: this costs a quarter of a second and tens of megabytes, which an idle process saves.
                 from signet_actors.providers.select import for_event_loop, make_embedder  # noqa: PLC0415
 
                 try:
@@ -97,7 +97,10 @@ class Resources:
             return self._embedder
 
     async def embed(self, texts: Sequence[str]) -> tuple[AsyncEmbedder, Vectors] | None:
-        """One row for each text, read on one line, and by whom; None where vectors are switched off."""
+        """Return the embedder and one vector per text; None without texts or if embedding is switched off.
+
+        White space in the texts is collapsed first.
+        """
         embedder = await self.embedder()
         if embedder is None or not texts:
             return None
@@ -106,11 +109,11 @@ class Resources:
         return embedder, vectors
 
     def embedded_since(self, moment_ns: int) -> bool:
-        """True when something was embedded after ``moment_ns`` (monotonic)."""
+        """Return True if a text was embedded after ``moment_ns`` (monotonic)."""
         return self._embedded_ns > moment_ns
 
     async def close(self) -> None:
-        """No socket and no process of a provider is left."""
+        """Close the model's provider and the embedder with all their sockets and processes."""
         await self.model.close()
         await self._close_embedder()
 

@@ -1,4 +1,4 @@
-"""What a recall found, summed up by the model while the caller waits; no durable job, and nothing is kept of it.
+"""Summaries of recall results, made by the model while the caller waits; not durable jobs, and nothing is stored.
 
 Source: memory-api.txt "POST /api/memory/recall" (``useExtractionModel``); docs/reliability.md R11.
 """
@@ -21,7 +21,7 @@ _MAX_TOKENS: Final = 400
 
 
 class Summaries:
-    """Counters are of this life: ``made``, ``empty`` (the model had nothing to say), ``late``."""
+    """Makes summaries and counts them in this process: ``made``, ``empty`` (the model gave none), ``late``."""
 
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
@@ -31,11 +31,11 @@ class Summaries:
         self.late = 0
 
     async def of(self, asked: Summarize, header: Header) -> Summarized:
-        """The model's summary, None where it gave none.
+        """Return the model's summary, None in the reply if it gave none.
 
-        Raises Busy and Unavailable, and ProviderError while no model answers. The asker's patience is a matter of
-        seconds and not the model's: a call that is given up with it says nothing about the provider, so that slow
-        summaries never open the circuit that extraction depends on.
+        Raises Busy, Unavailable after the caller's deadline, and ProviderError if no model is available. A call that is
+        cancelled at the caller's deadline is not a failure of the provider, so slow summaries never open the circuit
+        that extraction depends on.
         """
         if self._waiting >= MAX_CONCURRENT:
             raise Busy("other recalls wait for a summary already")

@@ -1,8 +1,8 @@
-"""Who waits for the vectors of memories, and is told when they are stored, or will not be for a while.
+"""Requests that wait until the vectors of memories are stored, or until they cannot be for a while.
 
-A vector counts as stored when the writer has said so, in answer to the report of an ``embed`` job that read the memory
-at the awaited version or a later one: what was stored before a change says nothing about it. The end of a job that
-nobody waits for yet is kept for a moment, because an embedding can be faster than the question about it.
+A vector counts as stored when the writer has confirmed it to an ``embed`` job that read the memory at the awaited
+version or a later one; a vector of an earlier version does not count. Recent ends of jobs are kept, because a job can
+finish before the request that waits for it arrives.
 
 Source: docs/decisions.md 23.
 """
@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from signet_actors.protocol.extractor import VectorsAwaited
 
 MAX_ENDS: Final = 1024
-"""Some seconds of the fastest server's work; whoever asks about a job asks some milliseconds after it was enqueued."""
+"""Ends of jobs that are kept: some seconds of the fastest server's work. Requests arrive within milliseconds."""
 
 
 class _End(NamedTuple):
@@ -41,7 +41,7 @@ class VectorWaiters:
         return sum(map(len, self._waiting.values()))
 
     async def stored(self, versions: Mapping[str, int], within_s: float) -> VectorsAwaited:
-        """Which of the memories have the vector of that version, as soon as the attempts at all of them have ended."""
+        """Wait until the attempts at all the memories have ended; return which have a vector of that version."""
         waiters = {memory_id: self._waiter(memory_id, version) for memory_id, version in versions.items()}
         try:
             _, late = await asyncio.wait([waiter.stored for waiter in waiters.values()], timeout=within_s)
@@ -52,7 +52,7 @@ class VectorWaiters:
         return VectorsAwaited(stored, late=bool(late))
 
     def ended(self, memory_id: str, version: int, *, stored: bool) -> None:
-        """An attempt at the memory's vector, read at ``version``, has ended; who waits for it has been told."""
+        """Record the end of an attempt that read the memory at ``version``; resolve the requests that wait for it."""
         self._ends.pop(memory_id, None)
         self._ends[memory_id] = _End(version, stored)
         while len(self._ends) > MAX_ENDS:
@@ -62,7 +62,7 @@ class VectorWaiters:
                 _report_end(waiter, stored=stored)
 
     def cancel_all(self) -> None:
-        """Nobody waits any more: there will be no vector for a while."""
+        """Resolve all waiting requests as not stored, because there will be no vectors for a while."""
         for waiters in self._waiting.values():
             for waiter in waiters:
                 _report_end(waiter, stored=False)

@@ -1,14 +1,9 @@
 """The embedded model: static word-piece embeddings that ship inside the wordllama wheel.
 
-The two files of the wheel are read directly: the weights are mapped read-only as float16, so that they live once in the
-page cache instead of once more on the heap (and count as ours only while words are looked up), and only the rows of
-words not met before are widened to float32, by a table of all 65,536 values, because numpy's own conversion takes twice
-as long. The package itself is never imported: importing it pulls in ``requests`` and replaces the root logger's set-up,
-and its loader can download, which nothing here ever may. The vectors equal the package's own (a test compares them).
-
-A text's vector is the sum of its words', and those of the words used most are remembered: a text of thirty words then
-is one gather and one sum, in a fifth of the time that its tokens take. Words are summed first whether or not they are
-remembered, so that a text has the same vector to the last bit every time.
+The two files of the wheel are read directly. The package is never imported, because it imports ``requests``, changes
+the root logger and may download files. A text's vector is the normalised sum of its words' vectors; the most used words
+are cached, which makes a short text five times as fast. Uncached words are summed in the same order, so a text always
+has the same vector to the last bit. More: providers/DESIGN.md "The embedded model".
 
 Source: docs/decisions.md 22 and 27; docs/quality.md rule 10.
 """
@@ -34,27 +29,27 @@ from signet_actors.providers.embedding import Vectors
 
 MODEL: Final = "wordllama-l2-supercat-256"
 FAMILY: Final = "wordllama"
-"""The name that the configuration gives it; rows in the store bear ``MODEL``, which names the exact weights."""
+"""The name in the configuration; stored rows use ``MODEL``, which identifies the exact weights."""
 DIMENSIONS: Final = 256
 MAX_TEXT_CHARS: Final = 16_384
-"""Longer texts are embedded by their beginning: a mean over more tokens says no more, and costs no bound."""
+"""Only this much of a longer text is embedded: a mean over more tokens adds nothing, and the cost stays bounded."""
 
 _WEIGHTS = Path("weights", "l2_supercat_256.safetensors")
 _TOKENIZER = Path("tokenizers", "l2_supercat_tokenizer_config.json")
 _TENSOR = "embedding.weight"
 _MAX_HEADER_BYTES = 1 << 20
 _WORD_MARK = "\u2581"
-"""What the tokenizer writes for a blank, and before the first word."""
+"""The tokenizer's symbol for a blank, also placed before the first word."""
 MAX_WORDS: Final = 16_384
-"""Words that are remembered, a kilobyte each; twice as many as a text can have."""
+"""Capacity of the word cache, 1 KB per word; twice the number of words that a text can have."""
 _MAX_WORD_CHARS: Final = 64
 
 _WIDENED: Final = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
-"""float32 by the bits of a float16."""
+"""The float32 value for each bit pattern of a float16; twice as fast as numpy's own conversion."""
 
 
 class EmbeddedEmbedder:
-    """Mean of the token vectors, L2-normalised; deterministic, no network, safe to call from any thread."""
+    """Embeds a text as the L2-normalised mean of its token vectors; deterministic, without network, thread-safe."""
 
     provider: Final = "embedded"
     model: Final = MODEL
@@ -63,10 +58,10 @@ class EmbeddedEmbedder:
     endpoint: Final = None
 
     def __init__(self, package: Path | None = None, *, max_words: int = MAX_WORDS) -> None:
-        """Map the weights below ``package`` (default: where wordllama is installed). ``max_words`` are remembered; no
-        text may have more than half as many.
+        """Map the weights below ``package`` (default: the installed wordllama).
 
-        Raises ``ConfigError`` when the files are missing or not what this release expects.
+        ``max_words`` is the capacity of the word cache; a text may have at most half as many words. Raises
+        ``ConfigError`` if the files are missing or not as this release expects.
         """
         folder = package or _package_folder()
         self._mapping, self._table = _map_weights(folder / _WEIGHTS)
@@ -80,7 +75,7 @@ class EmbeddedEmbedder:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._model = self._tokenizer.model
-        # Without a pre-tokenizer the cache would keep whole texts: memory for nothing, and memories' contents at that.
+        # Without a pre-tokenizer this cache would keep whole texts, that is, the contents of memories.
         self._model._resize_cache(0)
         self._special = tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
         self._known = _WordTable(max_words)
@@ -103,7 +98,7 @@ class EmbeddedEmbedder:
             total = np.add.reduce(
                 self._rows_of_tokens(self._tokenizer.encode(text, add_special_tokens=False).ids), axis=0
             )
-        # The direction of the sum is that of the mean.
+        # The sum has the same direction as the mean.
         norm = math.sqrt(float(total.dot(total)))
         if not math.isfinite(norm) or norm < 1e-12:
             return zero
@@ -111,38 +106,38 @@ class EmbeddedEmbedder:
         return total
 
     def release_memory(self) -> None:
-        """The weights count as nobody's memory until they are needed: words used most are remembered apart from them.
+        """Release the mapped pages of the weights; the word cache is kept.
 
-        They stay in the machine's page cache, from which a few hundred pages at a time come back in microseconds.
+        The pages stay in the operating system's page cache, from which they return in microseconds.
         """
         self._mapping.madvise(mmap.MADV_DONTNEED)
 
     def _words_of(self, text: str) -> list[str] | None:
-        """The words of ``text`` if no token of it spans two of them, which is so between single blanks; else None."""
+        """Split ``text`` into words; None if a token may span two words (unless single blanks separate them all)."""
         words = text.split(" ")
         if words != text.split() or _WORD_MARK in text or any(special in text for special in self._special):
             return None
         return words
 
     def _sum_of_words(self, words: Sequence[str]) -> Vectors | None:
-        """The sum over ``words``, all of which are remembered now; None if one is too long for that."""
+        """Return the sum over ``words`` and cache all of them; None if a word is too long for the cache."""
         while (total := self._known.sum_of(words)) is None:
             rows = self._known.rows
             unknown = [word for word in dict.fromkeys(words) if word not in rows]
             if any(len(word) > _MAX_WORD_CHARS for word in unknown):
                 return None
-            # Not under the lock: the event loop must not wait until a thread has been through a long text.
+            # Computed outside the lock, so that the event loop does not wait for a thread with a long text.
             vectors = self._vectors_of_words(unknown)
             with self._write_lock:
                 self._known = self._known.with_more(unknown, vectors)
         return total
 
     def _vectors_of_words(self, words: Sequence[str]) -> Vectors:
-        """A row for each word: the sum of its tokens. One gather for all of them."""
+        """Return one row per word, the sum of its tokens, by one gather for all words."""
         ids: list[int] = []
         ends = [0]
         for word in words:
-            # The model alone: the tokenizer around it only puts the mark before the word, and takes twice as long.
+            # Call the model directly: the tokenizer around it only adds the mark and takes twice as long.
             ids += [token.id for token in self._model.tokenize(_WORD_MARK + word)]
             ends.append(len(ids))
         rows = self._rows_of_tokens(ids)
@@ -157,8 +152,9 @@ class EmbeddedEmbedder:
 
 
 class _WordTable:
-    """The vectors of words by their row. Rows are only added, so that a reader needs no lock: a table that is full is
-    replaced by another one, with the half of its words that was used most.
+    """A table of word vectors that is read without a lock, because rows are only added.
+
+    A full table is replaced by a new one with the more used half of its words.
     """
 
     __slots__ = ("_uses", "_vectors", "rows")
@@ -169,19 +165,20 @@ class _WordTable:
         self._uses = np.zeros(capacity, dtype=np.int64)
 
     def sum_of(self, words: Sequence[str]) -> Vectors | None:
-        """The sum of the vectors of ``words``; None if one of them is not known."""
+        """Return the sum of the vectors of ``words``; None if a word is not in the table."""
         known = self.rows
         try:
             rows = np.array([known[word] for word in words], dtype=np.intp)
         except KeyError:
             return None
-        self._uses[rows] += 1  # two threads may lose a count; it is no more than a hint
+        self._uses[rows] += 1  # concurrent threads may lose a count, which does not matter
         total: Vectors = np.add.reduce(self._vectors.take(rows, axis=0), axis=0)
         return total
 
     def with_more(self, words: Sequence[str], vectors: Vectors) -> _WordTable:
-        """This table, or the one that replaces it, with ``words``, none of which it had when they were looked up; or
-        without them, where another thread was faster with one. For one thread at a time.
+        """Add ``words`` to this table, or to its replacement if it is full, and return that table.
+
+        Adds nothing if another thread has added one of the words meanwhile. Call it under the lock.
         """
         known = self if len(self.rows) + len(words) <= len(self._vectors) else self._most_used()
         if known.rows.keys().isdisjoint(words):
@@ -192,18 +189,18 @@ class _WordTable:
         return known
 
     def _most_used(self) -> _WordTable:
-        words = list(self.rows)  # in the order of their rows
+        words = list(self.rows)  # in row order
         half = len(words) // 2
         kept = np.argpartition(self._uses[: len(words)], half)[half:]
         fresh = _WordTable(len(self._vectors))
         fresh.rows = {words[row]: place for place, row in enumerate(kept.tolist())}
         fresh._vectors[: len(kept)] = self._vectors[kept]
-        fresh._uses[: len(kept)] = self._uses[kept] // 2  # what was used long ago does not weigh for ever
+        fresh._uses[: len(kept)] = self._uses[kept] // 2  # let old uses decay
         return fresh
 
 
 def _package_folder() -> Path:
-    """Where wordllama is installed, found without importing it."""
+    """Return the directory of the wordllama package without importing it."""
     found = importlib.util.find_spec("wordllama")
     if found is None or found.origin is None:
         raise ConfigError("embedding.provider embedded needs the package wordllama, which is not installed")
@@ -211,9 +208,9 @@ def _package_folder() -> Path:
 
 
 def _map_weights(path: Path) -> tuple[mmap.mmap, np.ndarray[tuple[int, int], np.dtype[np.uint16]]]:
-    """The mapping of a safetensors file, and its (vocabulary, 256) float16 matrix by the bits.
+    """Map a safetensors file; return the mapping and its (vocabulary, 256) float16 matrix as uint16 bit patterns.
 
-    The file is 8 bytes of length, a JSON header, raw tensors.
+    The file consists of 8 bytes of header length, a JSON header, and raw tensors.
     """
     try:
         with path.open("rb") as file:

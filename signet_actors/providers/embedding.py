@@ -1,4 +1,4 @@
-"""What an embedding back end is, whichever it is.
+"""The interface of embedding back ends.
 
 Source: docs/architecture.md "Directories"; docs/decisions.md 22 and 23.
 """
@@ -23,8 +23,8 @@ _LEAST_NORM: Final = 1e-12
 class Embedder(Protocol):
     """Turns texts into unit vectors.
 
-    ``provider``, ``model`` name it in answers and in the ``embeddings`` rows; ``dimensions`` is the width of every
-    vector; ``local`` is true when a text costs microseconds and no network, so that a caller may embed inline;
+    ``provider`` and ``model`` name it in replies and in ``embeddings`` rows. ``dimensions`` is the length of every
+    vector. ``local`` is true if a text costs microseconds and no network, so that a caller may embed inline.
     ``endpoint`` is the address of a network back end, else None.
     """
 
@@ -44,20 +44,20 @@ class Embedder(Protocol):
     def endpoint(self) -> str | None: ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One L2-normalised float32 row per text, shape (n, dimensions).
+        """Return one L2-normalised float32 row per text, shape (n, dimensions).
 
-        A text that has no meaning to the model (no token, no finite vector) is a row of zeros: not embeddable, and
-        to be stored without a vector. May block; raises ``SignetError`` when the back end cannot answer.
+        A text that the model cannot represent (no token, no finite vector) gets a row of zeros and must be stored
+        without a vector. May block. Raises ``SignetError`` if the back end does not answer.
         """
         ...
 
     def embed_query(self, text: str) -> Vectors:
-        """The same for one query text, shape (dimensions,); back ends with a query prefix add it here."""
+        """Embed one query text, shape (dimensions,); back ends with a query prefix add it here."""
         ...
 
 
 class AsyncEmbedder(Protocol):
-    """The same for an event loop: nothing here blocks it."""
+    """An embedder for an event loop; no method blocks."""
 
     @property
     def provider(self) -> str: ...
@@ -72,26 +72,26 @@ class AsyncEmbedder(Protocol):
     def endpoint(self) -> str | None: ...
 
     async def embed_async(self, texts: Sequence[str], *, timeout_ms: int = BATCH_TIMEOUT_MS) -> Vectors:
-        """As ``Embedder.embed``, however many texts: they are sent in batches, within one deadline for all.
+        """Embed any number of texts in batches, within one deadline for all; see ``Embedder.embed``.
 
-        Raises ``ProviderError``, and then nothing of the batches is kept.
+        Raises ``ProviderError``; results of earlier batches are then discarded.
         """
         ...
 
     async def embed_query_async(self, text: str, *, timeout_ms: int = QUERY_TIMEOUT_MS) -> Vectors:
-        """As ``Embedder.embed_query``. Raises ``ProviderError``."""
+        """Embed one query text; see ``Embedder.embed_query``. Raises ``ProviderError``."""
         ...
 
     async def close(self) -> None:
-        """No socket of the embedder is left."""
+        """Close all sockets of the embedder."""
         ...
 
 
 def unit_vectors(rows: object, count: int, dimensions: int, who: str) -> Vectors:
-    """``rows`` of a stranger as ``count`` L2-normalised rows of ``dimensions``; a row of zeros stays one.
+    """Validate ``rows`` from a back end and return them as ``count`` L2-normalised rows of ``dimensions``.
 
-    Raises ``ProviderError`` when they are not that many, not that wide or not all finite numbers: a vector of another
-    width is of another space, and one that is stored is compared with others for years.
+    A row of zeros stays zero. Raises ``ProviderError`` if the number of rows or their length is wrong, or a number is
+    not finite: a bad vector would be stored and compared with others for years. ``who`` names the back end in errors.
     """
     try:
         wide = np.asarray(rows, dtype=np.float64)

@@ -1,7 +1,7 @@
-"""Vectors of an ONNX model in this process, by the package fastembed, which is an extra.
+"""Embeddings by an ONNX model in this process, through the optional package fastembed.
 
-A model that is named is fetched by the package when it is loaded for the first time: naming it is asking for that. A
-model that is a directory on this machine is loaded from there, and nothing is fetched.
+The package downloads a named model when it is first loaded; the user requests this by naming it. A model given as a
+local directory is loaded from there, without a download.
 
 Source: docs/decisions.md 22 and 27; fastembed's own documentation, "Supported models" and "Adding new models".
 """
@@ -25,16 +25,16 @@ _ONNX_FILES: Final = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx")
 
 
 class FastembedEmbedder:
-    """One model, loaded for the life of this object; some milliseconds a text. Safe to call from any thread."""
+    """One loaded model; a text takes some milliseconds. Thread-safe."""
 
     provider: Final = "fastembed"
     local: Final = False
     endpoint: Final = None
 
     def __init__(self, model: str, dimensions: int, cache: Path | None = None) -> None:
-        """The model is loaded. ``model`` is a name that fastembed knows or a directory with an ONNX model.
+        """Load the model. ``model`` is a name that fastembed knows or a directory with an ONNX model.
 
-        Raises ``ConfigError`` when the package is not installed, does not know the model or cannot load it.
+        Raises ``ConfigError`` if the package is not installed, does not know the model or cannot load it.
         """
         self.model = model or DEFAULT_FASTEMBED_MODEL
         self.dimensions = dimensions
@@ -80,7 +80,7 @@ class FastembedEmbedder:
 
 
 def _make_known(package: Any, name: str, folder: Path, dimensions: int) -> None:
-    """fastembed knows the model of ``folder`` by ``name``: mean of the tokens, normalised."""
+    """Register the model in ``folder`` with fastembed as ``name``, with mean pooling and normalisation."""
     file = next((file for file in _ONNX_FILES if (folder / file).is_file()), None)
     if file is None:
         raise ConfigError(f"embedding.model {folder}: no ONNX model in it ({' or '.join(_ONNX_FILES)})")

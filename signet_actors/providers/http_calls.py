@@ -1,11 +1,9 @@
-"""JSON calls to one HTTP server, each bounded in time and in bytes.
+"""JSON calls to one HTTP server, each bounded in time and size.
 
-A call has one deadline from the first byte sent to the last one read: a timeout per read lets a server that drips a
-byte a second hold a call for ever. The body is counted while it comes and never unpacked, so that neither a 200 with a
-gigabyte nor a small one that inflates to it is held. Redirects are not followed: a prompt goes to the server that the
-configuration names and to no other. Proxy settings of the environment count for other machines only.
-
-The library is imported when the first server is to be called: a process that found nobody to call carries 9 MB less.
+One deadline covers the whole call; a timeout per read would let a slow server hold a call for ever. The size of the
+body is limited while it streams, and compressed bodies are rejected. Redirects are not followed, so a prompt goes only
+to the configured server. Proxy settings of the environment apply to remote hosts only. httpx is imported at the first
+use, which saves 9 MB in a process that calls no server.
 
 Source: memory-pipeline.txt "Provider Abstraction" (status and the first 200 characters of the body);
 docs/reliability.md R11; docs/decisions.md 27.
@@ -33,10 +31,10 @@ if TYPE_CHECKING:
 
 MAX_RETRY_AFTER_MS: Final = 3_600_000
 CONNECT_TIMEOUT_S: Final = 5.0
-"""A machine that is switched off answers nothing at all; that is not worth the deadline of a generation."""
+"""Connecting has a shorter timeout than a generation, because a machine that is switched off does not answer at all."""
 _ERROR_BODY_BYTES: Final = 4096
 _UNAVAILABLE_STATUSES: Final = frozenset({502, 503, 504})
-"""What a proxy or a loading server says in the provider's place."""
+"""Statuses that a proxy or a server that is still loading returns in place of the provider."""
 _PRIVATE_FIELDS: Final = ("prompt", "messages", "content", "input")
 _REFUSED_STATUSES: Final = frozenset({401, 403, 404})
 
@@ -44,7 +42,7 @@ T = TypeVar("T")
 
 
 def preload() -> None:
-    """Import what the first call would: for an interpreter that stands by."""
+    """Import the modules that the first call needs; for a standby process."""
     import httpx  # noqa: PLC0415 - see the module
 
     httpx.AsyncClient(trust_env=False, transport=httpx.AsyncHTTPTransport(trust_env=False))
@@ -54,9 +52,9 @@ def preload() -> None:
 
 
 class HttpCalls:
-    """Calls below ``endpoint``, with ``key`` as bearer token when there is one. One event loop only.
+    """A client for paths below ``endpoint``, with ``key`` as bearer token if given. For one event loop.
 
-    ``name`` is how error messages call the server.
+    ``name`` is the name of the server in error messages.
     """
 
     def __init__(self, name: str, endpoint: str, *, key: str | None = None, max_bytes: int) -> None:
@@ -75,12 +73,12 @@ class HttpCalls:
                 headers=headers,
                 follow_redirects=False,
                 trust_env=not is_loopback(urlsplit(self.endpoint).hostname or ""),
-                # Certificates are loaded at some cost and only where there is one to check.
+                # Loading certificates is slow, so do it for https only.
                 verify=httpx.create_ssl_context() if secure else False,
                 timeout=httpx.Timeout(None, connect=CONNECT_TIMEOUT_S),
                 limits=httpx.Limits(max_keepalive_connections=4, keepalive_expiry=5.0),
             )
-        # A proxy of a kind that is not supported, a certificate file that is not there: all from the environment.
+        # An unsupported kind of proxy or a missing certificate file, both from environment variables.
         except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
             raise self._error(
                 ProviderErrorKind.REFUSED,
@@ -92,11 +90,11 @@ class HttpCalls:
         await self._client.aclose()
 
     async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int) -> T:
-        """The server's answer to ``body`` as ``shape``. Raises ``ProviderError``."""
+        """POST ``body`` as JSON and decode the response as ``shape``. Raises ``ProviderError``."""
         return await self._call("POST", path, body, shape, timeout_ms)
 
     async def get(self, path: str, shape: type[T], *, timeout_ms: int) -> T:
-        """What the server has under ``path`` as ``shape``. Raises ``ProviderError``."""
+        """GET ``path`` and decode the response as ``shape``. Raises ``ProviderError``."""
         return await self._call("GET", path, None, shape, timeout_ms)
 
     async def _call(self, method: str, path: str, body: Any, shape: type[T], timeout_ms: int) -> T:
@@ -122,15 +120,15 @@ class HttpCalls:
                 ProviderErrorKind.UNAVAILABLE, f"cannot be reached at {self.endpoint} ({_describe(error)})"
             ) from error
         except httpx.HTTPError as error:
-            # The request was taken up, and may itself be what broke the server.
+            # The server accepted the request, and the request itself may have crashed it.
             raise self._error(ProviderErrorKind.HTTP, f"broke the connection off ({_describe(error)})") from error
-        except RuntimeError as error:  # what the library says of a client that has been closed
+        except RuntimeError as error:  # raised by httpx when the client has been closed
             raise self._error(ProviderErrorKind.UNAVAILABLE, "is not called any more") from error
         except (httpx.InvalidURL, UnicodeError, ValueError) as error:
             raise self._error(ProviderErrorKind.REFUSED, f"cannot be called ({type(error).__name__})") from error
         try:
             return msgspec.json.decode(content, type=shape)
-        # Neither of the last two is a msgspec error, and both come from what a server sent.
+        # The last two are not msgspec errors, but content from the server can cause them.
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             told = on_one_line(response.headers.get("content-type", "no content type"))[:60]
             raise self._error(
@@ -150,7 +148,7 @@ class HttpCalls:
         return b"".join(parts)
 
     async def _error_body(self, response: httpx.Response) -> str:
-        """The beginning of an error's body, as text."""
+        """Return the beginning of an error response's body, sanitized."""
         begun = b""
         async for part in response.aiter_raw():
             begun += part[:_ERROR_BODY_BYTES]
@@ -177,7 +175,7 @@ class HttpCalls:
 
 
 def _texts(body: Any) -> Iterator[str]:
-    """What a request's body says that is somebody's: prompts, and texts to embed."""
+    """Yield the user's texts in a request body: prompts, and texts to embed."""
     if isinstance(body, str):
         yield body
     elif isinstance(body, list | tuple):
@@ -189,18 +187,18 @@ def _texts(body: Any) -> Iterator[str]:
 
 
 def _describe(error: Exception) -> str:
-    """What an HTTP library's error says; these speak of sockets and protocols, never of contents."""
+    """Describe an error of the HTTP library; such errors mention sockets and protocols, never contents."""
     said = on_one_line(str(error))[:80]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
 def _retry_after_ms(value: str | None) -> int | None:
-    """``Retry-After`` in either of its forms, at most an hour; None when there is none that makes sense."""
+    """Parse ``Retry-After`` in either of its forms, at most an hour; None if it is missing or invalid."""
     if value is None:
         return None
     if value.strip().isascii() and value.strip().isdigit():
         return min(int(value.strip()[:9]) * 1000, MAX_RETRY_AFTER_MS)
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - a megabyte that few servers make use of
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - costs a megabyte and is rarely needed
 
     try:
         moment = parsedate_to_datetime(value)

@@ -1,4 +1,4 @@
-"""What a stranger said, made fit for a log line and for the user."""
+"""Sanitize text from providers for log lines and error messages."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Final
 QUOTED_CHARS: Final = 200
 """Source: memory-pipeline.txt "Provider Abstraction": the first 200 characters of the body."""
 ECHO_CHARS: Final = 12
-"""So many letters and digits in a row that were sent, and come back, are an echo."""
+"""A response that repeats this many consecutive letters and digits of the request is an echo."""
 _SHORTEST_ECHO: Final = 4
 _KEY_LIKE: Final = re.compile(r"\b(?:sk|pk|key)-[\w*.-]{4,}")
 _SEPARATORS: Final = re.compile(r"\\u[0-9A-Fa-f]{4}|\\[bfnrt]|[\W_]+")
-"""What stands between letters, also as JSON writes it."""
+"""Everything between letters and digits, also in JSON escapes."""
 _BLANKS: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\s\x00-\x1f\x7f]+")
 
 
 def on_one_line(text: str) -> str:
-    """``text`` without line breaks, control characters and colours."""
+    """Return ``text`` without line breaks, control characters and terminal colours."""
     return _BLANKS.sub(" ", text).strip()
 
 
 def sanitize(raw: bytes, secret: str | None) -> str:
-    """The beginning of ``raw``, on one line and without ``secret`` or anything else that looks like a key."""
+    """Return the beginning of ``raw`` on one line, without ``secret`` and anything else that looks like a key."""
     text = raw.decode("utf-8", "replace")
     if secret:
         text = text.replace(secret, "[key]")
@@ -31,11 +31,10 @@ def sanitize(raw: bytes, secret: str | None) -> str:
 
 
 def drop_if_echoed(said: str, sent: Iterable[str]) -> str:
-    """``said``, or nothing where it repeats a piece of one of the texts that were ``sent``.
+    """Return ``said``, or an empty string if it repeats a part of one of the ``sent`` texts.
 
-    What a stranger says of a failure is logged and kept with a job; a prompt holds memories, which may be forgotten
-    for good later, and is to be found in neither (docs/reliability.md R23). Blanks, signs and capitals make no
-    difference.
+    Error messages are logged and stored with a job. Prompts contain memories, which may be erased later, so they must
+    not appear there (docs/reliability.md R23). Blanks, punctuation and case are ignored in the comparison.
     """
     heard = _letters_and_digits(said)
     texts = [_letters_and_digits(text) for text in sent]

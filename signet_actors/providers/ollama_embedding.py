@@ -1,7 +1,8 @@
-"""Vectors from Ollama: ``POST /api/embed``, many texts in one request.
+"""Embeddings from Ollama: ``POST /api/embed``, many texts in one request.
 
-Source: docs/decisions.md 22; Ollama's own API description, "Generate Embeddings". A text beyond the model's context is
-cut by the server, which says nothing.
+The server silently truncates a text that exceeds the model's context.
+
+Source: docs/decisions.md 22; Ollama's own API description, "Generate Embeddings".
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from signet_actors.providers.llm.ollama import server_address, server_has_model
 from signet_actors.providers.llm.provider import Availability
 
 MAX_ANSWER_BYTES: Final = 16 << 20
-"""32 vectors of 4096 numbers in decimal are some three megabytes."""
+"""32 vectors of 4096 decimal numbers are about three megabytes."""
 
 
 class _Answer(msgspec.Struct):
@@ -24,7 +25,7 @@ class _Answer(msgspec.Struct):
 
 
 class OllamaEmbeddingClient:
-    """One embedding model of one Ollama server."""
+    """A client for one embedding model of one Ollama server."""
 
     def __init__(self, endpoint: str, model: str) -> None:
         self._model = model

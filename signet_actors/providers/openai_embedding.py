@@ -1,4 +1,4 @@
-"""Vectors from any server that speaks OpenAI's ``/embeddings``.
+"""Embeddings from any server that implements OpenAI's ``/embeddings``.
 
 Source: docs/decisions.md 22 and 43; wire format: OpenAI's API reference, "Embeddings".
 """
@@ -27,7 +27,7 @@ class _Answer(msgspec.Struct):
 
 
 class OpenAiEmbeddingClient:
-    """One embedding model of one server. ``shortened_to`` asks a model that can for fewer dimensions than it has."""
+    """A client for one embedding model. ``shortened_to`` requests fewer dimensions, if the model supports that."""
 
     def __init__(self, endpoint: str, model: str, key: str | None, *, shortened_to: int | None = None) -> None:
         self._model = model
@@ -45,7 +45,7 @@ class OpenAiEmbeddingClient:
         if self._shortened_to is not None:
             body["dimensions"] = self._shortened_to
         answer = await self._calls.post("/embeddings", body, _Answer, timeout_ms=timeout_ms)
-        # In the order of their index: a vector that goes to another text is worse than none.
+        # Order by index: a vector assigned to another text would be worse than none.
         rows = {row.index: row.embedding for row in answer.data}
         if len(answer.data) != len(texts) or rows.keys() != set(range(len(texts))):
             raise ProviderError(

@@ -1,9 +1,8 @@
-"""Vectors from a server: batches, prefixes, one deadline, and a circuit breaker in front of it all.
+"""Embeddings from a server: batches, prefixes, one deadline, and a circuit breaker.
 
-A query's vector is asked for while somebody waits for the answer to a recall. A server that hangs would cost every
-recall the whole wait; after a few failures the breaker answers in its place at once, until the server is back.
-
-The HTTP client is loaded with the wire format, not with this module: who has the embedded model needs none.
+A recall waits for the vector of its query. If a server hangs, every recall would wait for the whole timeout; after a
+few failures the breaker rejects calls at once until the server is back. The HTTP client is imported with the client
+class, not with this module.
 
 Source: docs/decisions.md 22 and 23; docs/reliability.md R11.
 """
@@ -24,7 +23,7 @@ from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
 from signet_actors.providers.llm.provider import Availability
 
 MAX_TEXT_CHARS: Final = 8000
-"""Longer texts are embedded by their beginning: the models read some 8,000 tokens, and some servers refuse more."""
+"""Only this much of a longer text is embedded: models read about 8,000 tokens, and some servers reject more."""
 BATCH_TEXTS: Final = 32
 BATCH_CHARS: Final = 65_536
 _POLICY: Final = BreakerPolicy(failures=3, cooldown_ms=2000, max_cooldown_ms=60_000)
@@ -32,13 +31,13 @@ _MODEL_UNKNOWN: Final = KnownModel(0)
 
 
 class EmbeddingClient(Protocol):
-    """How one kind of server is asked for vectors. One event loop only."""
+    """A client for one kind of embedding server. For one event loop."""
 
     @property
     def endpoint(self) -> str: ...
 
     async def vectors(self, texts: Sequence[str], *, timeout_ms: int) -> list[list[float]]:
-        """The rows as they came, in the order of ``texts``. Raises ``ProviderError``."""
+        """Return the rows as the server sent them, in the order of ``texts``. Raises ``ProviderError``."""
         ...
 
     async def available(self) -> Availability: ...
@@ -47,7 +46,7 @@ class EmbeddingClient(Protocol):
 
 
 class RemoteEmbedder:
-    """One model of one server. The asynchronous half belongs to one event loop; the other half to any thread."""
+    """One model of one server. Use the asynchronous methods in one event loop, the others in any thread."""
 
     local: Final = False
 
@@ -83,7 +82,7 @@ class RemoteEmbedder:
         return row
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """For a thread without an event loop: a connection of its own, no breaker."""
+        """Embed in a thread without an event loop, through a separate connection and without the breaker."""
         return asyncio.run(self._once(texts, self._document_prefix, BATCH_TIMEOUT_MS))
 
     def embed_query(self, text: str) -> Vectors:
@@ -91,7 +90,7 @@ class RemoteEmbedder:
         return row
 
     async def available(self) -> Availability:
-        """Whether the server answers and has the model; never raises, takes at most three seconds."""
+        """Check that the server answers and has the model; never raises, takes at most three seconds."""
         return await self._client.available()
 
     async def close(self) -> None:
@@ -126,7 +125,7 @@ class RemoteEmbedder:
         return rows
 
     async def _rows(self, wire: EmbeddingClient, texts: Sequence[str], prefix: str, timeout_ms: int) -> Vectors:
-        """One row per text; texts without a visible character are not sent and stay zeros."""
+        """Return one row per text; a blank text is not sent, and its row stays zero."""
         vectors: Vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         places = [place for place, text in enumerate(texts) if text.strip()]
         deadline_ms = self._now_ms() + timeout_ms
@@ -143,7 +142,7 @@ class RemoteEmbedder:
 
 
 def _batches(texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]:
-    """``places`` in runs that a server takes in one request."""
+    """Split ``places`` into batches that a server accepts in one request."""
     batch: list[int] = []
     chars = 0
     for place in places:

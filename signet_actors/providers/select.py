@@ -1,6 +1,6 @@
-"""From configuration to the one embedding back end of this process.
+"""Select the embedding back end of this process from the configuration.
 
-Network back ends are imported when one is chosen: who has the embedded model loads no HTTP client.
+Network back ends are imported only when chosen, so that the embedded model needs no HTTP client.
 
 Source: docs/decisions.md 22 and 43.
 """
@@ -20,10 +20,10 @@ from signet_actors.providers.threaded_embedder import ThreadedEmbedder
 
 
 def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None = None) -> Embedder | None:
-    """The back end that ``embedding.provider`` names; None for ``none`` (keyword only).
+    """Return the back end that ``embedding.provider`` names; None for ``none`` (keywords only).
 
-    Nothing is asked of a network back end yet. Raises ``ConfigError`` for what cannot be served: silence would leave
-    every memory without a vector.
+    A network back end is not contacted yet. Raises ``ConfigError`` for an unusable configuration, because every memory
+    would silently stay without a vector.
     """
     match config.provider:
         case "none":
@@ -47,7 +47,7 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
 
 
 def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
-    """``embedder`` for a process that must not block."""
+    """Wrap ``embedder`` for an event loop, if it is not asynchronous already."""
     return embedder if isinstance(embedder, RemoteEmbedder) else ThreadedEmbedder(embedder)
 
 
@@ -86,7 +86,7 @@ def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEm
 
 
 def _check_width(config: EmbeddingConfig, model: str) -> None:
-    """``embedding.dimensions`` can be right. Raises ``ConfigError`` when it is known that it is not."""
+    """Raise ``ConfigError`` if ``embedding.dimensions`` is known to be wrong for the model."""
     width = known_width(config.provider, model, config.dimensions)
     if width is not None:
         raise ConfigError(f"embedding.dimensions {config.dimensions}: {model} has {width}; set it to {width}")

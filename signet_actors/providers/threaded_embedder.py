@@ -1,6 +1,6 @@
-"""An embedder of this machine, for an event loop.
+"""A local embedder for an event loop.
 
-What takes microseconds is called where it stands; what takes longer has a thread, so that the loop goes on.
+Short texts of an embedder that takes microseconds are embedded inline; everything else runs in a thread.
 
 Source: docs/decisions.md 22 and 23.
 """
@@ -19,7 +19,7 @@ _INLINE_CHARS: Final = 2048
 
 
 class ThreadedEmbedder:
-    """``inner`` without blocking the loop. A call that is given up keeps its thread until it ends by itself."""
+    """Runs ``inner`` without blocking the loop. A call that times out occupies its thread until it finishes."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -72,5 +72,5 @@ class ThreadedEmbedder:
         return ProviderError(ProviderErrorKind.TIMEOUT, f"{self.provider} gave no vectors within {timeout_ms} ms")
 
     def _failed(self, error: Exception) -> ProviderError:
-        # Its kind only: what a tokenizer says may quote the text.
+        # Report only the type of the error: a tokenizer's message may quote the text.
         return ProviderError(ProviderErrorKind.MALFORMED, f"{self.provider} failed ({type(error).__name__})")

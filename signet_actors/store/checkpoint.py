@@ -1,18 +1,12 @@
-"""When the write-ahead log is folded back into the database, as a pure rule and the call that does it.
+"""Checkpoints of the write-ahead log: the rule that decides when to run one, and the call.
 
-Only the writer's connection checkpoints, after a batch. Nothing below ``PASSIVE_FRAMES`` new pages; PASSIVE above,
-which waits for nobody; RESTART beyond ``RESTART_BYTES``, waiting ``RESTART_BUSY_MS`` for readers, and when they were
-in the way not again for ``RESTART_PAUSE_MS``. Beyond ``END_SNAPSHOTS_BYTES`` the readers are asked to end their
-snapshots, and beyond ``KILL_READERS_BYTES`` those that did not are killed: that bounds the log, and no commit ever
-waits for longer than ``RESTART_BUSY_MS``. The log has entered a new level before a pause of the last one is over: then
-that pause is.
-
-Readers are asked twice, with a FULL checkpoint between: those that begin anew before the log is folded back whole
-read from the log again, and would be in the way of beginning it anew; those that begin afterwards read the database
-alone.
+Only the writer checkpoints, after a batch: PASSIVE (never waits) above ``PASSIVE_FRAMES`` new pages, RESTART above
+``RESTART_BYTES``, which waits at most ``RESTART_BUSY_MS`` for readers. Above ``END_SNAPSHOTS_BYTES`` readers must end
+their snapshots, above ``KILL_READERS_BYTES`` readers that did not are killed. This bounds the log, and a commit never
+waits longer than ``RESTART_BUSY_MS``. More: store/DESIGN.md "The write-ahead log".
 
 Source: docs/reliability.md R14 and "The writer's loop".
-Departs: readers are killed from 48 MB on, not at 64, so that the log is still below 64 when they are gone.
+Departs: readers are killed above 48 MB, not above 64, so that the log is still below 64 MB when they have exited.
 """
 
 from __future__ import annotations
@@ -35,7 +29,7 @@ URGENT_PAUSE_MS = 250
 
 
 class Pressure(IntEnum):
-    """What readers are told before the log is folded back; the later, the harder."""
+    """What the readers must do before the checkpoint; a higher level is stricter."""
 
     NONE = 0
     END_SNAPSHOTS = 1
@@ -43,8 +37,10 @@ class Pressure(IntEnum):
 
 
 class Plan(NamedTuple):
-    """``mode``: passive or restart; ``busy_ms``: how long to wait for readers; ``pause_ms``: when they were in the way
-    all the same, how long not to try again at this pressure."""
+    """A checkpoint to run: ``mode`` is passive or restart, ``busy_ms`` is how long to wait for readers.
+
+    If readers still block it, do not try again at this pressure for ``pause_ms``.
+    """
 
     mode: str
     busy_ms: int
@@ -53,9 +49,9 @@ class Plan(NamedTuple):
 
 
 def plan_checkpoint(frames: int, *, tried: int, resting: Pressure | None) -> Plan | None:
-    """What to do about a log of ``frames`` pages that had ``tried`` pages at the last attempt.
+    """Return the checkpoint to run on a log of ``frames`` pages that had ``tried`` pages at the last attempt.
 
-    ``resting``: readers were in the way of an attempt at this pressure a moment ago.
+    ``resting`` is the pressure at which readers blocked an attempt a moment ago; only a higher one overrides the pause.
     """
     size = frames * PAGE_BYTES
     pressure = Pressure((size > END_SNAPSHOTS_BYTES) + (size > KILL_READERS_BYTES))
@@ -66,7 +62,7 @@ def plan_checkpoint(frames: int, *, tried: int, resting: Pressure | None) -> Pla
 
 
 def checkpoint(connection: apsw.Connection, mode: str) -> tuple[int, int]:
-    """``(frames in the log, frames folded back)`` after a checkpoint; readers in the way are not an error."""
+    """Run a checkpoint; return ``(frames in the log, frames checkpointed)``, (-1, -1) if readers blocked it."""
     sync_point("writer.before_checkpoint")
     modes = {
         "passive": apsw.SQLITE_CHECKPOINT_PASSIVE,

@@ -1,14 +1,9 @@
-"""Everything that can be found wrong with a database, in one list that tests, doctor and the daily scrub share.
+"""All checks of a database, shared by the tests, ``signet doctor``, the daily scrub and the backup verification.
 
-A finding says of what kind it is, because the kind decides what follows: damage of the *structure* means that no read
-is to be trusted and that writes must stop; an *index* is derived from rows and can be built anew; *content* is a
-row that is not what was stored; *rows* contradict each other.
-
-``integrity_check`` compares an index with its table but never looks at what an unindexed column says, hence the
-checksum of each content, the hash of its normal form, and each vector's comparison with its twin in ``vec0``.
-
-Nothing here raises for damage: a check that cannot be carried out is a finding itself. A database is held against the
-invariants of its own schema: a backup of an earlier release has no rows for what came later.
+The kind of a finding decides what follows: *structure*, no read can be trusted and writes must stop; *index*, derived
+data that can be rebuilt; *content*, a row that differs from what was stored; *rows*, rows contradict each other. A
+check that cannot run is a finding itself, not an exception. ``integrity_check`` does not verify unindexed columns, so
+contents are compared with their checksums and hashes, and vectors with their copies in ``vec0``.
 
 Source: docs/reliability.md R18 and "Invariants".
 """
@@ -36,18 +31,18 @@ CONTENT: Final = "content"
 ROWS: Final = "rows"
 
 MOST_FINDINGS: Final = 200
-"""A check that finds more says no more: what follows is the same."""
+"""A check stops after this many findings; more would not change what follows."""
 
 
 class Finding(NamedTuple):
-    """``kind`` is one of the four above, ``text`` is for a person."""
+    """``kind`` is one of the four constants above, ``text`` is a message for the user."""
 
     kind: str
     text: str
 
 
 class Invariant(NamedTuple):
-    """What may never be true: a query for the rows of which it is. ``since``: the first schema that it speaks of."""
+    """A query for rows that violate an invariant. It applies from schema version ``since`` on."""
 
     kind: str
     name: str
@@ -56,7 +51,7 @@ class Invariant(NamedTuple):
 
 
 NO_HISTORY_PURGED: Final = "EXISTS (SELECT 1 FROM memory_history WHERE seq = 1)"
-"""Old history is purged by the oldest event: while the first is there, all are."""
+"""SQL condition: no history was purged. History is purged from the oldest event on, so the first event proves it."""
 
 MAX_COUNT: Final = 1 << 53
 """No count is higher: the next one must be a number in SQLite and in every JSON parser."""
@@ -307,27 +302,26 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
         since=2,
     ),
 )
-"""What may never be true, whatever happened before."""
+"""All invariants; each holds after every committed transaction."""
 
 TEXT_INDEXES: Final = (("memories_fts", 1), ("memory_hints_fts", 2))
-"""Each text index and the first schema that has it."""
+"""Each text index and the first schema version that has it."""
 
 
 def scrub(
     connection: apsw.Connection, *, deep: bool = True, heartbeat: Callable[[], None] = lambda: None
 ) -> list[Finding]:
-    """Everything that is wrong, at most ``MOST_FINDINGS``; empty when the database is whole.
+    """Return what is wrong with the database, at most ``MOST_FINDINGS`` findings; empty if it is intact.
 
-    Without ``deep``: the schema's objects, structure, foreign keys, the text index, and each content's checksum.
-
-    ``connection`` may write: the text index compares itself with its rows by an INSERT that changes nothing.
+    Without ``deep``: only the schema's objects, structure, foreign keys, text indexes, and the checksums of contents.
+    ``connection`` must be writable: FTS5 runs its integrity check through an INSERT that changes nothing.
     """
     try:
         found, foreign = schema_findings(connection)
     except apsw.Error as error:
         return [Finding(STRUCTURE, f"the schema cannot be read: {type(error).__name__}: {error}")]
     if foreign:
-        return found  # no other check may run what the file brought along
+        return found  # further checks could execute triggers or views that the file contains
     for check in (*_SHALLOW, *(_DEEP if deep else ())):
         found += _guarded(check(connection), "cannot be read")
         heartbeat()
@@ -337,7 +331,7 @@ def scrub(
 
 
 def vector_file_findings(connection: apsw.Connection, directory: Path) -> list[Finding]:
-    """Return where the files of vectors that the searchers share differ from the stored vectors."""
+    """Return where the searchers' shared vector files differ from the stored vectors."""
     try:
         return [Finding(INDEX, text) for text in islice(differing_vectors(connection, directory), MOST_FINDINGS)]
     except (apsw.Error, OSError, ConfigError) as error:
@@ -345,14 +339,14 @@ def vector_file_findings(connection: apsw.Connection, directory: Path) -> list[F
 
 
 def is_structural(findings: list[Finding]) -> bool:
-    """True when no read of this file is to be trusted."""
+    """Return True if no read of this file can be trusted."""
     return any(finding.kind == STRUCTURE for finding in findings)
 
 
 def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -> Iterator[Finding]:
-    """The check's findings; one that breaks on what it reads is a finding of structure.
+    """Yield the findings of a check; an error while it reads becomes a finding of structure.
 
-    ``missing`` is the kind of a table or column that is not there.
+    ``missing`` is the kind of the finding if a table or column is missing.
     """
     try:
         yield from islice(check, MOST_FINDINGS)
@@ -362,9 +356,9 @@ def _guarded(check: Iterator[Finding], what: str, *, missing: str = STRUCTURE) -
 
 
 def schema_findings(connection: apsw.Connection) -> tuple[list[Finding], bool]:
-    """Return what is wrong with the schema's objects, and whether one was added or changed: it may do anything.
+    """Return what is wrong with the schema, and whether an object was added or changed and so may run unknown code.
 
-    Raises apsw errors of a disk or lock that fails: they say nothing about the file.
+    Raises apsw errors of the disk or a lock, because they do not mean that the file is damaged.
     """
     found: list[Finding] = []
     foreign = False
@@ -415,7 +409,7 @@ def _contents(connection: apsw.Connection) -> Iterator[Finding]:
         "SELECT CAST(id AS BLOB), CAST(content AS BLOB), content_sha256, CAST(content_hash AS BLOB) FROM memories"
     ):
         name = "?" if memory_id is None else memory_id.decode(errors="replace")
-        if memory_id is None or content is None:  # of a torn page; both columns forbid it
+        if memory_id is None or content is None:  # both columns are NOT NULL, so the page is torn
             yield Finding(STRUCTURE, f"memory {name}: it has no {'id' if memory_id is None else 'content'}")
         elif hashlib.sha256(content).digest() != checksum:
             yield Finding(CONTENT, f"memory {name}: the content does not match its checksum")
@@ -436,7 +430,10 @@ def _rows_of(connection: apsw.Connection, kind: str, name: str, sql: str) -> Ite
 
 
 def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
-    """Each vector has its length, is finite, and equals its twin; only vectors of live memories have one."""
+    """Check that each vector has its length, is finite, and equals its copy in ``vec0``.
+
+    Exactly the vectors of live memories must have such a copy.
+    """
     tables: dict[tuple[str, int], str] = {
         (model, dimensions): f"vec_embeddings_{number}"
         for number, model, dimensions in connection.execute("SELECT id, model, dimensions FROM embedding_models")

@@ -1,7 +1,7 @@
 """Connections to the database, configured in one place.
 
-A writer connection is the only one that writes and the only one that checkpoints; readers open the file
-``mode=ro``, which cannot do either (a ``query_only`` connection still checkpoints).
+The writer's connection is the only one that writes and checkpoints. Readers open the file with ``mode=ro``, which can
+do neither (a ``query_only`` connection still checkpoints).
 
 Source: docs/reliability.md "Ground rules" 1-4, R5, R14 and R15; docs/decisions.md 1, 2, 45.
 """
@@ -25,7 +25,7 @@ from signet_actors.runtime.fsync import fsync_path
 from signet_actors.store.database_files import nonempty_logs, sibling
 
 APPLICATION_ID = 0x5369676E
-"""``Sign`` in ASCII: bytes 68-71 of our database file. Source: docs/decisions.md 45."""
+"""``Sign`` in ASCII, at bytes 68-71 of the database file. Source: docs/decisions.md 45."""
 
 MINIMUM_SQLITE = (3, 51, 3)
 """First release without the WAL-reset bug. Source: docs/reliability.md "Ground rules" 2."""
@@ -37,7 +37,7 @@ _HEARTBEAT_STEPS = 20_000
 
 
 def check_sqlite_version() -> str:
-    """The linked SQLite is free of the WAL-reset bug, or ``ConfigError``."""
+    """Return the version of the linked SQLite. Raises ``ConfigError`` if it has the WAL-reset bug."""
     version = apsw.sqlite_lib_version()
     if tuple(int(part) for part in version.split(".")[:3]) < MINIMUM_SQLITE:
         needed = ".".join(map(str, MINIMUM_SQLITE))
@@ -46,12 +46,12 @@ def check_sqlite_version() -> str:
 
 
 def check_ownership(path: Path, *, follow: bool = False) -> bool:
-    """True when ``path`` holds a database of ours, False when there is nothing yet.
+    """Return True if ``path`` holds a database of this program, False if the file is missing or empty.
 
-    Reads the header bytes only; a foreign file is never opened by SQLite, so nothing in it can change. ``follow``: the
-    path may be a link to the file.
+    Only the header bytes are read. SQLite never opens a foreign file, so it cannot change. ``follow`` allows a
+    symbolic link. Raises ``ForeignDatabase``, and ``ConfigError`` if the path is not a regular file.
 
-    Raises ``ForeignDatabase``, and ``ConfigError`` where it is no regular file. Source: docs/decisions.md 45.
+    Source: docs/decisions.md 45.
     """
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY, follow=follow), "rb") as file:
@@ -74,11 +74,11 @@ def check_ownership(path: Path, *, follow: bool = False) -> bool:
 
 
 def _create(path: Path, vfs: str | None) -> None:
-    """``path`` is an empty database that bears our id; a kill or a power cut at any point leaves that or nothing.
+    """Create an empty database with our application id; a crash or power cut leaves either all of it or nothing.
 
-    Made under another name and renamed when it is whole: a half-written first page would be taken for a foreign file
-    and refused for ever. A log or journal that lies there without its database is not applied to the new one: an empty
-    one is removed; one with content may hold commits, so nothing is made (``DatabaseMissing``).
+    The file is created under another name and renamed when it is complete, because a half-written first page would look
+    like a foreign file for ever. A leftover log or journal must not be applied to the new database: an empty one is
+    removed, a non-empty one may hold commits. Raises ``DatabaseMissing`` for the latter.
     """
     for log in nonempty_logs(path):
         raise DatabaseMissing(f"{path} is missing, and {log} is what is left of it")
@@ -107,10 +107,10 @@ def _create(path: Path, vfs: str | None) -> None:
 
 @functools.cache
 def _vec_extension() -> str:
-    """Where sqlite-vec's library lies, found without importing the package.
+    """Return the path of sqlite-vec's library without importing the package.
 
-    The package imports numpy for functions that nobody here calls, and that would be a third of the time in which a
-    new life of the writer is born, and half of its memory.
+    The package imports numpy for functions that are not used here. That would take a third of the writer's start time
+    and half of its memory.
     """
     found = importlib.util.find_spec("sqlite_vec")
     if found is None or found.origin is None:
@@ -119,7 +119,7 @@ def _vec_extension() -> str:
 
 
 def harden(connection: apsw.Connection) -> None:
-    """Nothing that a database file brings along is run or trusted, and no statement writes a table behind an index.
+    """Distrust triggers and views in the database file, and forbid direct writes to the shadow tables of indexes.
 
     Source: https://sqlite.org/security.html, "Untrusted SQLite Database Files".
     """
@@ -135,12 +135,12 @@ def _load_vec(connection: apsw.Connection) -> None:
 
 def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) -> None:
     harden(connection)
-    # Closing does no I/O: a writer that leaves a broken disk must not sync once more what failed to sync before.
+    # Closing does no I/O: a writer that exits because of a broken disk must not retry a failed sync.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.set_busy_handler(busy)
     _load_vec(connection)
-    # A statement is compiled once, not again for each value that a LIMIT or a partial index could make use of: looking
-    # for a ready job took twenty times as long for that.
+    # Compile each statement once, regardless of bound values. Otherwise SQLite compiles it again for each value that a
+    # LIMIT or partial index could use; finding a ready job took twenty times as long.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -156,12 +156,11 @@ def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) 
 def open_writer(
     path: Path, *, busy: Callable[[int], bool], vfs: str | None = None, create: bool = True
 ) -> apsw.Connection:
-    """A connection that may write: WAL, ``synchronous=FULL``, no automatic checkpoints, foreign keys on.
+    """Open a connection that may write: WAL, ``synchronous=FULL``, no automatic checkpoints, foreign keys on.
 
-    ``busy(n)`` is called when another program holds the lock, n times so far; False gives up.
-    A new file bears our application id before it has its name, so that the stamp is in the main file whatever happens
-    next. A file of 0 bytes is ``DatabaseMissing``, as nothing here makes one; so is a missing one without ``create``.
-    Raises ``ForeignDatabase``, ``ConfigError``, apsw errors.
+    ``busy(n)`` is called while another program holds the lock, after n earlier calls; return False to give up. A
+    missing file is created if ``create`` is true. Raises ``DatabaseMissing`` if it is false or if the file is empty
+    (this program never leaves an empty file), ``ForeignDatabase``, ``ConfigError``, apsw errors.
     """
     check_sqlite_version()
     if not check_ownership(path):
@@ -176,14 +175,14 @@ def open_writer(
     try:
         _configure_writer(connection, busy)
     except BaseException:
-        with contextlib.suppress(apsw.Error):  # the first error is the one that counts
+        with contextlib.suppress(apsw.Error):  # report the first error, not this one
             connection.close()
         raise
     return connection
 
 
 def open_copy(path: Path) -> apsw.Connection:
-    """A connection to a database that is nobody's but the caller's (a backup being verified); it may write.
+    """Open a writable connection to a database that only the caller uses (a backup that is being verified).
 
     Raises apsw errors.
     """
@@ -202,7 +201,7 @@ def open_copy(path: Path) -> apsw.Connection:
 
 
 def open_memory() -> apsw.Connection:
-    """A connection to an empty database in memory, with vector tables."""
+    """Open an empty in-memory database with support for vector tables."""
     connection = apsw.Connection(":memory:")
     harden(connection)
     _load_vec(connection)
@@ -210,25 +209,25 @@ def open_memory() -> apsw.Connection:
 
 
 def has_moved(connection: apsw.Connection) -> bool:
-    """Return whether the file that the connection has open is no longer the one at its path, as SQLite sees it."""
+    """Return True if SQLite reports that the open file is no longer the one at its path."""
     moved = ctypes.c_int(0)
     connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
     return bool(moved.value)
 
 
 def drop_cached_pages(connection: apsw.Connection) -> None:
-    """No page is kept that is not in use; the next statements find them in the machine's own cache."""
+    """Free SQLite's page cache; the next statements read the pages from the operating system's cache."""
     connection.execute("PRAGMA shrink_memory")
 
 
 def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
-    """A connection that can only read and never checkpoints."""
+    """Open a read-only connection that never checkpoints."""
     uri = f"{path.absolute().as_uri()}?mode=ro"
     connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=256)
     harden(connection)
     connection.set_busy_timeout(1000)
     _load_vec(connection)
-    # FTS5 looks terms up with range queries of its own, which SQLite would otherwise compile anew for each value.
+    # FTS5 looks terms up by range queries, which SQLite would otherwise compile again for each value.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA cache_size = -{cache_kib}")
@@ -237,10 +236,10 @@ def open_reader(path: Path, *, cache_kib: int = 16384) -> apsw.Connection:
 
 @contextlib.contextmanager
 def heartbeat_during(connection: apsw.Connection, heartbeat: Callable[[], None]) -> Iterator[None]:
-    """Every few milliseconds for which SQLite's machine has gone on inside, ``heartbeat`` has been called.
+    """Call ``heartbeat`` every few milliseconds while SQLite executes statements inside the block.
 
-    A statement that waits, for a lock or the disk, calls nobody: only work counts. What ``heartbeat`` raises ends the
-    statement. The connection has no progress handler afterwards.
+    A statement that waits for a lock or the disk does not call it. An exception from ``heartbeat`` ends the statement.
+    The connection has no progress handler afterwards.
     """
 
     def report_progress() -> bool:

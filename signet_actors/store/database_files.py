@@ -1,7 +1,8 @@
-"""The files of a database are looked at by name before SQLite opens any of them.
+"""Check the files of a database before SQLite opens any of them.
 
-SQLite keeps the log of a database beside the name by which it was opened, and the workspace lock is on the directory of
-that name. A database with two names would have two logs and two locks. Opening a FIFO or a device could wait for ever.
+SQLite keeps the log next to the path by which the database was opened, and the workspace lock is on that directory. A
+database file with two names would therefore have two logs and two locks. Opening a FIFO or a device could block for
+ever.
 
 Source: docs/reliability.md R10; https://sqlite.org/howtocorrupt.html, "Multiple links to the same file".
 """
@@ -18,12 +19,12 @@ from typing import Final
 from signet_actors.errors import ConfigError
 
 LOG_SUFFIXES: Final = ("-wal", "-journal")
-"""Files that may hold commits which the database file itself does not have yet."""
+"""Suffixes of files that may hold commits which are not in the database file yet."""
 _SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
 
 
 def sibling(path: Path, suffix: str) -> Path:
-    """Return the path in the same directory whose name is that of ``path`` with ``suffix``."""
+    """Return ``path`` with ``suffix`` appended to its name."""
     return path.with_name(path.name + suffix)
 
 
@@ -39,9 +40,9 @@ def nonempty_logs(database: Path) -> Iterator[Path]:
 
 
 def refuse_unsafe_files(database: Path, *, links_allowed: bool = False) -> None:
-    """Refuse a database of which a file is no regular file or, without ``links_allowed``, has more than one name.
+    """Raise ConfigError if a file of the database is not a regular file or has several hard links.
 
-    Raises ConfigError naming the file and what to do.
+    ``links_allowed`` permits several hard links. The error names the file and the remedy.
     """
     for suffix in _SUFFIXES:
         path = sibling(database, suffix)

@@ -1,4 +1,4 @@
-"""What can go wrong under a statement, in the words of the rest of the program; SQLite's names stay in this room."""
+"""Names for SQLite's errors, so that other rooms need not import ``apsw``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ StoreError = apsw.Error
 """Any error that SQLite reports."""
 
 LockTimeout = apsw.BusyError
-"""Another program held the lock for longer than the busy handler allowed; nothing was applied."""
+"""Another program held the lock longer than the busy handler waited; nothing was applied."""
 
 DiskFull = apsw.FullError
-"""The disk, or the page limit, is exhausted; nothing was applied and reads go on."""
+"""The disk is full or the page limit is reached; nothing was applied, and reads still work."""
 
 ConstraintViolated = apsw.ConstraintError
-"""A row may not be stored beside one that is there."""
+"""A row violates a constraint."""
 
 QueryRefused = apsw.SQLError
 """The statement, or a caller's FTS5 expression, is not valid."""
@@ -25,10 +25,10 @@ QueryRefused = apsw.SQLError
 REMEDY = (
     "see `signet doctor --deep`; `signet restore latest` puts the newest backup in its place, the daemon being stopped"
 )
-"""What to do about a damaged database."""
+"""Advice for a damaged database."""
 
 DAMAGED = (apsw.CorruptError, apsw.NotADBError)
-"""The file is not what SQLite wrote."""
+"""The file is not what SQLite has written."""
 
 BROKEN_DISK: tuple[type[Exception], ...] = (
     apsw.IOError,
@@ -38,7 +38,7 @@ BROKEN_DISK: tuple[type[Exception], ...] = (
     apsw.CantOpenError,
     OSError,
 )
-"""Errors after which this connection is not to be believed any more. Source: docs/reliability.md R3."""
+"""Errors after which this connection must not be trusted any more. Source: docs/reliability.md R3."""
 
 
 def check_schema(connection: Connection) -> None:
@@ -48,5 +48,5 @@ def check_schema(connection: Connection) -> None:
 
 
 def is_index_damage(error: Exception) -> bool:
-    """True if only an index that can be built anew is damaged, as far as SQLite can tell."""
+    """Return True if, as far as SQLite can tell, only an index is damaged, which can be rebuilt."""
     return isinstance(error, apsw.CorruptError) and getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB

@@ -1,4 +1,4 @@
-"""The index's own tokenizer, for looking terms up in its vocabulary."""
+"""The tokenizer of the text index, to look terms up in its vocabulary."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _TOKENIZER = ("porter", ["unicode61", "remove_diacritics", "2"])
 
 
 def stem(connection: apsw.Connection, text: str) -> list[str]:
-    """The tokens that the index would store for ``text``, stemmed."""
+    """Return the stemmed tokens that the index would store for ``text``."""
     tokenizer = connection.fts5_tokenizer(*_TOKENIZER)
     tokens = tokenizer(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
     return [str(token) for token in tokens]
 
 
 def token_count(size: bytes | None) -> int:
-    """The tokens of all columns of a row, from its ``sz`` in FTS5's ``docsize`` table; 0 for a row that has none.
+    """Return the number of tokens of a row, from its ``sz`` in FTS5's ``docsize`` table; 0 for a row without one.
 
     Source: https://www.sqlite.org/fts5.html "The %_docsize table" (one varint per column).
     """

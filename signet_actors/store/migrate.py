@@ -1,14 +1,10 @@
-"""Brings the schema up to date: numbered, checksummed migrations, an upgrade all or nothing.
+"""Upgrade the schema by numbered, checksummed migrations, all or nothing.
 
-The statements of all pending migrations, their rows in ``schema_migrations``, ``PRAGMA user_version`` and a canary that
-reads and writes what was there before are one transaction, so a kill at any point leaves the old schema or the new one,
-and an upgrade that does not pass its canary was never there. Before it begins, the database that holds data is checked,
-there is room for it twice, and a verified backup has been made (a copied file would miss what is still in the WAL). A
-schema newer than this code is refused with the file unchanged.
-
-A large database takes its time, and must be told apart from a hang: ``heartbeat`` is called by what
-makes progress (SQLite's machine, pages copied and compared), and by nothing else. An upgrade that was killed begins
-again, but not with another backup: the newest one is taken if it still holds what the database holds, page for page.
+All pending migrations, their rows in ``schema_migrations``, ``PRAGMA user_version`` and a canary test are one
+transaction, so a crash leaves either the old schema or the new one. Before it, an existing database is checked, the
+free disk space is checked, and a verified backup is made. An interrupted upgrade reuses that backup if all pages still
+match. A schema newer than this release is refused. ``heartbeat`` is called only while work progresses, so that a slow
+upgrade can be told from a hang.
 
 Source: docs/reliability.md R17, R21; architecture.txt "schema_migrations".
 """
@@ -36,13 +32,13 @@ from signet_actors.store.vectors import nearest
 __all__ = ["Migration", "load_migrations", "migrate", "schema_version"]
 
 LOG_FACTOR = 1.1
-"""Free disk that an upgrade asks for, as a multiple of the database: pages rewritten in the log."""
+"""Free disk space that an upgrade needs for pages rewritten in the log, as a multiple of the database size."""
 ROOM_FACTOR = 2 * LOG_FACTOR
-"""The same with a backup."""
+"""The same, if a backup must be made too."""
 BACKUPS_KEPT = 7
 
 _WHOLE_WORD = re.compile(r"(?:^|(?<=\s))[A-Za-z]{3,}(?=[\s.,;]|$)")
-"""A word whose bounds every tokenizer sees alike."""
+"""A word whose boundaries are the same for every tokenizer."""
 
 
 def migrate(
@@ -56,14 +52,13 @@ def migrate(
     free_bytes: Callable[[Path], int] = lambda directory: shutil.disk_usage(directory).free,
     keep: int = BACKUPS_KEPT,
 ) -> int:
-    """The schema is current; returns the number of migrations applied.
+    """Apply all pending migrations and return their number.
 
-    ``progress`` is told the step, ``heartbeat`` is called while it is getting on; ``connection`` has no progress
-    handler afterwards. Of the backups the ``keep`` newest are left after another one was made.
+    ``progress`` receives a description of each step, ``heartbeat`` is called while work progresses. ``connection`` has
+    no progress handler afterwards. If a backup is made, the ``keep`` newest backups are kept.
 
-    Raises ``NewerSchema`` (nothing touched), ``UpgradeRefused`` (the database is as before; also when the text of an
-    applied migration changed), ``StoreIOError`` when the database or its backup does not verify, apsw errors (all
-    rolled back).
+    Raises ``NewerSchema`` (nothing was changed), ``UpgradeRefused`` (rolled back, or the text of an applied migration
+    has changed), ``StoreIOError`` if the database or its backup fails verification, apsw errors (rolled back).
     """
     known = tuple(migrations) if migrations is not None else load_migrations()
     current = schema_version(connection)
@@ -102,13 +97,13 @@ def _preflight(
     free_bytes: Callable[[Path], int],
     keep: int,
 ) -> None:
-    """The database is sound, a backup holds what it holds, and there is room for the rest."""
+    """Check the database and the free disk space, and make a backup unless a current one exists."""
     progress(f"checking schema {current} before migrating")
     verdict = connection.pragma("quick_check", 1)
     if verdict != "ok":
         raise StoreIOError(f"{path} is damaged ({verdict})")
     directory = path.parent / "backups"
-    sweep_partials(directory)  # of an upgrade that was killed; nobody else makes one while there is no daemon
+    sweep_partials(directory)  # left by an interrupted upgrade; no other process makes backups now
     progress(f"looking for a backup of schema {current}")
     saved = _has_current_backup(connection, path, current, heartbeat)
     log = path.with_name(path.name + "-wal")
@@ -136,7 +131,7 @@ def _preflight(
 
 
 def _has_current_backup(connection: apsw.Connection, path: Path, current: int, heartbeat: Callable[[], None]) -> bool:
-    """Whether the newest backup of this schema is one of the database as it is now."""
+    """Return True if the newest backup of this schema matches the database as it is now."""
     directory = path.parent / "backups"
     if not directory.is_dir():
         return False
@@ -179,7 +174,7 @@ def _apply(connection: apsw.Connection, migration: Migration, clock: Clock, hear
 
     def before_statement(_cursor: apsw.Cursor, _sql: str, _bindings: object) -> bool:
         sync_point("writer.mid_migration")
-        heartbeat()  # the one before is done
+        heartbeat()  # the previous statement is done
         return True
 
     cursor.exec_trace = before_statement
@@ -202,7 +197,7 @@ def _count(connection: apsw.Connection) -> int:
 
 
 def _run_canary(connection: apsw.Connection, memories: int) -> None:
-    """What was there can still be read, searched by word and by vector, and written; raises ``UpgradeRefused``."""
+    """Check that memories can be read, found by word and by vector, and written; raise ``UpgradeRefused`` if not."""
     try:
         failure = _canary_failure(connection, memories)
     except (apsw.Error, UnicodeDecodeError) as error:
@@ -215,7 +210,7 @@ def _run_canary(connection: apsw.Connection, memories: int) -> None:
 
 
 def _canary_failure(connection: apsw.Connection, memories: int) -> str | None:
-    """What the canary died of, in words."""
+    """Return a description of what the canary test found wrong, None if nothing."""
     if _count(connection) != memories:
         return f"there were {_count(connection)} memories instead of {memories}"
     rows: list[tuple[Any, ...]] = connection.execute(

@@ -1,13 +1,9 @@
-"""A copy of the database, made page by page between commits, then verified, and only then given its name.
+"""Back up the database page by page between commits, verify the copy, then give it its final name.
 
-Why by the writer itself: SQLite's backup starts over whenever *another* connection commits, but pages that its own
-connection commits meanwhile are written to the copy as well. So the writer's connection copies some pages for a few
-milliseconds, commits whatever waits, copies on, and holds no read transaction in between: the write-ahead log is folded
-back as ever. ``VACUUM INTO`` by a reader would hold a snapshot for as long as it takes, and the log would grow beyond
-its bound meanwhile (docs/reliability.md R14).
-
-What the copy holds is every page as it is, damage included: verifying the copy is a scrub of the database that costs
-the writer nothing.
+The writer's own connection makes the copy. SQLite's backup starts over when *another* connection commits, but it also
+copies the pages that its own connection commits. Between two steps no read transaction is open, so checkpoints work as
+usual; ``VACUUM INTO`` by a reader would hold a snapshot and let the log grow beyond its bound (docs/reliability.md
+R14). The copy contains every page as it is, damage included, so verifying the copy also checks the database.
 
 Source: docs/reliability.md R14, R17, R18; https://sqlite.org/backup.html.
 """
@@ -36,11 +32,11 @@ _PAGES_PER_STEP: Final = 16
 _SYNC_BYTES: Final = 256 << 20
 _READ_BYTES: Final = 1 << 20
 _FILE_HEADER_FIELDS: Final = (slice(18, 20), slice(24, 28), slice(92, 96))
-"""Bytes of the header that are the file's and not the database's: the kind of its journal, counts of its changes."""
+"""Header bytes that may differ between equal databases: the journal mode and the change counters."""
 
 
 class OnlineBackup:
-    """A copy in progress; ``partial`` belongs to it until ``close``. Raises OSError, apsw errors."""
+    """A copy in progress, written to the file ``partial``. Raises OSError, apsw errors."""
 
     def __init__(self, source: apsw.Connection, partial: Path) -> None:
         _create_private(partial.parent)
@@ -49,7 +45,7 @@ class OnlineBackup:
         self.partial = partial
         self._copy = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
         harden(self._copy)
-        # Nobody reads the copy before it has been verified and synced: no journal on the disk, no sync here.
+        # The copy is not used before it has been verified and synced, so it needs no journal on disk and no sync here.
         self._copy.execute("PRAGMA journal_mode = MEMORY")
         self._copy.execute("PRAGMA synchronous = OFF")
         self._backup = self._copy.backup("main", source, "main")
@@ -57,7 +53,7 @@ class OnlineBackup:
         self.remaining = 0
 
     def step(self, clock: Clock, budget_ns: int) -> bool:
-        """Pages have been copied for about ``budget_ns``; True when the copy is complete and consistent."""
+        """Copy pages for about ``budget_ns``; return True when the copy is complete and consistent."""
         until_ns = clock.monotonic_ns() + budget_ns
         while True:
             sync_point("writer.mid_backup")
@@ -67,7 +63,7 @@ class OnlineBackup:
                 return done
 
     def close(self) -> None:
-        """The copy is a file like any other; incomplete unless ``step`` said True."""
+        """Close the copy. The file is incomplete unless ``step`` returned True."""
         with contextlib.suppress(apsw.Error):
             self._backup.finish()
         self._copy.close()
@@ -81,11 +77,11 @@ def backup(
     heartbeat: Callable[[], None] = lambda: None,
     on_tenth: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """``target`` is a consistent, verified copy of the database, readable by its owner only.
+    """Write a consistent, verified copy of the database to ``target``, readable by its owner only.
 
-    An older file of that name is replaced only after the new one has passed. ``heartbeat`` is called meanwhile,
-    ``on_tenth(n)`` when so many tenths of the pages are copied. Raises ``StoreIOError`` when the copy does not verify;
-    nothing is left of it then.
+    An existing file is replaced only after the copy has passed verification. ``heartbeat`` is called meanwhile,
+    ``on_tenth(n)`` when n tenths of the pages are copied. Raises ``StoreIOError`` if the copy fails verification; the
+    copy is deleted then.
     """
     partial = target.with_name(target.name + PARTIAL)
     copy = OnlineBackup(connection, partial)
@@ -98,7 +94,7 @@ def backup(
                 tenths = 10 * done // copy.pages
                 on_tenth(tenths)
             if (done - synced) * PAGE_BYTES > _SYNC_BYTES:
-                # No single sync takes so long that nobody could tell it from one that hangs.
+                # Sync in portions, so that no single sync takes as long as a hang would.
                 synced = done
                 fsync_path(partial)
     except BaseException:
@@ -114,7 +110,10 @@ def backup(
 
 
 def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> tuple[list[Finding], int]:
-    """``(findings, live memories)`` of a database that nobody else has open, and that is one file afterwards."""
+    """Return ``(findings, live memories)`` of a database that no other process has open.
+
+    The journal mode becomes DELETE, so that the database is a single file afterwards.
+    """
     try:
         connection = open_copy(path)
     except apsw.Error as error:
@@ -133,14 +132,14 @@ def verify_copy(path: Path, *, heartbeat: Callable[[], None] = lambda: None) -> 
 
 
 def is_copy_of(connection: apsw.Connection, path: Path, copy: Path, *, heartbeat: Callable[[], None]) -> bool:
-    """True when the file ``copy`` holds every page of the database in ``path`` as it is, by comparing them all.
+    """Compare all pages of the database at ``path`` with the file ``copy``; return True if they are equal.
 
-    ``connection`` is the only one that writes the database, and folds its log back first; False when a reader is in the
-    way of that. Raises OSError, apsw errors.
+    ``connection`` must be the only writer. It checkpoints the log first; if a reader blocks that, return False. Raises
+    OSError, apsw errors.
 
-    The database is read through SQLite's own file layer. A descriptor of ours would drop every lock that this process
-    holds on the file when it is closed (https://sqlite.org/howtocorrupt.html, 2.2), and the next program that has the
-    database open and leaves it would take itself for the last one, and delete the log under the writer.
+    The database is read through SQLite's own VFS. Closing a file descriptor of our own would drop every lock that this
+    process holds on the file (https://sqlite.org/howtocorrupt.html, 2.2); another program that closes the database
+    would then believe that it is the last one and delete the log under the writer.
     """
     frames, _ = checkpoint(connection, "truncate")
     size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
@@ -169,14 +168,14 @@ def _database_file(path: Path) -> Iterator[apsw.VFSFile]:
 
 
 def sweep_partials(directory: Path) -> None:
-    """Copies that nobody finished are gone, with their journals or logs; nobody may be at one."""
+    """Delete unfinished copies with their journals and logs. No backup may be in progress."""
     for entry in directory.glob(f"*{PARTIAL}*"):
         if parse_backup_name(entry.name.partition(PARTIAL)[0]) is not None:
             entry.unlink(missing_ok=True)
 
 
 def install(partial: Path, target: Path) -> None:
-    """The file bears the name ``target``, and both file and name are on disk."""
+    """Rename the file to ``target``; file and name are synced to disk."""
     fsync_path(partial)
     sync_point("backup.before_rename")
     partial.replace(target)

@@ -1,7 +1,7 @@
-"""Which rows an agent may read, and which of them searches and lists show, as SQL predicates.
+"""SQL predicates for the rows that an agent may read.
 
-Every query and every mutation uses one of the two: what is named by its id follows the read policy alone
-(``readable_in_any_scope``); what is searched for or listed also hides the rows of other scopes (``readable``).
+Every query and every mutation uses one of two: access by id applies the read policy alone (``readable_in_any_scope``);
+searches and lists also hide rows of other scopes (``readable``).
 
 Source: architecture.txt "Multi-Agent Support"; docs/compatibility.md "Recall"; docs/decisions.md 4, 35.
 """
@@ -22,7 +22,7 @@ DEFAULT_AGENT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """An agent's read policy as it stands in one snapshot. ``kind``: isolated, shared or group."""
+    """The read policy of an agent in one snapshot. ``kind`` is isolated, shared or group."""
 
     agent_id: str
     kind: str
@@ -30,7 +30,7 @@ class Policy:
 
 
 def resolve_policy(connection: apsw.Connection, agent_id: str) -> Policy:
-    """The policy of ``agent_id``: an agent that has no row is ``isolated``, except ``default``, which is ``shared``."""
+    """Return the policy of ``agent_id``. An agent without a row is isolated, except ``default``, which is shared."""
     row = connection.execute("SELECT read_policy, policy_group FROM agents WHERE id = ?", (agent_id,)).fetchone()
     if row is None:
         return Policy(agent_id, "shared" if agent_id == DEFAULT_AGENT else "isolated")
@@ -42,9 +42,9 @@ def resolve_policy(connection: apsw.Connection, agent_id: str) -> Policy:
 
 
 def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[str, Any]]:
-    """Return ``(predicate, bindings)`` of what a search or a list shows: the read policy, and the asked scope alone.
+    """Return ``(predicate, bindings)`` for searches and lists: the read policy and the requested scope.
 
-    Without a scope, rows that have one are hidden. The alias is ``m``; nothing is said about ``is_deleted``.
+    Without a scope, only rows without a scope match. The alias of ``memories`` is ``m``. ``is_deleted`` is not tested.
     """
     predicate, bindings = readable_in_any_scope(connection, read.agent_id)
     if read.scope is None:
@@ -56,11 +56,11 @@ def readable(connection: apsw.Connection, read: ReadScope) -> tuple[str, dict[st
 
 
 def readable_in_any_scope(connection: apsw.Connection, agent_id: str) -> tuple[str, dict[str, Any]]:
-    """Return ``(predicate, bindings)`` of an agent's read policy alone, over an alias ``m`` of ``memories``.
+    """Return ``(predicate, bindings)`` of an agent's read policy alone, over the alias ``m`` of ``memories``.
 
-    For access by id, and for an export that must not leave rows behind. ``shared`` reads all global memories and the
-    agent's own; ``group`` the global memories of the agents that share its ``policy_group``, and its own; ``isolated``
-    its own. Archived rows are read by no one.
+    Used for access by id, and for exports, which must not leave rows out. ``shared`` allows all global memories and the
+    agent's own; ``group`` the global memories of agents with the same ``policy_group`` and the agent's own;
+    ``isolated`` only the agent's own. Archived rows are never readable.
     """
     policy = resolve_policy(connection, agent_id)
     bindings: dict[str, Any] = {"rp_agent": agent_id}
@@ -77,7 +77,7 @@ def readable_in_any_scope(connection: apsw.Connection, agent_id: str) -> tuple[s
 
 
 def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
-    """``(predicate, bindings)`` of the filters over the alias ``m``; ``1`` when none is set."""
+    """Return ``(predicate, bindings)`` of the filters over the alias ``m``; the predicate is ``1`` if none is set."""
     clauses: list[str] = []
     bindings: dict[str, Any] = {}
 
@@ -118,7 +118,7 @@ def matching(filters: Filters) -> tuple[str, dict[str, Any]]:
 
 
 def conjunction(*parts: tuple[str, Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """The conjunction of predicates with their bindings."""
+    """Combine predicates with AND and merge their bindings."""
     bindings: dict[str, Any] = {}
     for _, values in parts:
         bindings.update(values)

@@ -1,7 +1,7 @@
-"""What is derived from rows is built anew from them: text index, tag rows, vector tables, last numbers.
+"""Rebuild derived data from the rows: text indexes, tag rows, vector tables, last numbers.
 
-Rows that say what was stored are never changed: a memory whose content is not what its checksum says stays as it is,
-and is found again by the next check.
+Stored content is never changed. A memory whose content does not match its checksum stays as it is, and the next check
+finds it again.
 
 Source: docs/reliability.md R18; docs/decisions.md 5 and 36.
 """
@@ -17,10 +17,10 @@ from signet_actors.store.vectors import create_vec_table
 
 
 def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
-    """Every index holds what its rows say, in one transaction; returns what was done, in words.
+    """Rebuild every index in one transaction; return descriptions of what was done.
 
-    A vector that is not usable, or is not of its memory's present content, is dropped: the memory then counts as one
-    without a vector, and is found by its words until it has a new one. Raises apsw errors (nothing was changed).
+    A vector that is unusable, or that belongs to other content of its memory, is dropped; until the memory is embedded
+    again, it is found by its words only. Raises apsw errors (nothing was changed).
     """
     done = []
     connection.execute("BEGIN IMMEDIATE")

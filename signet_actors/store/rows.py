@@ -1,4 +1,4 @@
-"""How rows of ``memories`` become message values; the one place that knows the column order."""
+"""Convert rows of ``memories`` to message values; the only place that knows the column order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from signet_actors.protocol.memories import Memory
 _tags = msgspec.json.Decoder(list[str])
 
 MEMORY_COLUMNS = ", ".join(f"m.{name}" for name in Memory.__struct_fields__)
-"""SELECT list over the alias ``m`` that ``to_memory`` reads."""
+"""The SELECT list over the alias ``m`` that ``to_memory`` expects."""
 
 _TAGS_AT = Memory.__struct_fields__.index("tags")
 
 
 class StoredValueInvalid(Exception):
-    """A column holds what nothing here would have stored."""
+    """A column holds a value that this program would not have stored."""
 
 
 def decode_tags(text: str) -> list[str]:
-    """The JSON array of the ``tags`` column. Raises ``StoredValueInvalid``."""
+    """Decode the JSON array of the ``tags`` column. Raises ``StoredValueInvalid``."""
     try:
         return _tags.decode(text)
     except msgspec.MsgspecError as error:
@@ -30,7 +30,7 @@ def decode_tags(text: str) -> list[str]:
 
 
 def to_memory(row: Sequence[Any]) -> Memory:
-    """A row selected with ``MEMORY_COLUMNS`` (further columns may follow)."""
+    """Convert a row selected with ``MEMORY_COLUMNS``; further columns may follow."""
     values = list(row[: len(Memory.__struct_fields__)])
     values[_TAGS_AT] = decode_tags(values[_TAGS_AT])
     return Memory(*values)

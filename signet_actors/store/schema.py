@@ -1,7 +1,7 @@
-"""What schema a database must have: the migrations of this release, and the objects that each of them leaves.
+"""The schema that a database must have: the migrations of this release and the objects that they create.
 
-A database file may hold triggers, views and virtual tables that its next user runs without knowing. So a file from
-outside, and the file at each start, is compared object by object with what the migrations up to its schema make.
+A database file may contain triggers, views and virtual tables that run without the user's knowledge. So a file from
+outside, and the database at each start, is compared object by object with what the migrations up to its version create.
 
 Source: docs/reliability.md R18; https://sqlite.org/security.html.
 """
@@ -31,23 +31,23 @@ BOOKKEEPING: Final = (
         " sqlite_version TEXT NOT NULL) STRICT"
     ),
 )
-"""The tables that say which migrations were applied; made before the first one."""
+"""Tables that record the applied migrations; created before the first one."""
 
 _STATISTICS: Final = {
     ("table", "sqlite_stat1"): ("sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
     ("table", "sqlite_stat4"): ("sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
 }
-"""Made by an ANALYZE of whoever looks at the file; they change plans and nothing else."""
+"""Tables that an ANALYZE by another program creates; they affect only query plans."""
 
 _REGISTRY: Final = ("table", "embedding_models")
 
 Objects = dict[tuple[str, str], tuple[str, str | None]]
-"""By type and name: the table, and the SQL text (None of an index that SQLite makes by itself)."""
+"""By type and name: the table and the SQL text (None for an index that SQLite creates itself)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One numbered step; ``checksum`` is the SHA-256 of its text."""
+    """One numbered migration; ``checksum`` is the SHA-256 of its text."""
 
     version: int
     name: str
@@ -59,8 +59,10 @@ class Migration:
 
 
 class Difference(NamedTuple):
-    """``text`` is for a person; ``foreign``: an object was added or changed, so that it may do anything; ``derived``:
-    only an index over stored vectors is missing, which can be built anew.
+    """A deviation from the expected schema; ``text`` is a message for the user.
+
+    ``foreign``: an object was added or changed and may run unknown code. ``derived``: only an index over stored vectors
+    is missing, which can be rebuilt.
     """
 
     text: str
@@ -69,7 +71,7 @@ class Difference(NamedTuple):
 
 
 def load_migrations() -> tuple[Migration, ...]:
-    """The migrations that ship with this release, in order, numbered 1, 2, … without a gap."""
+    """Return the migrations of this release in order, numbered 1, 2, … without a gap."""
     found = []
     for entry in resources.files("signet_actors.store.migrations").iterdir():
         if entry.name.endswith(".sql"):
@@ -81,7 +83,7 @@ def load_migrations() -> tuple[Migration, ...]:
 
 
 def schema_version(connection: apsw.Connection) -> int:
-    """``PRAGMA user_version``: the number of the last applied migration."""
+    """Return ``PRAGMA user_version``, the number of the last applied migration."""
     return int(connection.pragma("user_version"))
 
 
@@ -92,9 +94,9 @@ def objects(connection: apsw.Connection) -> Objects:
 
 
 def differences(connection: apsw.Connection) -> Iterator[Difference]:
-    """Yield what the database's schema has beside, without or other than the migrations up to its version make it.
+    """Yield objects that are added, missing or changed compared with the migrations up to the database's version.
 
-    A schema that is newer than this release is not compared: nobody here knows it. Raises apsw errors.
+    A schema newer than this release is not compared. Raises apsw errors.
     """
     version = schema_version(connection)
     if version < 0:
@@ -130,9 +132,9 @@ def differences(connection: apsw.Connection) -> Iterator[Difference]:
 
 @functools.lru_cache(maxsize=16)
 def expected_objects(version: int, models: tuple[tuple[int, int], ...]) -> Objects:
-    """Return the objects of a schema, with the search index of each model (its number and its dimensions).
+    """Return the objects of a schema version, with the search index of each model (number and dimensions).
 
-    They are made in a database in memory by what makes them in a file. Raises apsw errors for a model that cannot be.
+    The migrations create them in an in-memory database. Raises apsw errors for an impossible model.
     """
     made = open_memory()
     try:

@@ -1,7 +1,7 @@
-"""The capability to read: one consistent view, for a bounded time.
+"""The capability to read: a consistent snapshot with a deadline.
 
-A read transaction that is forgotten lets the WAL grow without bound, so every snapshot has a deadline, enforced by
-SQLite's progress handler. It can also be ended before that, when the writer needs the log folded back.
+An open read transaction lets the write-ahead log grow without bound. So every snapshot has a deadline, enforced by
+SQLite's progress handler. It can also be revoked earlier, when the writer needs a checkpoint.
 
 Source: docs/reliability.md "Ground rules" 4, R14.
 """
@@ -22,45 +22,45 @@ _STEPS_BETWEEN_CHECKS = 20_000
 
 
 class ReadTimeout(SignetError):
-    """The read took longer than its deadline and was ended."""
+    """The read exceeded its deadline."""
 
     code = ErrorCode.UNAVAILABLE
     retry_after_ms = 1000
 
 
 class SnapshotEnded(SignetError):
-    """The snapshot was ended because the write-ahead log had grown too long; the same question may be asked again."""
+    """The snapshot was revoked because the write-ahead log had grown too long; the query may be retried."""
 
     code = ErrorCode.UNAVAILABLE
     retry_after_ms = 1000
 
 
 class Preempted(Exception):
-    """The query stepped back for one that somebody waits for; it may be begun again."""
+    """The query was preempted by a more urgent one; it may be started over."""
 
 
 class Snapshot:
-    """An open read transaction. ``should_yield``: whether its query has to step back now, and None if it never has."""
+    """An open read transaction. ``should_yield`` tells whether a more urgent query waits; None disables preemption."""
 
     def __init__(self, connection: apsw.Connection, should_yield: Callable[[], bool] | None = None) -> None:
         self.connection = connection
         self._should_yield = should_yield
 
     def check_preempted(self) -> None:
-        """Raises Preempted if others wait. Called between steps that leave every cache as it was or complete."""
+        """Raise Preempted if a more urgent query waits. Call this only between steps that leave caches consistent."""
         if self._should_yield is not None and self._should_yield():
             raise Preempted
 
     def rows(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a SELECT."""
+        """Return all rows of a SELECT."""
         return self.connection.execute(sql, bindings).fetchall()
 
     def one(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> Any | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return self.connection.execute(sql, bindings).fetchone()
 
     def value(self, sql: str, bindings: Sequence[Any] | Mapping[str, Any] = ()) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         row = self.connection.execute(sql, bindings).fetchone()
         return None if row is None else row[0]
 
@@ -75,10 +75,10 @@ def open_snapshot(
     is_revoked: Callable[[], bool] = lambda: False,
     should_yield: Callable[[], bool] | None = None,
 ) -> Iterator[Snapshot]:
-    """A consistent view until the block ends, ``deadline_ns`` (monotonic) passes: then ``ReadTimeout``, or
-    ``is_revoked`` says so: then ``SnapshotEnded``.
+    """Open a snapshot that lasts until the end of the block.
 
-    ``heartbeat`` is called while a long statement runs, so that its process is not taken for a hung one.
+    Raises ``ReadTimeout`` when ``deadline_ns`` (monotonic) has passed and ``SnapshotEnded`` when ``is_revoked`` returns
+    True. ``heartbeat`` is called while a long statement runs, so that the process does not look hung.
     """
     ended = False
 

@@ -1,4 +1,4 @@
-"""The capability to write: only who holds a ``WriteTransaction`` can change rows, and only the writer can make one.
+"""The capability to write: rows are changed only through a ``WriteTransaction``, which only the writer can open.
 
 Source: docs/reliability.md "The writer's loop"; docs/architecture.md "Dependency rules" 3.
 """
@@ -17,30 +17,30 @@ Bindings = Sequence[Any] | Mapping[str, Any]
 
 
 class WriteTransaction:
-    """An open ``BEGIN IMMEDIATE``: statements run in it, nothing is durable before ``commit`` returns."""
+    """An open ``BEGIN IMMEDIATE`` transaction; nothing is durable before ``commit`` returns."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
 
     def execute(self, sql: str, bindings: Bindings = ()) -> None:
-        """Run one statement that returns nothing."""
+        """Run one statement that returns no rows."""
         self.connection.execute(sql, bindings)
 
     def rows(self, sql: str, bindings: Bindings = ()) -> list[tuple[Any, ...]]:
-        """All rows of a SELECT."""
+        """Return all rows of a SELECT."""
         return self.connection.execute(sql, bindings).fetchall()
 
     def one(self, sql: str, bindings: Bindings = ()) -> Any | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return self.connection.execute(sql, bindings).fetchone()
 
     def changes(self) -> int:
-        """Rows that the last INSERT, UPDATE or DELETE changed itself (not its triggers)."""
+        """Return the number of rows that the last INSERT, UPDATE or DELETE changed, without changes by triggers."""
         return self.connection.changes()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """What runs inside is undone when it raises, and the transaction goes on."""
+        """Undo the statements of the block if it raises; the transaction stays open."""
         self.connection.execute("SAVEPOINT command")
         try:
             yield
@@ -52,7 +52,7 @@ class WriteTransaction:
         self.connection.execute("RELEASE command")
 
     def commit(self) -> None:
-        """All of it is on disk (``synchronous=FULL``), or an apsw error says otherwise."""
+        """Commit; when this returns, everything is on disk (``synchronous=FULL``). Raises apsw errors."""
         sync_point("writer.before_commit")
         self.connection.execute("COMMIT")
         sync_point("writer.after_commit")
@@ -60,9 +60,9 @@ class WriteTransaction:
 
 @contextmanager
 def write_transaction(connection: apsw.Connection) -> Iterator[WriteTransaction]:
-    """A transaction that rolls back unless ``commit`` was called inside.
+    """Open a transaction that is rolled back unless ``commit`` is called in the block.
 
-    Waits for a foreign lock as long as the connection's busy handler allows; raises ``apsw.BusyError`` after that.
+    Waits for a lock of another program as long as the connection's busy handler allows, then raises ``apsw.BusyError``.
     """
     connection.execute("BEGIN IMMEDIATE")
     sync_point("writer.after_begin")

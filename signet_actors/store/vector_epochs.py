@@ -1,8 +1,8 @@
-"""Which run of the writer gave out which ``embeddings.seq``, so that a file of vectors can be matched to its database.
+"""Epochs: which run of the writer gave out which ``embeddings.seq``; they match a vector file to its database.
 
-A copy of the database keeps its id. Once it is put back, it gives out the same numbers again for other vectors. So each
-run of the writer (an epoch) has a random id and notes after which number it began. A file of vectors names the epoch
-of its last number. Where the database names another epoch for that number, their histories have parted.
+A copy of the database keeps its id. If it is put back, it gives out the same numbers again for other vectors. So each
+run of the writer (an epoch) has a random id and records after which number it began. A vector file names the epoch of
+its last number. If the database has another epoch for that number, the file belongs to another history.
 
 Source: docs/reliability.md R18.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 _KEY: Final = "vector_epochs"
 _MOST_EPOCHS: Final = 32
-"""A file whose last number is of an earlier epoch than these is built anew."""
+"""A vector file whose last number is of an older epoch is rebuilt."""
 
 _decoder = msgspec.json.Decoder(tuple[tuple[str, int], ...])
 
@@ -32,7 +32,7 @@ class VectorEpochs:
     """The epochs of one database, each with the number after which it began."""
 
     def __init__(self, stored: str | None = None) -> None:
-        """``stored`` is what ``read_stored`` returned. A text that cannot be read is as none: no file matches it."""
+        """Decode ``stored``, the result of ``read_stored``. An invalid text counts as no epochs: no file matches."""
         self.stored = stored
         try:
             self._epochs = _decoder.decode(stored) if stored is not None else ()
@@ -40,16 +40,16 @@ class VectorEpochs:
             self._epochs = ()
 
     def of(self, seq: int) -> str:
-        """Return the epoch that gave out ``seq``, or an empty string where that is not known."""
+        """Return the epoch that gave out ``seq``, or an empty string if it is not known."""
         for epoch, began_after in reversed(self._epochs):
             if seq > began_after:
                 return epoch
         return ""
 
     def begin(self, epoch: str, last_seq: int) -> str:
-        """Return what to store when an epoch begins after ``last_seq``; epochs that gave out nothing are left out.
+        """Return the text to store when an epoch begins after ``last_seq``. Epochs without numbers are left out.
 
-        Numbers that were given out before epochs were noted are counted to the first one.
+        Numbers from before epochs were recorded count as numbers of the first epoch.
         """
         used = [(name, after) for name, after in self._epochs if after < last_seq]
         used.append((epoch, last_seq if used else 0))
@@ -57,7 +57,7 @@ class VectorEpochs:
 
 
 def read_stored(view: _Reads) -> str | None:
-    """Return the stored epochs. A text that is equal to an earlier one need not be decoded again."""
+    """Return the stored epochs as text, so that callers can detect a change without decoding."""
     row = view.one("SELECT value FROM store_meta WHERE key = ?", (_KEY,))
     return None if row is None else str(row[0])
 
@@ -69,7 +69,7 @@ def last_given_out(view: _Reads) -> int:
 
 
 def begin_epoch(tx: _Writes, epoch: str) -> None:
-    """Note that from here on another run of the writer gives out numbers."""
+    """Record that a new run of the writer gives out numbers from here on."""
     stored = VectorEpochs(read_stored(tx)).begin(epoch, last_given_out(tx))
     tx.execute(
         "INSERT INTO store_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",

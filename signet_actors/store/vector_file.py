@@ -1,4 +1,4 @@
-"""The file of one model's vectors that the searchers share: where it lies, its format, and its check.
+"""The shared vector file of one model: its path, its format, and its check.
 
 Layout: a page of header, then records of ``embeddings.seq`` (int64), ``memories.seq`` (int64) and the vector (float32),
 in order of ``embeddings.seq``. The header has a checksum of itself and a running checksum of the records.
@@ -32,7 +32,7 @@ _CHECKSUM: Final = struct.Struct("<I")
 
 
 class VectorFileHeader(NamedTuple):
-    """``epoch`` gave out ``last_seq``, see ``vector_epochs``; ``checksum`` is of the records."""
+    """``epoch`` is the one that gave out ``last_seq`` (see ``vector_epochs``); ``checksum`` covers the records."""
 
     database_id: str
     dimensions: int
@@ -42,7 +42,7 @@ class VectorFileHeader(NamedTuple):
     checksum: int = 0
 
     def encode(self) -> bytes:
-        """Return the bytes at the begin of the file."""
+        """Return the header as the first bytes of the file."""
         body = _FORMAT.pack(
             _MAGIC,
             self.database_id.encode(),
@@ -56,7 +56,7 @@ class VectorFileHeader(NamedTuple):
 
 
 def vector_file(directory: Path, model: str, dimensions: int) -> Path:
-    """Return where the vectors of a model are."""
+    """Return the path of a model's vector file."""
     slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:60]
     return directory / f"{slug}-{zlib.crc32(model.encode()):08x}-{dimensions}.vectors"
 
@@ -67,7 +67,7 @@ def record_bytes(dimensions: int) -> int:
 
 
 def read_header(descriptor: int, database_id: str, dimensions: int) -> VectorFileHeader | None:
-    """Return the header of the file, or None where it is damaged or not that of this database and width."""
+    """Return the header; None if it is damaged or belongs to another database or other dimensions."""
     raw = os.pread(descriptor, _FORMAT.size + _CHECKSUM.size, 0)
     if len(raw) < _FORMAT.size + _CHECKSUM.size:
         return None
@@ -86,9 +86,9 @@ def read_header(descriptor: int, database_id: str, dimensions: int) -> VectorFil
 def differing_vectors(
     connection: apsw.Connection, directory: Path, *, heartbeat: Callable[[], None] = lambda: None
 ) -> Iterator[str]:
-    """Yield in which records a file differs from the stored vectors, in words.
+    """Yield a description of each record that differs from the stored vectors.
 
-    Files that a searcher would not use but build anew are passed over. Raises apsw errors, OSError, ConfigError.
+    Files that a searcher would rebuild anyway are skipped. Raises apsw errors, OSError, ConfigError.
     """
     view = Snapshot(connection)
     database_id = view.value("SELECT value FROM store_meta WHERE key = 'database_id'")
@@ -116,7 +116,7 @@ def _differences(
     end = HEADER_BYTES + header.records * length
     with memoryview(mapped) as whole, whole[HEADER_BYTES:end] as records:
         if zlib.crc32(records) != header.checksum:
-            return  # a searcher builds it anew
+            return  # a searcher will rebuild it
     if header.last_seq > last_given_out(view):
         yield f"it holds vectors up to {header.last_seq}, the database has given out {last_given_out(view)}"
         return
@@ -128,7 +128,7 @@ def _differences(
     ):
         heartbeat()
         while offset < end and RECORD_NUMBERS.unpack_from(mapped, offset)[0] < seq:
-            offset += length  # of a vector that was replaced or removed
+            offset += length  # skip the record of a replaced or removed vector
         if offset >= end or RECORD_NUMBERS.unpack_from(mapped, offset)[0] != seq:
             yield f"vector {seq} is missing"
         elif RECORD_NUMBERS.unpack_from(mapped, offset)[1] != memory:

@@ -1,4 +1,4 @@
-"""Stored vectors: ``embeddings`` rows are the truth, one ``vec0`` table per model is a cache of them.
+"""Stored vectors: the rows of ``embeddings`` are authoritative, the ``vec0`` table of each model is a cache of them.
 
 The rowid of a ``vec0`` row is ``embeddings.seq``. Vectors are raw little-endian float32.
 
@@ -11,7 +11,7 @@ import apsw
 
 
 def vec_table(connection: apsw.Connection, model: str, dimensions: int) -> str | None:
-    """Name of the ``vec0`` table of ``model`` at that many dimensions, None when there is none yet."""
+    """Return the name of the ``vec0`` table of ``model`` at ``dimensions``, None if there is none yet."""
     row = connection.execute(
         "SELECT id FROM embedding_models WHERE model = ? AND dimensions = ?", (model, dimensions)
     ).fetchone()
@@ -19,11 +19,11 @@ def vec_table(connection: apsw.Connection, model: str, dimensions: int) -> str |
 
 
 _CHUNK_ROWS = 256
-"""vec0 allocates vectors in blocks; a small block keeps the write-ahead log of one insert small."""
+"""vec0 allocates vectors in chunks; a small chunk means that one insert writes little to the write-ahead log."""
 
 
 def create_vec_table(connection: apsw.Connection, number: int, dimensions: int) -> str:
-    """The empty ``vec0`` table of the model with that ``embedding_models.id`` exists; returns its name."""
+    """Create an empty ``vec0`` table for the model with this ``embedding_models.id``; return its name."""
     table = f"vec_embeddings_{number}"
     connection.execute(
         f"CREATE VIRTUAL TABLE {table} USING vec0("
@@ -33,7 +33,7 @@ def create_vec_table(connection: apsw.Connection, number: int, dimensions: int) 
 
 
 def nearest(connection: apsw.Connection, table: str, query: bytes, k: int) -> list[tuple[int, float]]:
-    """``(embeddings.seq, cosine similarity)`` of the ``k`` nearest by an exact scan, best first; k at most 4096."""
+    """Return ``(embeddings.seq, cosine)`` of the ``k`` nearest (at most 4096) by an exact scan, best first."""
     rows = connection.execute(
         f"SELECT rowid, distance FROM {table} WHERE embedding MATCH ? AND k = ? ORDER BY distance",
         (query, min(k, 4096)),

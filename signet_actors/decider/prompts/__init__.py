@@ -18,11 +18,11 @@ def _template(name: str) -> str:
 
 
 def decision_prompt(fact: Fact, candidates: Sequence[Candidate], rng: random.Random) -> str:
-    """The question what ``fact`` means for ``candidates``."""
+    """Return the prompt that asks what ``fact`` means for ``candidates``."""
     return prompts.decision_prompt(_template("decision"), prompts.mark(rng.getrandbits(128)), fact, candidates)
 
 
 def contradiction_prompt(first: str, second: str, rng: random.Random) -> str:
-    """The question whether both statements can hold."""
+    """Return the prompt that asks whether both statements can be true."""
     template = _template("semantic_contradiction")
     return prompts.semantic_prompt(template, prompts.mark(rng.getrandbits(128)), first, second)

@@ -1,4 +1,4 @@
-"""One file for each kind of durable job. A new kind is a file here, a line below, and a line in ``domain.jobs``."""
+"""The kinds of durable jobs, one file each. A new kind needs a file here, a line below, and one in ``domain.jobs``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a job that needs the language model is not taken, and how many at once are."""
+"""Limits on jobs that need the language model, by the state of its provider."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from signet_actors.providers.llm.provider_manager import ProviderManager
 
 
 def model_pause(model: ProviderManager) -> Pause | None:
-    """No job is taken while no call would be made: an outage is not the job's failure (docs/decisions.md 14)."""
+    """Return a pause while no call would be made: an outage is not a failure of the job (docs/decisions.md 14)."""
     waits = model.waits()
     return None if waits is None else Pause(*waits)
 
 
 def model_limit(model: ProviderManager, slots: int) -> int:
-    """One job at a time while the circuit tries whether the provider is back."""
+    """Return 1 while the circuit breaker is half open, else ``slots``."""
     return 1 if model.trying else slots

@@ -1,8 +1,8 @@
-"""``embed``: a memory without a vector of the configured model gets one; several at a time in one call.
+"""``embed``: compute the vector of a memory that has none of the configured model, several memories per call.
 
-Whoever needs a vector while a call is out waits for the next call, which takes all that wait. What fails together is
-tried one by one, so that one text that a server cannot stomach spoils no other. While the server is away no job is
-taken, for longer each time.
+Texts that arrive during a call are collected for the next one. If a batch fails, its texts are tried one by one, so
+that one text that the server rejects does not affect others. While the server is unavailable, no job is taken; the
+pause doubles each time.
 
 Source: memory-pipeline.txt "Embedding Tracker"; docs/decisions.md 5, 14 and 23.
 Departs: texts are embedded in batches and not one at a time, and there is no poll: jobs come by event.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MIN_BACKOFF_MS: Final = 1_000
 MAX_BACKOFF_MS: Final = 60_000
 _BATCHES: Final = 2
-"""While one batch is out, the next one gathers."""
+"""One batch is being embedded while the next one is collected."""
 _SERVER_ERRORS: Final = frozenset(
     {
         ProviderErrorKind.UNAVAILABLE,
@@ -42,7 +42,7 @@ _SERVER_ERRORS: Final = frozenset(
 
 
 class Embedded(NamedTuple):
-    """A vector as it is stored: raw little-endian float32, and whose it is."""
+    """A vector as it is stored (raw little-endian float32), with its model and dimensions."""
 
     model: str
     dimensions: int
@@ -77,7 +77,7 @@ class Embed:
         return _BATCHES * config.memory.pipeline_v2.embedding_tracker.batch_size
 
     def limit(self) -> int:
-        """One job at a time while it is tried whether the server is back."""
+        """Return 1 while the first call after a failure is still outstanding, else all slots."""
         return 1 if self._backoff_ms else self.slots(self._resources.actor.config)
 
     def pause(self, config: Config) -> Pause | None:
@@ -94,11 +94,11 @@ class Embed:
         return self._resources.embedded_since(moment_ns)
 
     def reconfigured(self) -> None:
-        """Another provider may be asked at once."""
+        """End the backoff: the configuration may name another provider now."""
         self._backoff_ms = self._backoff_until_ns = 0
 
     def tracker(self) -> TrackerState:
-        """How far it is; a cycle is a call, a skipped one a pause because the provider was away."""
+        """Return the tracker's state. A cycle is a call; a skipped cycle is a pause because of an outage."""
         return TrackerState(
             running=self.pause(self._resources.actor.config) is None,
             processed=self._processed,
@@ -108,14 +108,14 @@ class Embed:
         )
 
     async def stored(self, versions: Mapping[str, int], wait_ms: int) -> VectorsAwaited:
-        """Which of the memories have the vector of that version; see ``AwaitVectors``."""
+        """Wait for the vectors of these memory versions; return which are stored. See ``AwaitVectors``."""
         if not versions or self._draining or self._backoff_ms or self.pause(self._resources.actor.config) is not None:
-            # One job may be trying whether the server is back: nobody is kept waiting for that.
+            # During backoff, callers must not wait for the one job that probes the server.
             return VectorsAwaited([])
         return await self.waits.stored(versions, wait_ms / 1000)
 
     def stop_waits(self) -> None:
-        """Who waits for a vector has been told that there will be none; this life takes no job any more."""
+        """Resolve all waiting requests as not stored, and accept no new ones: the process is draining."""
         self._draining = True
         self.waits.cancel_all()
 
@@ -141,7 +141,7 @@ class Embed:
         return await waiting.vector
 
     async def _call(self) -> None:
-        """Nobody waits any more."""
+        """Embed queued texts in batches until the queue is empty."""
         try:
             while self._waiting:
                 size = self._resources.pipeline.embedding_tracker.batch_size
@@ -153,7 +153,7 @@ class Embed:
             self._waiting = []
 
     async def _embed(self, batch: list[_Waiting]) -> None:
-        """Each of the batch has its vector, or knows why not."""
+        """Embed one batch; set the result or the error of each of its texts."""
         batch = [waiting for waiting in batch if not waiting.vector.done()]
         if not batch:
             return
@@ -195,7 +195,7 @@ class Embed:
                 waiting.vector.set_exception(error)
 
     def _back_off(self, error: SignetError) -> None:
-        """No job is taken for a while, twice as long as the last time."""
+        """Take no job for a while, twice as long as the last time."""
         self._backoff_ms = min(MAX_BACKOFF_MS, max(MIN_BACKOFF_MS, 2 * self._backoff_ms))
         wait_ms = max(self._backoff_ms, error.retry_after_ms or 0)
         self._backoff_until_ns = self._resources.actor.clock.monotonic_ns() + wait_ms * 1_000_000

@@ -1,7 +1,7 @@
-"""``extract``: a memory becomes facts, each fact a proposal, and the writer applies what the gates let through.
+"""``extract``: extract facts from a memory, get a proposal for each from the decider, and send them to the writer.
 
-All calls to models and embedders are made before the writer hears anything; then one message carries the whole result,
-and one transaction applies it and completes the job.
+All calls to models and embedders are made first. Then one message carries the whole result, and one transaction of the
+writer applies what passes the gates and completes the job.
 
 Source: memory-pipeline.txt "Extraction Stage", "Decision Stage", "Controlled Writes"; docs/decisions.md 16-19.
 """
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Vectors
 
 _SLOTS_PER_CALL = 2
-"""While one job asks the model, another has its facts decided on and written."""
+"""Jobs per model call: while one job waits for the model, the facts of another are decided on and written."""
 _MAX_CALLS_PER_FACT = 6
-"""Of the decider for one fact: two tries, each of which waits for a place, asks, and may need as long to be cut off."""
+"""Timeouts that the decider may use up for one fact: two tries, each with a wait for a slot, a call, and a cleanup."""
 _DECISION_MARGIN_MS = 30_000
 _DECIDER_PAUSE_MS = 5_000
 _DECIDER_UNAVAILABLE = frozenset({ErrorCode.UNAVAILABLE, ErrorCode.BUSY, ErrorCode.NOT_APPLIED})
-"""The decider did not take the question up. One that took it up, life after life, and never answered, may have died of
-it: that is a failure of the job, so that it comes to an end (docs/reliability.md R8)."""
+"""The decider has not accepted the request, which is not the job's fault. If it accepted the request repeatedly and
+never replied, the fact may have crashed it: then the attempt fails, so that retries end (docs/reliability.md R8)."""
 
 
 class _ModeAtStart(NamedTuple):
-    """What the configuration allowed when a run mode_at_start."""
+    """The configuration's limits on a run at the time when it started."""
 
     mode: PipelineMode
     autonomous_frozen: bool
@@ -126,7 +126,7 @@ class Extract:
     async def _decide_all(
         self, run: JobRun, facts: Sequence[Fact], vectors: tuple[AsyncEmbedder, Vectors] | None
     ) -> list[Decided]:
-        """One answer for each fact, in order; the first that fails ends the others."""
+        """Return one decision per fact, in order; the first failure cancels the others."""
         asked = [asyncio.create_task(self._decide(run, fact, at, vectors)) for at, fact in enumerate(facts)]
         try:
             return await asyncio.gather(*asked)
@@ -137,7 +137,7 @@ class Extract:
     async def _decide(
         self, run: JobRun, fact: Fact, index: int, vectors: tuple[AsyncEmbedder, Vectors] | None
     ) -> Decided:
-        """What the decider says. A decider that is away, or has no model, is not the job's fault."""
+        """Ask the decider about one fact. Raises ProviderError, which spends no attempt, if it cannot decide now."""
         subject = run.subject
         frames, model = [], None
         if vectors is not None and vectors[1][index].any():
@@ -162,7 +162,7 @@ class Extract:
         return decided
 
     def _decision_ms(self) -> int:
-        """Longer than all that the decider may do for one fact: its own deadlines end it."""
+        """Return a timeout that exceeds all of the decider's own deadlines for one fact."""
         pipeline = self._resources.pipeline
         return (
             _MAX_CALLS_PER_FACT * pipeline.extraction.timeout_ms
@@ -171,7 +171,7 @@ class Extract:
         )
 
     def _pause_for_decider(self, error: SignetError) -> None:
-        """No job is begun for a while: its extraction would be paid for, and nothing come of it."""
+        """Take no job for a while: extraction would cost calls without a result."""
         for_ms = max(error.retry_after_ms or 0, _DECIDER_PAUSE_MS)
         self._decider_pause_until_ns = self._resources.actor.clock.monotonic_ns() + for_ms * 1_000_000
         self._decider_pause_reason = f"the decider does not decide: {error.detail}"
@@ -185,7 +185,7 @@ class Extract:
         turned_away: Counter[str],
         vectors: tuple[AsyncEmbedder, Vectors] | None,
     ) -> None:
-        """The job is completed with everything that came of it."""
+        """Send the whole result of the job to the writer."""
         resources = self._resources
         proposals: list[Proposal] = []
         shown: list[tuple[str, ...]] = []
@@ -229,7 +229,7 @@ class Extract:
 
 
 def _mark_suspicious(decided: Decided, note: str) -> Decided:
-    """The decision, its proposal marked where the fact looks like an instruction that the note does not support."""
+    """Return the decision; mark its proposal if the fact looks like an instruction that the note does not support."""
     if decided.proposal is None:
         return decided
     return structs.replace(decided, proposal=with_suspicion(decided.proposal, note))

@@ -1,4 +1,4 @@
-"""``prospective_index``: a model imagines the questions that a memory may answer, and they become findable.
+"""``prospective_index``: let a model write the questions that a memory may answer, and index them for recall.
 
 Source: memory-pipeline.txt "Prospective Indexing (Hints)".
 """

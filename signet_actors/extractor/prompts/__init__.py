@@ -16,15 +16,15 @@ def _template(name: str) -> str:
 
 
 def extraction_prompt(content: str, rng: random.Random) -> str:
-    """The question for the facts of ``content``."""
+    """Return the prompt that asks for the facts in ``content``."""
     return prompts.extraction_prompt(_template("extraction"), prompts.mark(rng.getrandbits(128)), content)
 
 
 def hints_prompt(content: str, max_count: int, rng: random.Random) -> str:
-    """The question for the questions that ``content`` answers."""
+    """Return the prompt that asks for questions that ``content`` answers."""
     return prompts.hints_prompt(_template("hints"), prompts.mark(rng.getrandbits(128)), content, max_count)
 
 
 def summary_prompt(query: str, results: Sequence[str], rng: random.Random) -> str:
-    """The question for a summary of what a recall found, best first."""
+    """Return the prompt that asks for a summary of recall results, best first."""
     return prompts.summary_prompt(_template("summary_card"), prompts.mark(rng.getrandbits(128)), query, results)

@@ -1,1 +1,1 @@
-"""Numbered SQL files, applied in order; see ``store.migrate``."""
+"""The migrations: numbered SQL files, applied in order by ``store.migrate``."""
