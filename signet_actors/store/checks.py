@@ -54,9 +54,9 @@ NO_HISTORY_PURGED: Final = "EXISTS (SELECT 1 FROM memory_history WHERE seq = 1)"
 """SQL condition: no history was purged. History is purged from the oldest event on, so the first event proves it."""
 
 MAX_COUNT: Final = 1 << 53
-"""No count is higher: the next one must be a number in SQLite and in every JSON parser."""
+"""The highest allowed count: the next one must still be exact in SQLite and in every JSON parser."""
 MAX_FIELD_BYTES: Final = 1 << 20
-"""Far above what a request may set; a row with a longer field than this cannot be answered any more."""
+"""Far above the limit for requests; a row with a longer field could not be returned in a reply."""
 _SHORT_FIELDS: Final = (
     "id type category content_hash source_type source_id source_path runtime_path idempotency_key session_id tags who"
     " why project scope agent_id deleted_at extraction_model embedding_model last_accessed created_at updated_at"
@@ -455,7 +455,7 @@ def _sequences(connection: apsw.Connection) -> Iterator[Finding]:
 
 
 def _migrations(connection: apsw.Connection) -> Iterator[Finding]:
-    """The migrations that the file says were applied are those of this release, up to its schema."""
+    """Check that the recorded migrations are those of this release up to the file's schema version."""
     version = _schema(connection)
     known = load_migrations()
     if not 0 < version <= len(known):

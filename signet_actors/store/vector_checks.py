@@ -17,12 +17,12 @@ from typing import Final
 import apsw
 
 MAX_SEQ: Final = (1 << 62) - 1
-"""No table gives out a higher number: above it, arithmetic overflows 64 bits, and SQLite says that the disk is full."""
+"""The highest allowed row number; beyond it arithmetic would overflow 64 bits, and SQLite would report a full disk."""
 MAX_CHUNK_ROWS: Final = 1 << 16
 
 
 def sequence_errors(connection: apsw.Connection) -> Iterator[str]:
-    """Yield the tables that would give out a number twice, or none at all, in words. Raises apsw errors."""
+    """Describe each table that would give out a number twice or could give out none. Raises apsw errors."""
     if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'sqlite_sequence'").get:
         return
     stored: dict[str, list[object]] = {}
@@ -40,7 +40,7 @@ def sequence_errors(connection: apsw.Connection) -> Iterator[str]:
 
 
 def numbered_tables(connection: apsw.Connection) -> list[str]:
-    """Return the tables whose rows have numbers that are not given out again. Raises apsw errors."""
+    """Return the tables that never reuse the number of a row. Raises apsw errors."""
     rows = connection.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%' ORDER BY name"
     )
@@ -48,7 +48,7 @@ def numbered_tables(connection: apsw.Connection) -> list[str]:
 
 
 def vector_errors(connection: apsw.Connection, model: str, dimensions: int, table: str) -> Iterator[str]:
-    """Yield which vectors of a model are unusable or differ from its search index. Raises apsw errors."""
+    """Describe each vector of a model that is unusable or differs from its search index. Raises apsw errors."""
     yield from _vec0_errors(connection, table)
     for seq, raw, twin, live in connection.execute(
         f"SELECT e.seq, e.vector, v.embedding, coalesce(m.is_deleted, 1) = 0 FROM embeddings e"
@@ -73,7 +73,7 @@ def vector_errors(connection: apsw.Connection, model: str, dimensions: int, tabl
 
 
 def _vec0_errors(connection: apsw.Connection, table: str) -> Iterator[str]:
-    """Yield where the parts of a ``vec0`` table contradict each other."""
+    """Describe where the parts of a ``vec0`` table contradict each other."""
     rows_at: dict[int, array[int]] = {}
     for chunk, size in connection.execute(f"SELECT chunk_id, size FROM {table}_chunks"):
         if isinstance(size, int) and 0 < size <= MAX_CHUNK_ROWS and size % 8 == 0:

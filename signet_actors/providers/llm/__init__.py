@@ -1,1 +1,1 @@
-"""Back ends that answer a prompt with a text, one file each, and what guards every call to them."""
+"""Language model back ends, one file each, and the guard around every call to them."""

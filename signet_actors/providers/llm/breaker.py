@@ -1,12 +1,9 @@
-"""A circuit breaker: calls to a provider that keeps failing are paused, and one call at a time finds out whether it is
-back. Pure: the time comes as an argument.
+"""A circuit breaker, without I/O: the time is an argument.
 
-Closed lets every call through; so many failures in a row open it. Open lets none through until the pause is over; then
-it is half open and lets a single call through, the probe: its success closes the circuit, its failure opens it again
-for twice as long, up to a bound. A provider that says when to come back (``Retry-After``) is believed at once.
-
-Each permit bears the epoch in which it was given. Whatever a call of an older epoch has to say is old news: a slow
-failure of before the pause must not count against the probe, nor a slow success end a pause.
+Closed: every call passes; consecutive failures open the circuit. Open: no call passes until the pause is over.
+Half-open: one call, the probe, passes; its success closes the circuit, its failure opens it again for twice as long, up
+to a bound. A ``Retry-After`` of the provider opens the circuit at once. Each permit carries the epoch in which it was
+given; results of older epochs are ignored, so a slow call from before a pause neither fails the probe nor ends a pause.
 
 Source: docs/decisions.md 14; docs/reliability.md R11.
 """
@@ -22,7 +19,7 @@ __all__ = ["BreakerPolicy", "CircuitBreaker", "Permit"]
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """``failures`` in a row open the circuit, first for ``cooldown_ms``, at most for ``max_cooldown_ms``."""
+    """``failures`` in a row open the circuit, first for ``cooldown_ms`` and at most for ``max_cooldown_ms``."""
 
     failures: int = 5
     cooldown_ms: int = 10_000
@@ -31,14 +28,14 @@ class BreakerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """One call may be made. ``probe``: it is the one that finds out. To be handed back, once, however it ends."""
+    """Permission for one call; ``probe`` marks the half-open call. Return it exactly once, however the call ends."""
 
     epoch: int
     probe: bool
 
 
 class CircuitBreaker:
-    """The state of one provider. Not thread-safe; times are milliseconds of a clock that never goes back."""
+    """The circuit breaker of one provider. Not thread-safe. Times are milliseconds of a monotonic clock."""
 
     def __init__(self, policy: BreakerPolicy) -> None:
         self._policy = policy
@@ -49,22 +46,22 @@ class CircuitBreaker:
         self._probing = False
 
     def state(self, now_ms: int) -> CircuitState:
-        """Open until the pause is over, half open from then on until a probe has ended."""
+        """Return the state: open until the pause is over, then half-open until a probe has ended."""
         if self._open_until_ms is None:
             return CircuitState.CLOSED
         return CircuitState.OPEN if now_ms < self._open_until_ms else CircuitState.HALF_OPEN
 
     def waits_ms(self, now_ms: int) -> int:
-        """How long until a call would be let through: 0 now, and 0 too while a probe is out (its end decides)."""
+        """Return how long until the pause is over; 0 if it is over, also while a probe is in flight."""
         return 0 if self._open_until_ms is None else max(0, self._open_until_ms - now_ms)
 
     @property
     def probing(self) -> bool:
-        """A probe is out."""
+        """True while a probe is in flight."""
         return self._probing
 
     def admit(self, now_ms: int) -> Permit | None:
-        """Leave for one call, or None."""
+        """Return a permit for one call, or None if no call may be made."""
         match self.state(now_ms):
             case CircuitState.CLOSED:
                 return Permit(self._epoch, probe=False)
@@ -75,7 +72,7 @@ class CircuitBreaker:
                 return None
 
     def succeeded(self, permit: Permit) -> None:
-        """The call was answered."""
+        """Record that the call succeeded."""
         if permit.epoch != self._epoch:
             return
         self._failures = 0
@@ -86,7 +83,7 @@ class CircuitBreaker:
             self._cooldown_ms = self._policy.cooldown_ms
 
     def failed(self, permit: Permit, now_ms: int, *, retry_after_ms: int | None = None) -> None:
-        """The call failed, for a reason that lies with the provider."""
+        """Record that the call failed because of the provider."""
         if permit.epoch != self._epoch:
             return
         self._failures += 1
@@ -99,6 +96,6 @@ class CircuitBreaker:
             self._open_until_ms = now_ms + max(self._cooldown_ms, retry_after_ms or 0)
 
     def abandoned(self, permit: Permit) -> None:
-        """The call ended without a word about the provider: it was cancelled, or never made."""
+        """Record that the call was cancelled or never made, which says nothing about the provider."""
         if permit.epoch == self._epoch and permit.probe:
             self._probing = False

@@ -1,9 +1,9 @@
-"""Claude Code's command line, in its print mode.
+"""Claude Code's command line in print mode.
 
 Source: memory-pipeline.txt "Provider Abstraction" (ClaudeCodeProvider); docs/decisions.md 18 and 19.
-Departs: the prompt goes in by stdin instead of as an argument (``cli_process`` says why); tools, hooks and MCP servers
-are switched off, because a memory's text is data and must reach nothing that acts, and because the hooks of this very
-daemon would turn each answer into new memories. The timeout is ``extraction.timeout`` like everybody's, not 60 s.
+Departs: the prompt is passed by stdin, not as an argument (see ``cli_process``); tools, hooks and MCP servers are
+switched off, because the text of a memory must not trigger actions, and because this daemon's own hooks would turn each
+answer into new memories. The timeout is ``extraction.timeout``, as for all providers, not 60 s.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SETTINGS: Final = '{"disableAllHooks":true}'
 
 
 class ClaudeCodeProvider(CliProvider):
-    """One model behind ``claude -p``. It costs what the user's subscription or key costs."""
+    """One model through ``claude -p``, charged to the user's subscription or key."""
 
     def __init__(
         self, model: str, *, environment: Mapping[str, str], key_variable: str = "", find: Finder | None = None

@@ -1,11 +1,9 @@
-"""One run of a command-line model: bounded in time and output, and nothing of it is left afterwards.
+"""Run a command-line model once, with limits on time and output, and leave no process behind.
 
-The command runs in a session of its own under a keeper (``cli_keeper``), which kills and reaps everything below it
-when it ends, when it is asked to, and when this process dies. The prompt goes in by stdin: an argument is visible to
-every user of the machine, is limited in length, and is an option when it begins with a dash.
-
-A thread stays with the keeper until it is reaped. It is the thread that started it, as it must be: the kernel's death
-signal is tied to the thread, not to the process.
+The command runs in its own session under a reaper process (``process_reaper``), which kills everything that the command
+started when it ends, on request, and when this process exits. The prompt goes in by stdin, because an argument is
+visible to all users, limited in length, and parsed as an option if it starts with a dash. The thread that starts the
+reaper waits for it, because the kernel ties the parent-death signal to the thread, not to the process.
 
 Source: docs/reliability.md R10 and R11.
 """
@@ -30,7 +28,7 @@ from typing import IO, Final
 MAX_ERROR_BYTES: Final = 4096
 _READ_BYTES: Final = 1 << 16
 _REAPER_GRACE_S: Final = 5.0
-"""How long the keeper may take to bury what it started, before it is killed itself."""
+"""How long the reaper may take to kill and reap the command before it is killed itself."""
 _POLL_S: Final = 0.02
 _REAPER: Final = str(Path(__file__).with_name("process_reaper.py"))
 
@@ -60,7 +58,7 @@ _INHERITED_VARIABLES: Final = (
     "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
 )
-"""What a program needs to find its own settings and the network; no key of anybody."""
+"""Variables that a program needs to find its settings and the network; none of them holds a key."""
 
 
 class Ending(Enum):
@@ -84,7 +82,7 @@ class CliOutcome:
 
 @dataclass(slots=True)
 class CliCommand:
-    """What to run: an absolute program path, its arguments, its whole environment and its directory."""
+    """A command to run: absolute program path, arguments, complete environment and working directory."""
 
     program: str
     arguments: Sequence[str]
@@ -94,19 +92,19 @@ class CliCommand:
 
 
 def clean_environment(environment: Mapping[str, str], *, also: Sequence[str] = ()) -> dict[str, str]:
-    """What a command is given of ``environment``: the little that programs need, and the names in ``also``.
+    """Return the environment for a command: the variables that programs need, and those named in ``also``.
 
-    The variables that keep a harness's hooks from calling this daemon are set: a model that is asked about a memory
-    must not make new ones (docs/compatibility.md "Real clients: Claude Code").
+    It also sets the variables that stop a harness's hooks from calling this daemon: a prompt about a memory must not
+    create new memories (docs/compatibility.md "Real clients: Claude Code").
     """
     kept = {name: environment[name] for name in (*_INHERITED_VARIABLES, *also) if name in environment}
     return {**kept, "TERM": "dumb", "NO_COLOR": "1", "SIGNET_NO_HOOKS": "1", "SIGNET_BYPASS": "1"}
 
 
 async def run_cli(command: CliCommand, text: bytes, *, timeout_ms: int) -> CliOutcome:
-    """How ``command`` ended after it was given ``text``; no process of it is left, even if this is cancelled.
+    """Run ``command`` with ``text`` on stdin and return how it ended.
 
-    Raises OSError when it cannot be started.
+    No process of it is left, even if this call is cancelled. Raises OSError if it cannot be started.
     """
     run = _Run(command, text, time.monotonic() + timeout_ms / 1000)
     loop = asyncio.get_running_loop()
@@ -117,10 +115,10 @@ async def run_cli(command: CliCommand, text: bytes, *, timeout_ms: int) -> CliOu
             outcome: CliOutcome | OSError = run.execute()
         except OSError as error:
             outcome = error
-        with contextlib.suppress(RuntimeError):  # the loop is gone, and so is whoever waited
+        with contextlib.suppress(RuntimeError):  # the event loop is closed, so nothing waits for the result
             loop.call_soon_threadsafe(_answer, ended, outcome)
 
-    # A thread of its own, not of a pool: it may not end before the command, nor wait for another one to end.
+    # Not a pool thread: it must live as long as the command and must not wait for another command.
     threading.Thread(target=work, name="cli-provider", daemon=True).start()
     try:
         return await asyncio.shield(ended)
@@ -139,7 +137,7 @@ def _answer(ended: asyncio.Future[CliOutcome], outcome: CliOutcome | OSError) ->
 
 
 async def _wait_despite_cancellation(ended: asyncio.Future[CliOutcome]) -> None:
-    """``ended`` is done, however often the waiting is cancelled: the keeper ends within its grace."""
+    """Wait until ``ended`` is done, ignoring cancellation; the reaper ends within its grace period."""
     while not ended.done():
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.shield(ended)
@@ -148,7 +146,7 @@ async def _wait_despite_cancellation(ended: asyncio.Future[CliOutcome]) -> None:
 
 @dataclass(slots=True)
 class _Run:
-    """The life of one keeper, on one thread; ``stop`` may be called from another."""
+    """One run of a reaper and its command, on one thread; ``stop`` may be called from another thread."""
 
     command: CliCommand
     text: bytes
@@ -161,14 +159,14 @@ class _Run:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
-        """The run ends soon."""
+        """Ask the run to end soon."""
         self._stopping.set()
         with self._lock:
             if self._wake is not None:
                 os.write(self._wake[1], b"x")
 
     def execute(self) -> CliOutcome:
-        """Start, feed, read, bury. Raises OSError when it cannot be started."""
+        """Start the command, exchange its input and output, and clean up. Raises OSError if it cannot be started."""
         wake = os.pipe()
         try:
             with self._lock:
@@ -194,7 +192,7 @@ class _Run:
         return CliOutcome(ending, process.returncode, bytes(self._output), bytes(self._errors))
 
     def _pump(self, process: subprocess.Popen[bytes], wake: int) -> Ending:
-        """Feed and read until the command has ended or must end."""
+        """Write the input and read the output until the command has ended or must be stopped."""
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -230,17 +228,17 @@ class _Run:
         return self._await_exit(process)
 
     def _feed(self, pipe: IO[bytes]) -> bool:
-        """True while there is more to write."""
+        """Write the next part of the input; return True if there is more to write."""
         try:
             self._written += os.write(pipe.fileno(), self.text[self._written : self._written + _READ_BYTES])
         except BlockingIOError:
             return True
-        except OSError:  # the command does not want to read any more
+        except OSError:  # the command has closed its stdin
             return False
         return self._written < len(self.text)
 
     def _read(self, pipe: IO[bytes], into: bytearray) -> bool:
-        """False at the end of the pipe. Errors are kept up to a bound, and read beyond it so that nobody blocks."""
+        """Read from the pipe; return False at its end. Surplus error output is read and discarded."""
         try:
             data = os.read(pipe.fileno(), _READ_BYTES)
         except BlockingIOError:
@@ -249,7 +247,7 @@ class _Run:
         return bool(data)
 
     def _await_exit(self, process: subprocess.Popen[bytes]) -> Ending:
-        """The command closed its outputs: it ends now, or it is a daemon and must be ended."""
+        """Wait for the exit of a command that has closed its outputs, until the deadline; it may be a daemon."""
         while process.poll() is None:
             if self._stopping.is_set():
                 return Ending.STOPPED
@@ -259,7 +257,7 @@ class _Run:
         return Ending.EXITED
 
     def _close_reaper(self, process: subprocess.Popen[bytes]) -> None:
-        """The keeper is reaped, and it has reaped all others."""
+        """Close the pipes and stop the reaper, which first reaps everything that the command started."""
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
                 with contextlib.suppress(OSError):

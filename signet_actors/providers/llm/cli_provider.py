@@ -1,4 +1,4 @@
-"""What every command-line model has in common: where its program is, what it is given, what its end means."""
+"""The common part of all command-line models: find the program, run it, and interpret how it ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from signet_actors.providers.llm.provider import MAX_ANSWER_BYTES, Availability,
 from signet_actors.providers.log_sanitizing import drop_if_echoed, sanitize
 
 Finder = Callable[[str], str | None]
-"""From the name of a program to its path, None when it is not installed."""
+"""Returns the path of a program by its name, None if it is not installed."""
 
 _QUOTED_BYTES: Final = 4096
 _CANNOT_RUN: Final = frozenset({126, 127})
@@ -27,15 +27,15 @@ _RATE_LIMITED: Final = re.compile(r"(?i)(usage|rate|session|weekly|hour) limit|l
 
 
 def program_finder(environment: Mapping[str, str]) -> Finder:
-    """Looks along the ``PATH`` of ``environment``."""
+    """Return a finder that searches the ``PATH`` of ``environment``."""
     return lambda program: shutil.which(program, path=environment.get("PATH"))
 
 
 class CliProvider:
-    """One model of one command-line agent. Each call is a process, in an empty directory of this provider's own.
+    """One model of one command-line agent. Each call is a process in an empty, private directory.
 
-    ``program`` is looked for at each call: it may be installed, updated or removed while the daemon runs.
-    ``key_variable`` names the one variable with a key that the program is given; without it, it uses its own log-in.
+    ``program`` is searched at each call, because it may be installed, updated or removed while the daemon runs.
+    ``key_variable`` names the only variable with a key that is passed on; without it the program uses its own log-in.
     """
 
     endpoint: Final = None
@@ -69,7 +69,7 @@ class CliProvider:
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
-        """As the protocol says. ``max_tokens`` and ``answer`` have no effect: these programs have no such option."""
+        """See ``LlmProvider.generate``. The programs have no options for ``max_tokens`` and ``answer``."""
         del max_tokens, answer
         path = self._find(self._program)
         if path is None:
@@ -92,7 +92,7 @@ class CliProvider:
         return self._generated(prompt, outcome, timeout_ms)
 
     async def available(self) -> Availability:
-        """That the program is installed is all that can be known without paying."""
+        """Check that the program is installed; more cannot be checked without a paid call."""
         path = self._find(self._program)
         if path is None:
             return Availability(False, self._not_found())
@@ -121,7 +121,7 @@ class CliProvider:
             case Ending.EXITED:
                 pass
         if outcome.exit_code != 0:
-            # What it printed may be the begin of an answer, which no log is to hold.
+            # The output may be the beginning of an answer, which must not appear in a log.
             said = sanitize((outcome.errors.strip() or outcome.output)[:_QUOTED_BYTES], self._secret)
             told = drop_if_echoed(said, [prompt])
             raise ProviderError(
@@ -137,7 +137,7 @@ class CliProvider:
         return f"the program {self._program} is not installed, or not on the daemon's PATH"
 
     def _own_directory(self) -> Path:
-        """Empty, private and far from any project: an agent reads the instructions that lie where it is started."""
+        """Return an empty, private directory: an agent would read instruction files of a project directory."""
         if self._directory is None or not self._directory.is_dir():
             with contextlib.suppress(OSError):
                 self._directory = Path(tempfile.mkdtemp(prefix="signet-cli-"))
@@ -145,7 +145,7 @@ class CliProvider:
 
 
 def _error_kind(exit_code: int, said: str) -> ProviderErrorKind:
-    """What an exit code and the words with it come to: a prompt is not to blame for a log-in that has run out."""
+    """Classify an exit code and its message, so that an expired log-in does not count as a failure of the prompt."""
     if exit_code in _CANNOT_RUN:
         return ProviderErrorKind.UNAVAILABLE
     if _RATE_LIMITED.search(said):

@@ -1,13 +1,10 @@
-"""The day's calls and tokens of a provider, counted by the writer, so that they outlive every process.
+"""The daily budget of calls and tokens of a provider, counted durably by the writer.
 
-With a limit each call is reserved before it is made, in one transaction of the writer, so that no number of calls at
-once, of whichever processes, goes beyond the cap on calls. What was reserved by a process that died stays counted: a
-cap may be kept too well. Tokens are reserved by estimate and corrected by the answer's own count, so that the last
-answers of a day may exceed that cap by what they were underestimated. Without a limit, calls are only added up, and
-handed in some at a time.
-
-The day is UTC by the machine's wall clock, at the moment when the call is let through: as the writer reads it, whose
-time never goes back, under a limit; else as this process does. It stays the call's day however long the call takes.
+With a limit, each call is reserved at the writer before it is made, so concurrent calls never exceed the cap on calls;
+reservations of a crashed process stay counted. Tokens are reserved by estimate and corrected afterwards, so the last
+calls of a day may exceed the cap on tokens. Without a limit, usage is added up here and sent to the writer now and
+then. A call counts for the UTC day in which it was admitted, by the writer's clock (which never goes back) under a
+limit, else by this process's clock.
 
 Source: docs/decisions.md 18.
 """
@@ -28,16 +25,16 @@ from signet_actors.runtime.processes.async_actor import AsyncRef
 
 _DAY_MS: Final = 86_400_000
 _RECHECK_MS: Final = 300_000
-"""Limits may be raised at any time."""
+"""How soon to check an exhausted budget again, because limits may be raised at any time."""
 _REPLY_TIMEOUT_MS: Final = 5000
 _FLUSH_INTERVAL_S: Final = 1.0
 _FLUSH_ATTEMPTS: Final = 30
-"""A writer that is away for longer is offered the sums again after the next call."""
+"""After this many failed attempts, the usage is sent again only after the next call."""
 
 
 @dataclass(slots=True)
 class _Usage:
-    """What the calls of one day took that nobody has counted yet."""
+    """Usage of one day that the writer has not counted yet."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -46,7 +43,7 @@ class _Usage:
 
 
 class DailyBudget:
-    """A ``Budget`` kept by the writer. One event loop only."""
+    """A ``Budget`` that the writer keeps. For one event loop."""
 
     def __init__(self, writer: AsyncRef, clock: Clock, provider: str, model: str, limits: DailyLimits) -> None:
         self._writer = writer
@@ -60,7 +57,7 @@ class DailyBudget:
         self._closing = asyncio.Event()
 
     async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
-        """As the protocol says. A writer that does not answer may have counted the call all the same."""
+        """See ``Budget.reserve``. If the writer does not reply, it may have counted the call nevertheless."""
         if not self._limited:
             return Reservation(iso(self._clock.wall_ms())[:10], tokens)
         limits = self._limits
@@ -110,14 +107,14 @@ class DailyBudget:
             )
 
     async def close(self) -> None:
-        """What was added up is with the writer, or lost with it; no task is left."""
+        """Send the remaining usage to the writer, once, and end the flush task."""
         self._closing.set()
         if self._flush_task is not None:
             await asyncio.wait({self._flush_task})
         await self._flush()
 
     async def _flush_periodically(self) -> None:
-        """What a writer that is away could not be given is offered again, some times."""
+        """Send usage to the writer at intervals until it succeeds, at most ``_FLUSH_ATTEMPTS`` times."""
         for _ in range(_FLUSH_ATTEMPTS):
             try:
                 async with asyncio.timeout(_FLUSH_INTERVAL_S):
@@ -128,7 +125,7 @@ class DailyBudget:
                 return
 
     async def _flush(self) -> None:
-        """The sums so far are counted. An outcome that is not known is offered again: rather too much than too few."""
+        """Send the usage so far to the writer; after an unknown outcome send it again, rather than count too little."""
         for day in sorted(self._unflushed):
             sums = self._unflushed.pop(day)
             try:
@@ -147,12 +144,12 @@ class DailyBudget:
             except SignetError:
                 self._merge_back(day, sums)
                 return
-            except BaseException:  # cut off: whoever closes us once more hands it in
+            except BaseException:  # cancelled: the next ``close`` sends it
                 self._merge_back(day, sums)
                 raise
 
     def _merge_back(self, day: str, sums: _Usage) -> None:
-        """Beside what was added up meanwhile."""
+        """Add ``sums`` back to the usage that has been added up meanwhile."""
         later = self._unflushed.setdefault(day, _Usage())
         later.calls += sums.calls
         later.tokens_in += sums.tokens_in

@@ -1,18 +1,10 @@
-"""What stands between the pipeline and every provider: a place among few, a circuit breaker, the day's budget, a
-deadline, and a record of how it went.
+"""The guard around every provider: concurrency limit, circuit breaker, daily budget, deadline, and statistics.
 
-A call waits for a place, then asks the breaker, then the budget, and only then goes out; so a circuit that opened
-while it waited stops it, and so does another provider that has taken this one's place at any moment before. Nothing is
-held while it waits but its prompt.
-
-A failed call is charged to the job only if the provider is there (``ProviderError.costs_attempt``): when a call timed
-out, broke off or was answered with nonsense, the provider's own check tells a provider that is away or stuck from a
-prompt that it cannot stomach.
-The same check goes before the probe of a half-open circuit, so that a provider that is down for hours is asked once per
-pause, at no job's cost.
-
-A call counts for the day in which it was let through. One that was answered counts what it took; one that timed out,
-broke off or was cancelled may be paid for all the same, and counts its estimate.
+A call waits for a slot, then needs a permit of the breaker and a reservation of the budget, so a circuit that opens or
+a provider that is replaced while the call waits still stops it. After a timeout, a broken connection or an unreadable
+answer, the provider's own check decides whether the provider is unavailable or the job pays for the failure
+(``ProviderError.costs_attempt``). The same check precedes the probe of a half-open circuit, so a long outage costs no
+attempts. A call that timed out, broke off or was cancelled may be charged, so it counts by its estimate.
 
 Source: docs/decisions.md 14 and 18; docs/reliability.md R11.
 """
@@ -35,18 +27,18 @@ from signet_actors.runtime.clock import Clock
 
 _NS_A_MS: Final = 1_000_000
 _CLEANUP_MS: Final = 10_000
-"""Beyond its deadline a provider may need this long to clean up after itself; then it is cancelled."""
+"""Time for a provider to clean up after its deadline; then the call is cancelled."""
 _PROBE_POLL_MS: Final = 1000
-"""While a probe is out, whoever waits for its end looks again after this time."""
+"""How soon to try again while a probe is in flight."""
 _EXPECTED_ANSWER_TOKENS: Final = 512
 _MAX_WAITING_PER_SLOT: Final = 32
 UNSETTLED: Final = "unsettled"
-"""Counted beside the kinds of errors: calls whose real tokens nobody took down."""
+"""Counted next to the kinds of errors: calls whose actual token count could not be recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """One call that may be made: the UTC day that it counts for however long it takes, and the tokens put aside."""
+    """A reserved call: the UTC day that it counts for, however long it takes, and the reserved tokens."""
 
     day: str
     tokens: int
@@ -54,51 +46,51 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class BudgetExhausted:
-    """No call may be made; after ``wait_ms`` one might."""
+    """No call may be made now; try again after ``wait_ms``."""
 
     wait_ms: int
 
 
 class Budget(Protocol):
-    """The day's calls and tokens, kept durably by somebody else."""
+    """A durable count of the day's calls and tokens."""
 
     async def reserve(self, *, tokens: int) -> Reservation | BudgetExhausted:
-        """One call and so many tokens are taken from what is left of the day, or nothing is.
+        """Reserve one call and ``tokens`` from the rest of the day, all or nothing.
 
-        May raise ``SignetError``, and then no call is made.
+        May raise ``SignetError``; then no call may be made.
         """
         ...
 
     async def settle(self, reservation: Reservation, spent: Generated | None) -> None:
-        """What the call took stands in the place of what was put aside; None when it certainly took nothing.
+        """Replace the reservation by the actual usage; ``spent`` is None if the call certainly used nothing.
 
-        May raise ``SignetError``, and then what was put aside stays counted.
+        May raise ``SignetError``; then the reservation stays counted.
         """
         ...
 
     async def give_back(self, reservation: Reservation) -> None:
-        """The call was never made, and counts nothing. May raise ``SignetError``, and then it stays counted."""
+        """Cancel the reservation of a call that was never made. May raise ``SignetError``; then it stays counted."""
         ...
 
     async def close(self) -> None:
-        """What is not counted yet has been handed in."""
+        """Send all usage that has not been counted yet."""
         ...
 
 
 class ProviderRetired(ProviderError):
-    """Another provider has taken this one's place; the call was not made and belongs there."""
+    """Another provider has replaced this one. The call was not made; make it there."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardLimits:
-    """``concurrency`` calls at once, and the breaker's policy."""
+    """The number of concurrent calls and the breaker's policy."""
 
     concurrency: int = 2
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
 
 
 class _PromptCall(NamedTuple):
-    """One call, as ``LlmProvider.generate`` describes it."""
+    """The arguments of one ``LlmProvider.generate`` call."""
 
     prompt: str
     timeout_ms: int
@@ -107,7 +99,7 @@ class _PromptCall(NamedTuple):
 
 
 class GuardedProvider:
-    """``inner``, guarded; itself a provider. One event loop only."""
+    """A provider that guards ``inner``. For one event loop."""
 
     def __init__(
         self, inner: LlmProvider, clock: Clock, limits: GuardLimits | None = None, budget: Budget | None = None
@@ -148,7 +140,7 @@ class GuardedProvider:
 
     @property
     def waits_ms(self) -> int:
-        """How long it is of no use to lease a job that needs this provider; 0 when a call may be made now."""
+        """How long no job that needs this provider should be leased; 0 if a call may be made now."""
         now = self._now_ms()
         probe_ms = _PROBE_POLL_MS if self._breaker.probing else 0
         return max(self._breaker.waits_ms(now), self._budget_until_ms - now, probe_ms)
@@ -160,8 +152,10 @@ class GuardedProvider:
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
-        """As the protocol says; the deadline begins when the call goes out, and waiting for a place takes no longer
-        than that deadline either. Raises ``ProviderRetired`` when the provider was retired before the call went out.
+        """See ``LlmProvider.generate``. The deadline starts when the call is sent.
+
+        Waiting for a slot takes at most ``timeout_ms`` too. Raises ``ProviderRetired`` if the provider is replaced
+        before the call is sent.
         """
         self._active += 1
         self._drained.clear()
@@ -177,22 +171,21 @@ class GuardedProvider:
                 self._drained.set()
 
     def retire(self) -> None:
-        """No other call goes out: who waits for a place is told at once, who has one already before the call would go
-        out; calls that are out end as they would."""
+        """Send no more calls: waiting calls raise ``ProviderRetired``; calls in flight finish normally."""
         if not self._retired:
             self._retired = True
             for _ in range(self._waiting):
                 self._slots.release()
 
     async def wait_drained(self) -> None:
-        """Returns when nobody is inside: each call has a deadline, so that this is a matter of time."""
+        """Wait until no call is waiting or in flight; deadlines bound the wait."""
         await self._drained.wait()
 
     async def available(self) -> Availability:
         return await self._inner.available()
 
     async def close(self) -> None:
-        """The provider is closed, then what its calls took is counted, whatever the former came to."""
+        """Close the provider, then the budget, even if the first raises."""
         try:
             await self._inner.close()
         finally:
@@ -200,7 +193,7 @@ class GuardedProvider:
                 await self._budget.close()
 
     def report(self) -> ProviderReport:
-        """How it has been doing, for ``signet providers`` and ``/api/status``."""
+        """Return the statistics for ``signet providers`` and ``/api/status``."""
         now = self._now_ms()
         return ProviderReport(
             name=self.name,
@@ -282,7 +275,7 @@ class GuardedProvider:
         try:
             reserved = await budget.reserve(tokens=tokens)
         except SignetError as error:
-            # Whoever keeps the count is away: a call that nobody counts could be one too many.
+            # The writer cannot count the call, so it might exceed the limit.
             raise self._unavailable(
                 f"is not called while nobody counts the calls: {error.detail}", retry_after_ms=1000
             ) from error
@@ -300,7 +293,7 @@ class GuardedProvider:
     async def _call(
         self, permit: Permit, ask: _PromptCall, estimate: Generated, reservation: Reservation | None
     ) -> Generated:
-        spent: Generated | None = estimate  # until more is known: a call that is cut off may be paid for
+        spent: Generated | None = estimate  # a call that is cut off may be charged
         self._calls += 1
         self._in_flight += 1
         try:
@@ -319,7 +312,7 @@ class GuardedProvider:
                 ProviderError(ProviderErrorKind.TIMEOUT, f"{self.name} gave no answer within {ask.timeout_ms} ms"),
             )
         except BaseException:
-            # Cancelled: nothing is known about the provider.
+            # Cancellation says nothing about the provider.
             self._breaker.abandoned(permit)
             raise
         finally:
@@ -333,7 +326,7 @@ class GuardedProvider:
         return answer
 
     async def _settle(self, correction: Awaitable[None]) -> None:
-        """The count is right, or stays at what was reserved; an answer that was paid for is not lost over it."""
+        """Correct the day's count. If that fails, the reservation stays counted and the answer is still returned."""
         try:
             await correction
         except SignetError as error:
@@ -341,7 +334,7 @@ class GuardedProvider:
             self._last_error = f"the day's count was not corrected: {error.detail}"
 
     async def _record_failure(self, permit: Permit, error: ProviderError) -> NoReturn:
-        """The failure is on record, and whoever is at fault pays for it."""
+        """Record the failure and raise it as UNAVAILABLE if the provider's own check fails too."""
         timed_out = error.kind is ProviderErrorKind.TIMEOUT
         self._ring.record(CallOutcome.TIMEOUT if timed_out else CallOutcome.FAILURE)
         self._errors[error.kind] += 1
@@ -356,7 +349,7 @@ class GuardedProvider:
         ) from error
 
     def _unavailable(self, words: str, *, retry_after_ms: int) -> ProviderError:
-        """No call was made."""
+        """Return the error for a call that was not made."""
         return ProviderError(
             ProviderErrorKind.UNAVAILABLE, f"{self.name} {words}", retry_after_ms=max(1, retry_after_ms)
         )
@@ -378,16 +371,16 @@ class GuardedProvider:
 
 
 _PASSED_ON_STATUSES: Final = frozenset({502, 504})
-"""What a proxy says after it has passed the call on."""
+"""Statuses that a proxy returns after it has forwarded the call."""
 
 
 def _cost_nothing(error: ProviderError) -> bool:
-    """True only when the model cannot have begun: the server was not reached, or turned the call away at its door."""
+    """Return True only if the model cannot have started: the server was not reached or rejected the request."""
     return not error.costs_attempt and error.status not in _PASSED_ON_STATUSES
 
 
 def _retry_after_ms_of(error: ProviderError) -> int | None:
-    """The pause that the provider itself asked for; one that only limits its rate is given a short one at least."""
+    """Return the pause that the provider requested; at least a second if it only reports a rate limit."""
     if error.kind is ProviderErrorKind.RATE_LIMITED:
         return error.retry_after_ms or 1000
     return error.retry_after_ms

@@ -1,8 +1,8 @@
-"""Ollama: prompts to a model on this machine or another one, over its own HTTP interface.
+"""Ollama: prompts to a local or remote model through Ollama's own HTTP interface.
 
 Source: memory-pipeline.txt "Provider Abstraction" (OllamaProvider); docs/decisions.md 18.
-Departs: the context is sized to the prompt, in few steps because a change reloads the model: Ollama's own default cuts
-the prompt silently. Chains of thought are switched off, because a small model spends its whole deadline on them.
+Departs: the context size follows the prompt, because Ollama's default truncates prompts silently; there are few steps,
+because a change reloads the model. Thinking is switched off, because small models spend the whole deadline on it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class _Model(msgspec.Struct):
 
 
 class Tags(msgspec.Struct):
-    """The models that an Ollama server has."""
+    """The list of models that an Ollama server has."""
 
     models: list[_Model] | None = None
 
     def have(self, model: str) -> bool:
-        """``model`` is among them; without a tag it means ``latest``."""
+        """Return True if ``model`` is in the list; without a tag it means ``latest``."""
         wanted = model if ":" in model.rpartition("/")[2] else f"{model}:latest"
         return any(wanted in {known.name, known.model} for known in self.models or ())
 
@@ -113,12 +113,12 @@ class OllamaProvider:
 
 
 def how_to_start(model: str) -> str:
-    """What a person does when nobody answers."""
+    """Return advice for the user if the server does not answer."""
     return f"start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull {model}"
 
 
 async def server_has_model(calls: HttpCalls, model: str) -> Availability:
-    """Whether the server answers and has ``model``, within three seconds."""
+    """Check that the server answers and has ``model``, within three seconds."""
     try:
         tags = await calls.get("/api/tags", Tags, timeout_ms=AVAILABILITY_TIMEOUT_MS)
     except ProviderError as error:
@@ -129,13 +129,13 @@ async def server_has_model(calls: HttpCalls, model: str) -> Availability:
 
 
 def server_address(endpoint: str) -> str:
-    """``endpoint`` without the path of either of its interfaces, which people copy along; the default when empty."""
+    """Return ``endpoint`` without the ``/v1`` or ``/api`` that users often copy along; the default if it is empty."""
     address = (endpoint or DEFAULT_ENDPOINT).rstrip("/")
     return address.removesuffix("/v1").removesuffix("/api").rstrip("/")
 
 
 def token_count(value: object) -> int | None:
-    """A count that a server gave, None where it is not one."""
+    """Return a token count from a server, None if it is not a valid count."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40 else None
 
 

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat completions: hosted ones, and vLLM, llama.cpp or LM Studio on this machine.
+"""Any server with OpenAI's chat completions interface: hosted ones, and a local vLLM, llama.cpp or LM Studio.
 
 Source: docs/decisions.md 18 and 43; wire format: OpenAI's API reference, "Chat completions" and "Models".
 """
@@ -43,7 +43,7 @@ class _Usage(msgspec.Struct):
     prompt_tokens: Any = None
     completion_tokens: Any = None
     cost: Any = None
-    """In US dollars; only some servers tell."""
+    """In US dollars; only some servers report it."""
 
 
 class _Answer(msgspec.Struct):
@@ -60,7 +60,7 @@ class _Models(msgspec.Struct):
 
 
 class OpenAiCompatibleProvider:
-    """One model of one server. ``key`` None sends none."""
+    """One model of one server. With ``key`` None no key is sent."""
 
     name: Final = "openai"
 
@@ -70,7 +70,7 @@ class OpenAiCompatibleProvider:
         self._calls = HttpCalls(
             "the OpenAI-compatible server", server_address(endpoint), key=key, max_bytes=MAX_ANSWER_BYTES
         )
-        # OpenAI itself refuses the older name, which is the only one that most others know.
+        # OpenAI rejects the older field name; most other servers know only that one.
         own = urlsplit(self._calls.endpoint).hostname == _OWN_HOST
         self._limit_field = "max_completion_tokens" if own else "max_tokens"
 
@@ -127,7 +127,7 @@ class OpenAiCompatibleProvider:
 
 
 async def server_lists_model(calls: HttpCalls, model: str) -> Availability:
-    """Whether the server answers, takes the key and does not deny having ``model``, within three seconds."""
+    """Check that the server answers, accepts the key and, if it lists models, lists ``model``; within three seconds."""
     try:
         models = await calls.get("/models", _Models, timeout_ms=AVAILABILITY_TIMEOUT_MS)
     except ProviderError as error:
@@ -140,15 +140,15 @@ async def server_lists_model(calls: HttpCalls, model: str) -> Availability:
 
 
 def server_address(endpoint: str) -> str:
-    """``endpoint``, with the customary ``/v1`` when it names a host alone; OpenAI's own when empty."""
+    """Return ``endpoint`` with ``/v1`` added if it has no path; OpenAI's address if it is empty."""
     address = (endpoint or DEFAULT_ENDPOINT).rstrip("/")
     return address if urlsplit(address).path else f"{address}/v1"
 
 
 def key_from(environment: Mapping[str, str], variable: str) -> str | None:
-    """The key in ``variable``, None when none is named.
+    """Return the key in the environment variable ``variable``, None if no variable is named.
 
-    Raises ``ProviderError`` when it is named and not there, or holds what no key can be; never says what it holds.
+    Raises ``ProviderError`` if the variable is missing or cannot be a key; the error never quotes its value.
     """
     if not variable:
         return None

@@ -1,9 +1,9 @@
-"""opencode's command line: ``opencode run``, which reads its message from stdin and prints the answer's text.
+"""opencode's command line: ``opencode run`` reads the prompt from stdin and prints the answer.
 
 Source: memory-pipeline.txt "Configuration Reference" (extraction.provider); docs/decisions.md 18 and 19; opencode's
 manual, "CLI" and "Config".
-Departs: its tools are denied and its sharing and updating switched off, for the reasons that ``claude_code`` gives. It
-keeps a session for each call in its own data directory: it has no option against that.
+Departs: tools, sharing and updates are switched off, for the reasons given in ``claude_code``. It stores a session for
+each call in its own data directory; no option prevents that.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _CONFIG: Final = (
 
 
 class OpencodeProvider(CliProvider):
-    """One model behind ``opencode run``; without one, the model that opencode's own configuration names."""
+    """One model through ``opencode run``; without a model, the one in opencode's own configuration."""
 
     def __init__(
         self, model: str, *, environment: Mapping[str, str], key_variable: str = "", find: Finder | None = None
     ) -> None:
-        # A title of our own saves the call that would make one up.
+        # A fixed title saves the model call that would generate one.
         chosen = (f"--model={model}",) if model else ()
         super().__init__(
             "opencode",

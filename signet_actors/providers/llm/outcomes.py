@@ -1,4 +1,4 @@
-"""How the last calls to a provider ended.
+"""Statistics of how the last calls to a provider ended.
 
 Source: architecture.txt "Provider tracker"; docs/compatibility.md "Diagnostics and pipeline status".
 """
@@ -15,7 +15,7 @@ RING_ENTRIES: Final = 100
 
 
 class CallOutcome(Enum):
-    """The end of one call."""
+    """How one call ended."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -23,14 +23,14 @@ class CallOutcome(Enum):
 
 
 class CallOutcomes:
-    """The last outcomes and their totals; the totals follow each entry that leaves."""
+    """A ring of the last outcomes with running totals."""
 
     def __init__(self, capacity: int = RING_ENTRIES) -> None:
         self._entries: deque[CallOutcome] = deque(maxlen=capacity)
         self._totals: Counter[CallOutcome] = Counter()
 
     def record(self, outcome: CallOutcome) -> None:
-        """``outcome`` is the newest; the oldest is gone if the ring was full."""
+        """Add an outcome; if the ring is full, drop the oldest."""
         if len(self._entries) == self._entries.maxlen:
             self._totals[self._entries[0]] -= 1
         self._entries.append(outcome)

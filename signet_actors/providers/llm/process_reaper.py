@@ -1,12 +1,10 @@
-"""Runs one command and outlives everything that the command started; a program of its own, of the standard library.
+"""Run one command, then kill and reap every process that it has started; a stand-alone, standard-library program.
 
-``python -I -S cli_keeper.py PARENT_PID PROGRAM ARGUMENT...`` passes its stdin, stdout and stderr on to the command and
-ends with the command's exit code. When the command ends, or SIGTERM says that it is to end, or the parent dies in
-whatever way, the command and every process below it are killed and reaped before this one ends: a command-line agent
-starts servers and tools of its own, some in sessions of their own, and an orphan of them would live for days.
-
-On Linux this process is the subreaper of all that it starts, so that an orphan becomes its child and is found; and the
-kernel signals it when its parent dies. Elsewhere the command's process group is what is killed.
+``python -I -S process_reaper.py PARENT_PID PROGRAM ARGUMENT...`` passes stdin, stdout and stderr to the command and
+returns its exit code. Everything below it is killed when the command ends, on SIGTERM, and when the parent exits:
+command-line agents start servers and tools, some in their own sessions, which would otherwise run for days. On Linux
+this process is a subreaper, so orphans become its children, and the kernel signals it when its parent exits. On other
+systems the command's process group is killed.
 
 Source: docs/reliability.md R10 (the death signal, then the comparison of getppid).
 """
@@ -26,20 +24,20 @@ PARENT_EXITED = 75
 STOP_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 WAITED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
 MAX_KILL_ROUNDS = 1000
-"""Against a command that starts processes faster than they are killed."""
+"""Bound for a command that starts processes faster than they can be killed."""
 
 
 def prctl(option: int, value: int) -> None:
-    """The kernel keeps ``option`` for this process; nothing happens where there is no such call."""
+    """Set a ``prctl`` option of this process; do nothing on systems other than Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
 def run(program: str, arguments: list[str]) -> int:
-    """Start the command; returns its pid. Raises OSError."""
+    """Start the command and return its pid. Raises OSError."""
     pid = os.fork()
     if pid:
-        with contextlib.suppress(OSError):  # whoever comes first; the other one is told that it is done
+        with contextlib.suppress(OSError):  # parent and child both set the group; the second call may fail
             os.setpgid(pid, pid)
         return pid
     try:
@@ -55,14 +53,14 @@ def run(program: str, arguments: list[str]) -> int:
 
 
 def detach_stdio() -> None:
-    """The pipes are the command's alone, so that each end of them is seen by the other side."""
+    """Redirect stdin, stdout and stderr to the null device, so that only the command holds the pipes."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
 
 
 def wait_for_command(command: int) -> int:
-    """The command's wait status once it has ended, or -1 when it has been asked to end."""
+    """Wait for the command; return its wait status, or -1 after a stop signal."""
     while True:
         number = signal.sigwait(WAITED_SIGNALS)
         if number in STOP_SIGNALS:
@@ -77,14 +75,14 @@ def wait_for_command(command: int) -> int:
 
 
 def children() -> list[int]:
-    """The processes whose parent is this one."""
+    """Return the pids of this process's children."""
     me = os.getpid()
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    # The name of a program may hold blanks and brackets; the fields after it may not.
+                    # The program name may contain blanks and brackets; the fields after it cannot.
                     fields = file.read().rpartition(b")")[2].split()
                 if int(fields[1]) == me:
                     found.append(int(name))
@@ -92,7 +90,7 @@ def children() -> list[int]:
 
 
 def kill_all(command: int) -> None:
-    """No process that the command started is left."""
+    """Kill and reap every process that the command started."""
     for _ in range(MAX_KILL_ROUNDS):
         if sys.platform == "linux":
             for pid in children():
@@ -102,14 +100,14 @@ def kill_all(command: int) -> None:
             with contextlib.suppress(OSError):
                 os.killpg(command, signal.SIGKILL)
         try:
-            # Whoever ends here leaves its own children to this process: look again.
+            # Children of a process that ends here become children of this process, so check again.
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
 
 
 def main() -> int:
-    """The command has run, and nothing of it is left."""
+    """Run the command, clean up after it, and return its exit code."""
     parent, program, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     prctl(PR_SET_CHILD_SUBREAPER, 1)

@@ -1,7 +1,7 @@
-"""What a language model back end is, whichever it is.
+"""The interface of language model back ends.
 
 Source: memory-pipeline.txt "Provider Abstraction"; docs/decisions.md 18; docs/reliability.md R11.
-Departs: ``generate`` answers with its token counts and ``available`` with the reason, because daily caps and
+Departs: ``generate`` returns token counts and ``available`` returns a reason, because daily caps and
 ``signet providers`` need them.
 """
 
@@ -13,16 +13,16 @@ from typing import Final, Protocol
 from signet_actors.domain.extraction.answers import AnswerFormat
 
 MAX_ANSWER_BYTES: Final = 4 << 20
-"""A longer answer is nobody's: twenty facts and fifty entities are 60 kB, a long chain of thought some hundred."""
+"""No valid answer is longer: twenty facts and fifty entities are 60 kB, a long chain of thought some hundred."""
 AVAILABILITY_TIMEOUT_MS: Final = 3000
 _CHARS_A_TOKEN: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A model's answer. ``cost_microusd`` is None where the provider does not tell it.
+    """A model's answer. ``cost_microusd`` is None if the provider does not report it.
 
-    ``estimated`` says that the token counts are a guess by characters, because the provider gives none.
+    ``estimated``: the token counts are estimated from the characters, because the provider reports none.
     """
 
     text: str
@@ -34,14 +34,14 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether a call would find the provider and its model; ``detail`` says why not, and what to do about it."""
+    """Whether the provider and its model are available; ``detail`` gives the reason and the remedy if not."""
 
     ok: bool
     detail: str
 
 
 class LlmProvider(Protocol):
-    """Answers prompts. One event loop only."""
+    """A language model that answers prompts. For one event loop."""
 
     @property
     def name(self) -> str: ...
@@ -51,34 +51,34 @@ class LlmProvider(Protocol):
 
     @property
     def endpoint(self) -> str | None:
-        """The address that prompts go to, None for a program on this machine."""
+        """The address to which prompts are sent, None for a local program."""
         ...
 
     @property
     def structured(self) -> bool:
-        """Whether the next request carries the schema of its answer; false where the server cannot or would not."""
+        """Whether the next request carries the schema of its answer; false if the server does not support it."""
         ...
 
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
-        """The model's answer to ``prompt``, within ``timeout_ms`` from beginning to end, in the format ``answer`` where
-        the server can hold its model to one.
+        """Return the model's answer to ``prompt``; ``timeout_ms`` bounds the whole call.
 
-        Raises ``ProviderError`` and nothing else; whatever happens, no socket and no process of the call is left.
+        ``answer`` is the format of the answer, if the server can enforce one. Raises only ``ProviderError``. No socket
+        and no process of the call is left in any case.
         """
         ...
 
     async def available(self) -> Availability:
-        """Never raises, takes at most three seconds, costs nothing."""
+        """Check the provider; never raises, takes at most three seconds, costs nothing."""
         ...
 
     async def close(self) -> None:
-        """No socket, process or file of the provider is left."""
+        """Close all sockets, processes and files of the provider."""
         ...
 
 
 def estimated_tokens(text: str) -> int:
-    """About as many tokens as ``text`` has: a quarter of its characters, more for scripts beyond Latin."""
+    """Estimate the tokens of ``text``: a quarter per ASCII character, one per other character."""
     ascii_chars = len(text) if text.isascii() else sum(char < "\x80" for char in text)
     return -(-ascii_chars // _CHARS_A_TOKEN) + (len(text) - ascii_chars)

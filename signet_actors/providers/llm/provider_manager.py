@@ -1,11 +1,8 @@
-"""The provider that answers this process's prompts, over its whole life: chosen, looked for again, changed, closed.
+"""Manages the language model provider of a process: selects it, selects again when needed, replaces and closes it.
 
-A process that finds nobody looks again every minute, because a server may be started or a model pulled at any time, and
-serves on without: everything but what needs a model works.
-
-A change takes effect when the new choice is made, for everybody: whoever still waits for a place at the former provider
-is sent to the new one, and no call goes out to the former any more. It is closed as soon as the last call that is out
-has ended, which that call's own deadline bounds.
+Without a provider, the process selects again every minute, because a server may be started or a model pulled at any
+time; meanwhile everything that needs no model works. When a new provider is selected, calls that still wait for a slot
+at the former one move to the new one. The former one is closed when its last call in flight has ended.
 
 Source: docs/decisions.md 14 and 18.
 """
@@ -34,11 +31,11 @@ if TYPE_CHECKING:
 
 RESELECT_MS: Final = 60_000
 RETIRE_TIMEOUT_MS: Final = 330_000
-"""A call may take five minutes, and a little to be cut off; a provider is closed under whoever would take longer."""
+"""Longest wait for calls in flight at a replaced provider: a call may take five minutes, plus the time to cancel it."""
 
 
 class ProviderManager:
-    """See the module. ``changed`` is called whenever it may have changed whether a call can be made."""
+    """Selects and owns the provider. ``changed`` is called whenever the availability of calls may have changed."""
 
     def __init__(
         self,
@@ -73,7 +70,7 @@ class ProviderManager:
         self._schema_refused = False
 
     async def run(self) -> None:
-        """Runs until it is closed: the choice is that of the newest configuration, and none is looked for again."""
+        """Select a provider, and again after each change of configuration and while there is none, until ``close``."""
         while not self._closed:
             self._reselect.clear()
             config = self._config
@@ -89,8 +86,7 @@ class ProviderManager:
                     await self._reselect.wait()
 
     def reconfigure(self, config: ExtractionConfig) -> None:
-        """The next choice is made from ``config``, at once if it says anything new, or if the server refused the
-        schema of an answer: a reload asks it again."""
+        """Select again from ``config`` if it has changed, or to retry schemas that the server has refused."""
         if config != self._config or self._schema_refused:
             self._config = config
             self._reselect.set()
@@ -98,7 +94,7 @@ class ProviderManager:
     async def generate(
         self, prompt: str, *, timeout_ms: int, max_tokens: int | None = None, answer: AnswerFormat | None = None
     ) -> Generated:
-        """As ``LlmProvider.generate``, by whoever is chosen when the call goes out; UNAVAILABLE while nobody is."""
+        """Call the selected provider; see ``LlmProvider.generate``. Raises UNAVAILABLE if there is none."""
         while (guarded := self._guarded) is not None:
             asked_structured = guarded.structured
             try:
@@ -122,7 +118,7 @@ class ProviderManager:
 
     @property
     def name(self) -> str:
-        """The provider's name, ``none`` while there is none."""
+        """The provider's name, ``none`` if there is none."""
         return self._selection.name
 
     @property
@@ -131,7 +127,7 @@ class ProviderManager:
         return self._selection.model
 
     def waits(self) -> tuple[str, int | None] | None:
-        """Why no call would be made now, and for how many ms (None: until something changes); None when one would."""
+        """Return why no call can be made now and for how many ms (None: until a change); None if one can be made."""
         if self._guarded is None:
             return self._selection.reason, None
         wait_ms = self._guarded.waits_ms
@@ -141,21 +137,21 @@ class ProviderManager:
 
     @property
     def trying(self) -> bool:
-        """True while the circuit lets a single call through to see whether the provider is back."""
+        """True while the circuit breaker is half open."""
         return self._guarded is not None and self._guarded.report().circuit == "half_open"
 
     def healthy_since(self, moment_ns: int) -> bool:
-        """True when a call was answered after ``moment_ns`` (monotonic)."""
+        """Return True if a call has succeeded after ``moment_ns`` (monotonic)."""
         return self._last_success_ns > moment_ns
 
     def state(self) -> ModelState:
-        """For the status."""
+        """Return the state for the status page."""
         if self._guarded is None:
             return ModelState(self._selection, None)
         return ModelState(self._selection, self._guarded.report(), self._limits)
 
     async def close(self) -> None:
-        """No socket, no process and no task of any provider is left, and none is chosen any more."""
+        """Stop selecting, and close all providers with their sockets, processes and tasks."""
         self._closed = True
         self._reselect.set()
         present, self._guarded = self._guarded, None
@@ -164,13 +160,13 @@ class ProviderManager:
             task.cancel()
         if retiring:
             await asyncio.wait(retiring)
-        # Those that are closed already, too: a task that is cancelled before it began has closed nothing.
+        # Close them all, even twice: a retire task that was cancelled before it started has closed nothing.
         for guarded in (*retiring.values(), *([present] if present else [])):
             guarded.retire()
             await guarded.close()
 
     def _switch_to(self, config: ExtractionConfig, selected: Selected) -> None:
-        """Calls from now on go to ``selected``; those that are out end where they began."""
+        """Send new calls to ``selected``; calls in flight finish at the former provider."""
         former, self._guarded, self._limits = self._guarded, None, None
         self._schema_refused = False
         provider = selected.provider
@@ -190,7 +186,7 @@ class ProviderManager:
         self._changed()
 
     async def _retire(self, former: GuardedProvider) -> None:
-        """It is closed, when the last of its calls has ended, or at the end of all patience, or because we are."""
+        """Close a former provider when its last call has ended, after a timeout, or when this manager closes."""
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETIRE_TIMEOUT_MS / 1000):

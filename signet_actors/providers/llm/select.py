@@ -1,13 +1,12 @@
-"""From configuration to the one provider that answers prompts, with the reason in words.
+"""Select the language model provider from the configuration, with a reason for the user.
 
-``auto`` is Ollama when it answers and has the model, else none: what may cost money is used only when it is named.
-A choice is made anew at each call of ``select_provider``; whoever got ``none`` asks again after a while, because a
-server may be started or a model pulled at any time. While nobody listens at its port, looking is one connect: no client
-is made, and none is imported.
+``auto`` selects Ollama if it answers and has the model, else no provider: a provider that may cost money is used only
+if the configuration names it. Each call of ``select_provider`` selects again; callers without a provider repeat it. If
+nothing listens at Ollama's local port, the check is a single connect, without an HTTP client.
 
 Source: docs/decisions.md 18 and 43; memory-pipeline.txt "Provider Abstraction".
-Departs: the reference falls back to a paid command-line program when Ollama is away; silent cost is the loudest
-complaint about it.
+Departs: the reference falls back to a paid command-line program if Ollama is unavailable; users complain most about
+such silent costs.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from signet_actors.providers.llm.provider import Availability, LlmProvider
 
 PAID_CALLS_A_DAY: Final = 2000
 PAID_TOKENS_A_DAY: Final = 2_000_000
-"""What a provider that may cost money is held to when the configuration sets no limit."""
+"""Daily limits for a provider that may cost money, if the configuration sets none."""
 
 _CONNECT_S: Final = 1.0
 
@@ -46,7 +45,7 @@ SETUP_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """``provider`` is None when nobody answers prompts; ``selection`` says why."""
+    """The selected provider, None if there is none; ``selection`` gives the reason."""
 
     provider: LlmProvider | None
     selection: Selection
@@ -55,10 +54,9 @@ class Selected:
 async def select_provider(
     config: ExtractionConfig, environment: Mapping[str, str], *, find: Finder | None = None
 ) -> Selected:
-    """The provider that ``config`` comes to now; its owner closes it. Takes at most some three seconds.
+    """Select the provider for ``config``; the caller closes it. Takes at most about three seconds, never raises.
 
-    A provider that is named is returned even while it cannot be reached: its circuit breaker deals with that. Never
-    raises.
+    A provider that the configuration names is returned even if it is unreachable; its circuit breaker handles that.
     """
     try:
         return await _select(config, environment, find)
@@ -95,7 +93,7 @@ async def _select(config: ExtractionConfig, environment: Mapping[str, str], find
 
 
 def daily_limits(config: ExtractionConfig, selection: Selection) -> DailyLimits:
-    """The day's limits: what the configuration sets, else none for what costs nothing."""
+    """Return the daily limits: those of the configuration, else defaults for a provider that may cost money."""
     return DailyLimits(
         config.daily_call_limit or (PAID_CALLS_A_DAY if selection.may_cost else 0),
         config.daily_token_limit or (PAID_TOKENS_A_DAY if selection.may_cost else 0),
@@ -103,7 +101,7 @@ def daily_limits(config: ExtractionConfig, selection: Selection) -> DailyLimits:
 
 
 def guard_limits(config: ExtractionConfig) -> GuardLimits:
-    """How calls to the provider are held back."""
+    """Return the concurrency and breaker limits from the configuration."""
     breaker = config.breaker
     return GuardLimits(
         config.concurrency, BreakerPolicy(breaker.failures, breaker.cooldown_ms, breaker.max_cooldown_ms)
@@ -141,11 +139,11 @@ def _ollama_missing(config: ExtractionConfig, detail: str) -> Selected:
 
 
 async def _may_be_listening(address: str) -> bool:
-    """False when ``address`` is on this machine and its port takes no connection. Others may be behind a proxy."""
+    """Return False if ``address`` is local and refuses connections; True for remote ones, which may need a proxy."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port or {"https": 443}.get(parts.scheme, 80)
-    except ValueError:  # the client says what is wrong with it
+    except ValueError:  # the HTTP client will report the invalid address
         return True
     if not is_loopback(host):
         return True
@@ -153,9 +151,9 @@ async def _may_be_listening(address: str) -> bool:
         async with asyncio.timeout(_CONNECT_S):
             _, writer = await asyncio.open_connection(host, port)
             writer.close()
-            with suppress(OSError):  # it was there, whatever it thinks of a visitor who says nothing
+            with suppress(OSError):  # the server accepted the connection; how it closes does not matter
                 await writer.wait_closed()
-    except TimeoutError:  # it is too busy to take the connection, which is no absence
+    except TimeoutError:  # a busy server is not an absent one
         return True
     except OSError:
         return False
@@ -201,7 +199,7 @@ async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
 
 
 async def _check_availability(provider: LlmProvider) -> Availability:
-    """The provider's own check; where that is cut short, by the process's end, the provider is closed."""
+    """Run the provider's own check; close the provider if the check is cancelled."""
     try:
         return await provider.available()
     except BaseException:
@@ -224,7 +222,7 @@ def _no_provider(config: ExtractionConfig, reason: str, detail: str = SETUP_HINT
 
 
 def _may_cost(provider: LlmProvider) -> bool:
-    """Whatever is not a server on this machine, or Ollama on another one, may be paid for."""
+    """Return False for a local server and for Ollama on any machine; anything else may cost money."""
     if provider.endpoint is None:
         return True
     return provider.name != OllamaProvider.name and not is_loopback(urlsplit(provider.endpoint).hostname or "")

@@ -1,4 +1,4 @@
-"""Structured output where a server can: requests carry a JSON Schema until the server refuses one.
+"""Structured output: requests carry a JSON Schema until the server refuses one.
 
 Source: wire format: Ollama's API reference, "Structured outputs" (``format``); OpenAI's, "Structured Outputs"
 (``response_format``).
@@ -24,15 +24,16 @@ Send = Callable[[AnswerFormat | None, int], Awaitable[Generated]]
 
 
 class StructuredOutput:
-    """Whether requests for one model carry a schema: ``asks`` turns false when the server refused one that it answers
-    without.
+    """Decides whether requests to one model carry a schema.
+
+    ``asks`` becomes false when the server has refused a request with a schema and answered the same one without it.
     """
 
     def __init__(self, *, asks: bool) -> None:
         self.asks = asks
 
     async def generate(self, send: Send, answer: AnswerFormat | None, timeout_ms: int) -> Generated:
-        """What ``send`` returns for the schema of ``answer``, or without it where the server refuses it.
+        """Call ``send`` with the format ``answer``; if the server refuses the schema, call it again without.
 
         Both requests share ``timeout_ms``. Raises ``ProviderError``.
         """
@@ -50,7 +51,7 @@ class StructuredOutput:
 
 
 def _refuses_schema(error: ProviderError) -> bool:
-    """Whether the schema may be what the server answered this to; older servers fail instead of refusing it."""
+    """Return True if the schema may have caused the error; older servers fail instead of refusing it."""
     if error.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return any(word in error.detail.lower() for word in _SCHEMA_WORDS)
     return error.status in _REFUSED_STATUSES
