@@ -39,7 +39,7 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
         case "openai":
             return _openai(config, os.environ if environment is None else environment)
         case "fastembed":
-            from signet_actors.providers.fastembed import FastembedEmbedder  # noqa: PLC0415 - only for who has chosen it
+            from signet_actors.providers.fastembed import FastembedEmbedder  # noqa: PLC0415 - imported only if it is chosen
 
             model = config.model or default_model(config.provider)
             _check_width(config, model)
@@ -52,7 +52,7 @@ def for_event_loop(embedder: Embedder) -> AsyncEmbedder:
 
 
 def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
-    from signet_actors.providers.ollama_embedding import OllamaEmbeddingClient  # noqa: PLC0415 - only for who has chosen it
+    from signet_actors.providers.ollama_embedding import OllamaEmbeddingClient  # noqa: PLC0415 - imported only if it is chosen
 
     model = config.model or default_model(config.provider)
     _check_width(config, model)
@@ -64,8 +64,8 @@ def _ollama(config: EmbeddingConfig) -> RemoteEmbedder:
 
 
 def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEmbedder:
-    from signet_actors.providers.llm.openai_compatible import key_from  # noqa: PLC0415 - only for who has chosen it
-    from signet_actors.providers.openai_embedding import OpenAiEmbeddingClient  # noqa: PLC0415 - only for who has chosen it
+    from signet_actors.providers.llm.openai_compatible import key_from  # noqa: PLC0415 - imported only if it is chosen
+    from signet_actors.providers.openai_embedding import OpenAiEmbeddingClient  # noqa: PLC0415 - imported only if it is chosen
 
     if not config.model:
         raise ConfigError("embedding.model: the provider openai needs one, for example text-embedding-3-small")

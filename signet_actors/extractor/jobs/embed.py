@@ -175,7 +175,7 @@ class Embed:
             for waiting in batch:
                 waiting.vector.cancel()
             raise
-        except Exception as error:  # noqa: BLE001 - whoever waits is told; none may wait for ever
+        except Exception as error:  # noqa: BLE001 - every waiting job must get a result
             self._fail(batch, error)
         else:
             self._deliver(batch, *embedded)
