@@ -76,8 +76,8 @@ TREE = (
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the daemon in the foreground until it is asked to stop; ``--console`` mirrors the log to the terminal."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if [argument for argument in given if argument != "--console"]:
+    options = sys.argv[1:] if arguments is None else arguments
+    if [argument for argument in options if argument != "--console"]:
         say("usage: python -m supervisor [--console]")
         return 64
     environ = dict(os.environ)
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
             say(f"warning: {warning}")
         return loaded.config
 
-    return run_supervisor(TREE, workspace, load, port=0 if any_port else None, console="--console" in given)
+    return run_supervisor(TREE, workspace, load, port=0 if any_port else None, console="--console" in options)
 
 
 if __name__ == "__main__":

@@ -143,10 +143,10 @@ def _hit(name: str, entry: _Armed) -> None:
     entry.seen += 1
     if entry.hit is not None and entry.seen != entry.hit:
         return
-    told = os.environ.get("SIGNET_SYNC_POINTS_FIRED")
-    if told:
+    fired_file = os.environ.get("SIGNET_SYNC_POINTS_FIRED")
+    if fired_file:
         line = f"{name} {entry.action} {os.getpid()} {_incarnation}\n".encode()
-        descriptor = os.open(told, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(fired_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, line)
         finally:

@@ -119,8 +119,8 @@ class ActorLoop:
         self._mailboxes: list[Mailbox[Any]] = []
         self._unbound: list[tuple[str, msgspec.msgpack.Decoder[Any], int, int, Linger | None]] = []
         self._mailbox_files: dict[str, tuple[int, int] | None] = {}
-        self._work: Mailbox[Any] | None = None
-        self._announce = False
+        self._pool_mailbox: Mailbox[Any] | None = None
+        self._announce_due = False
         self._watching_for_gateway = False
         self._actor_counters: dict[str, float] = {}
         self._heartbeat_ns = boot.config.supervision.heartbeat_ms * 1_000_000
@@ -153,7 +153,7 @@ class ActorLoop:
     def join_pool(self, name: str, decoder: msgspec.msgpack.Decoder[M]) -> None:
         """Offer this actor at the gateway's search socket as ``name``; it gets one query at a time."""
         socket = connect_dealer(self._context, self.boot.socket_dir, SEARCH_SOCKET, name, self.boot.bus_key)
-        self._work = Mailbox(
+        self._pool_mailbox = Mailbox(
             socket,
             decoder,
             self.message_factory,
@@ -206,12 +206,12 @@ class ActorLoop:
 
     def has_pending_query(self) -> bool:
         """Return whether a query waits in the work socket."""
-        return self._work is not None and has_message(self._work.socket)
+        return self._pool_mailbox is not None and has_message(self._pool_mailbox.socket)
 
     def serve_pending(self, actor: Actor[M]) -> None:
         """Handle what waits in the work socket, from within the handling of a preempted message."""
-        if self._work is not None:
-            self._process_batch(actor, self._work)
+        if self._pool_mailbox is not None:
+            self._process_batch(actor, self._pool_mailbox)
 
     def snapshot_ended(self) -> None:
         """Tell the supervisor that this process holds no snapshot, if it has asked."""
@@ -246,13 +246,13 @@ class ActorLoop:
         self._control.poll(self.config.supervision.heartbeat_ms, zmq.POLLOUT)  # until the connection is up
         self._tell_supervisor(Starting(""))
         actor.start()
-        if self._work is not None:
-            self._poller.register(self._work.socket, zmq.POLLIN)
-            self._mailboxes.append(self._work)
-            self._announce = True
+        if self._pool_mailbox is not None:
+            self._poller.register(self._pool_mailbox.socket, zmq.POLLIN)
+            self._mailboxes.append(self._pool_mailbox)
+            self._announce_due = True
         for name, decoder, max_items, max_bytes, linger in self._unbound:
             socket = bind_router(self._context, self.boot.socket_dir, name, self.boot.bus_key)
-            box: Mailbox[Any] = Mailbox(
+            mailbox: Mailbox[Any] = Mailbox(
                 socket,
                 decoder,
                 self.message_factory,
@@ -264,7 +264,7 @@ class ActorLoop:
                 linger=linger,
             )
             self._poller.register(socket, zmq.POLLIN)
-            self._mailboxes.append(box)
+            self._mailboxes.append(mailbox)
             self._mailbox_files[name] = socket_identity(self.boot.socket_dir, name)
         self._actor_counters = actor.counters()
         self._tell_supervisor(Ready())
@@ -296,15 +296,15 @@ class ActorLoop:
             worked = self._process_mailboxes(actor)
             now = self.clock.monotonic_ns()
             if worked or (next_tick is not None and now >= next_tick):
-                wish = actor.tick()
-                next_tick = None if wish is None else self.clock.monotonic_ns() + int(wish * 1e9)
+                next_tick_s = actor.tick()
+                next_tick = None if next_tick_s is None else self.clock.monotonic_ns() + int(next_tick_s * 1e9)
             if self.clock.monotonic_ns() >= self._next_heartbeat:
                 self._actor_counters = actor.counters()
-                self._announce = self._work is not None
+                self._announce_due = self._pool_mailbox is not None
                 self.heartbeat()
                 self._check_sockets()
                 self.idle_trimmer.check(self.clock.monotonic_ns())
-            if self._announce:
+            if self._announce_due:
                 self._announce_idle()
 
     def _check_sockets(self) -> None:
@@ -323,19 +323,19 @@ class ActorLoop:
         at most one message of the pipeline may be ahead of it.
         """
         worked = False
-        for box in self._mailboxes:
-            limit = 1 if self._work is not None and box is not self._work else None
-            worked = self._process_batch(actor, box, limit) or worked
+        for mailbox in self._mailboxes:
+            limit = 1 if self._pool_mailbox is not None and mailbox is not self._pool_mailbox else None
+            worked = self._process_batch(actor, mailbox, limit) or worked
         return worked
 
-    def _process_batch(self, actor: Actor[M], box: Mailbox[M], limit: int | None = None) -> bool:
-        batch = box.take(limit)
+    def _process_batch(self, actor: Actor[M], mailbox: Mailbox[M], limit: int | None = None) -> bool:
+        batch = mailbox.take(limit)
         if not batch:
             return False
         sync_point(self._dequeued_point)
-        begun = self.clock.monotonic_ns()
+        begun_ns = self.clock.monotonic_ns()
         self._handle(actor, batch)
-        box.note_duration(self.clock.monotonic_ns() - begun)
+        mailbox.note_duration(self.clock.monotonic_ns() - begun_ns)
         return True
 
     def _handle(self, actor: Actor[M], batch: list[Incoming[M]]) -> None:
@@ -360,16 +360,16 @@ class ActorLoop:
 
     def _announce_idle(self) -> None:
         """Offer this searcher to the gateway; while no gateway is connected, let POLLOUT wake the loop."""
-        assert self._work is not None
+        assert self._pool_mailbox is not None
         try:
-            self._work.socket.send_multipart(self.message_factory.tell(Idle()), zmq.NOBLOCK)
-            self._announce = False
+            self._pool_mailbox.socket.send_multipart(self.message_factory.tell(Idle()), zmq.NOBLOCK)
+            self._announce_due = False
         except zmq.ZMQError:
             pass
-        if self._announce != self._watching_for_gateway:
-            self._watching_for_gateway = self._announce
-            wanted = zmq.POLLIN | zmq.POLLOUT if self._announce else zmq.POLLIN
-            self._poller.modify(self._work.socket, wanted)
+        if self._announce_due != self._watching_for_gateway:
+            self._watching_for_gateway = self._announce_due
+            wanted = zmq.POLLIN | zmq.POLLOUT if self._announce_due else zmq.POLLIN
+            self._poller.modify(self._pool_mailbox.socket, wanted)
 
     def _tell_supervisor(self, body: msgspec.Struct) -> None:
         """Send in order; while the connection is not up, keep the newest few messages."""
@@ -409,8 +409,8 @@ class ActorLoop:
         for child in tree.children:
             if child.incarnation > before.get(child.name, child.incarnation):
                 self.counters["reconnects"] += 1
-        if self._work is not None:
-            self._announce = self._announce or [c for c in tree.children if c.role == "gateway"] != [
+        if self._pool_mailbox is not None:
+            self._announce_due = self._announce_due or [c for c in tree.children if c.role == "gateway"] != [
                 c for c in self.tree.children if c.role == "gateway"
             ]
         self.tree = tree

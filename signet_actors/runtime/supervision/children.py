@@ -171,14 +171,14 @@ class Children:
 
     def note_crash(self, role: str) -> bool:
         """Record a crash; return whether it makes other children wanted, which ``reconfigure`` then returns."""
-        called = role not in self._crashed_roles and any(spec.after_crash_of == role for spec in self._tree)
-        if called:
+        needed = role not in self._crashed_roles and any(spec.after_crash_of == role for spec in self._tree)
+        if needed:
             self._crashed_roles.add(role)
-        return called
+        return needed
 
     def forget_crashes(self, alive_since_ns: int) -> bool:
         """Forget crashes after which all roles concerned have served since that time; return whether there were any."""
-        over = {
+        quiet_roles = {
             role
             for role in self._crashed_roles
             if all(
@@ -187,8 +187,8 @@ class Children:
                 if role in {child.spec.role, child.spec.after_crash_of}
             )
         }
-        self._crashed_roles -= over
-        return bool(over)
+        self._crashed_roles -= quiet_roles
+        return bool(quiet_roles)
 
     def stopping(self) -> list[Child]:
         """Return the running children to stop now: the outermost group of those not wanted (clients before servers)."""
@@ -209,10 +209,10 @@ class Children:
         In a pool with one member up, only members in their first start are waited for.
         """
         members = self.group(group)
-        waited_for = [child for child in members if child.state != UP and child.spec.core]
+        pending = [child for child in members if child.state != UP and child.spec.core]
         if len(members) > 1 and any(child.state == UP for child in members):
-            waited_for = [child for child in waited_for if child.state == STARTING and child.incarnation == 1]
-        return not waited_for
+            pending = [child for child in pending if child.state == STARTING and child.incarnation == 1]
+        return not pending
 
     def all_ready(self) -> bool:
         """Return whether every core child is up."""

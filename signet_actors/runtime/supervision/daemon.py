@@ -120,15 +120,15 @@ def _run_locked(
         bus_key=new_bus_key(),
     )
     log = configure_logging(boot)
-    edge = config.gateway
+    gateway = config.gateway
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(
-            open_listener(edge.host, edge.port if port is None else port, edge.listen_backlog)
+            open_listener(gateway.host, gateway.port if port is None else port, gateway.listen_backlog)
         )
         bound = listener.getsockname()[1]
-        running = with_address(config, edge.host, bound)
-        files.write(edge.host, bound)
-        log.info("listening", host=edge.host, port=bound, pid=os.getpid())
+        running = with_address(config, gateway.host, bound)
+        files.write(gateway.host, bound)
+        log.info("listening", host=gateway.host, port=bound, pid=os.getpid())
         counters = new_counters()
         control = stack.enter_context(contextlib.closing(ControlSocket(boot, log, counters, clock)))
         supervisor = Supervisor(
@@ -146,8 +146,8 @@ def _run_locked(
             retry_failed_ms=retry_failed_ms,
             daemon_files=files,
         )
-        shown = f"[{edge.host}]" if ":" in edge.host else edge.host
-        supervisor.on_serving = lambda: say(f"Signet listens on http://{shown}:{bound} (workspace {workspace})")
+        shown_host = f"[{gateway.host}]" if ":" in gateway.host else gateway.host
+        supervisor.on_serving = lambda: say(f"Signet listens on http://{shown_host}:{bound} (workspace {workspace})")
         code = supervisor.run(signals)
         if supervisor.exit_reason:
             say(supervisor.exit_reason)

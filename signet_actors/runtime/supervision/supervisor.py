@@ -341,11 +341,11 @@ class Supervisor:
         again.
         """
         limits = self.config.supervision
-        held_up = now - self._last_pass_ns > 2 * limits.heartbeat_ms * _MS
+        loop_was_delayed = now - self._last_pass_ns > 2 * limits.heartbeat_ms * _MS
         for child in self._children:
             if not child.process.exists or child.kill_reason:
                 continue
-            if held_up:
+            if loop_was_delayed:
                 child.last_seen_ns = now
             if child.exit_notice is not None:
                 # It has announced its exit, and no caller waits for anything that it still does.
@@ -379,7 +379,7 @@ class Supervisor:
 
     def _on_exit(self, child: Child, code: int) -> None:
         sync_point("supervisor.on_child_exit")
-        words = child.exit_notice.detail if child.exit_notice is not None else ""
+        notice = child.exit_notice.detail if child.exit_notice is not None else ""
         if child.kill_reason:
             how = child.kill_reason
         elif code < 0:
@@ -389,7 +389,7 @@ class Supervisor:
         if code < 0 and child.exit_notice is not None:
             code = child.exit_notice.code  # its announced exit code counts, however the process ended
             how = f"{how} while leaving with {code}"
-        cause = f"{how}: {words}" if words else how
+        cause = f"{how}: {notice}" if notice else how
         self._changed = True
         if self._drain is not None or child.stop_deadline_ns is not None or not child.wanted:
             child.state = STOPPING
@@ -403,7 +403,7 @@ class Supervisor:
         if code in _FATAL_EXIT_CODES:
             child.state = FAILED
             child.detail = cause
-            self._stop(code, f"{child.name}: {words or how}")
+            self._stop(code, f"{child.name}: {notice or how}")
             return
         if (missing := self._files.missing(exited=child)) is not None:
             child.state = FAILED
