@@ -75,7 +75,7 @@ class JobKind(Protocol):
 
 
 def include_suspects() -> PoisonCandidates:
-    """Take jobs whose worker went away like all others."""
+    """Lease jobs whose worker exited unexpectedly like all others."""
     return PoisonCandidates.INCLUDED
 
 
@@ -129,7 +129,10 @@ _TRANSIENT = frozenset(
 
 
 class JobRunner:
-    """See the module. ``suspects`` says, at each ask, whether jobs whose worker went away are taken."""
+    """Leases and runs the jobs of one kind.
+
+    ``suspects`` is called for each lease request; it decides about jobs whose worker exited unexpectedly.
+    """
 
     def __init__(
         self,
@@ -162,7 +165,7 @@ class JobRunner:
         self._changed.set()
 
     def state(self) -> LaneState:
-        """The runner as it is now."""
+        """Return the current state for the status."""
         pause = self._kind.pause(self._actor.config)  # not cached: the remaining time changes
         return LaneState(
             kind=self._kind.name,
@@ -177,7 +180,7 @@ class JobRunner:
         )
 
     def start(self) -> None:
-        """Jobs are taken and worked on from now until the runner is drained."""
+        """Start to lease and run jobs, until ``drain``."""
         self._loop_task = self._actor.spawn(self._run())
 
     async def _run(self) -> None:
@@ -195,7 +198,7 @@ class JobRunner:
         return max(0, min(self._kind.slots(self._actor.config), self._kind.limit()) - len(self._running))
 
     async def drain(self, within_s: float) -> None:
-        """No job is taken any more; those at work have ended, or their attempts have been given back."""
+        """Lease no more jobs; wait up to ``within_s`` for running ones, then give the attempts of the rest back."""
         self._draining = True
         self.wake()
         until = asyncio.get_running_loop().time() + within_s

@@ -31,7 +31,7 @@ class _Waiter(NamedTuple):
 
 
 class VectorWaiters:
-    """See the module."""
+    """The waiting requests by memory, and a bounded cache of recent ends of jobs."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[str, list[_Waiter]] = defaultdict(list)

@@ -86,7 +86,7 @@ class HttpCalls:
             ) from error
 
     async def close(self) -> None:
-        """No connection is left."""
+        """Close all connections."""
         await self._client.aclose()
 
     async def post(self, path: str, body: Any, shape: type[T], *, timeout_ms: int) -> T:

@@ -55,7 +55,7 @@ class _Waiting(NamedTuple):
 
 
 class Embed:
-    """See the module."""
+    """The kind ``embed``; it collects texts of several jobs into one call."""
 
     name = jobs.EMBED
 
@@ -77,7 +77,7 @@ class Embed:
         return _BATCHES * config.memory.pipeline_v2.embedding_tracker.batch_size
 
     def limit(self) -> int:
-        """Return 1 while the first call after a failure is still outstanding, else all slots."""
+        """Return 1 after a failure until a call has succeeded, else all slots."""
         return 1 if self._backoff_ms else self.slots(self._resources.actor.config)
 
     def pause(self, config: Config) -> Pause | None:

@@ -57,7 +57,7 @@ class _ModeAtStart(NamedTuple):
 
 
 class Extract:
-    """See the module."""
+    """The kind ``extract``; a job's result is sent to the writer in one message."""
 
     name = jobs.EXTRACT
 

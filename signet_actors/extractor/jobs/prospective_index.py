@@ -23,7 +23,7 @@ _SLOTS = 2
 
 
 class ProspectiveIndex:
-    """See the module."""
+    """The kind ``prospective_index``."""
 
     name = jobs.PROSPECTIVE_INDEX
 

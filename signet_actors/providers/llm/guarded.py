@@ -140,7 +140,7 @@ class GuardedProvider:
 
     @property
     def waits_ms(self) -> int:
-        """How long no job that needs this provider should be leased; 0 if a call may be made now."""
+        """Time for which no job that needs this provider should be leased; 0 if a call may be made now."""
         now = self._now_ms()
         probe_ms = _PROBE_POLL_MS if self._breaker.probing else 0
         return max(self._breaker.waits_ms(now), self._budget_until_ms - now, probe_ms)

@@ -34,7 +34,7 @@ _WHOLE_PRODUCT_BELOW = 16_384
 """Up to this many records, multiplying all of them is faster than choosing candidates."""
 _CANDIDATES_MIN = 200
 _CANDIDATES_PER_HIT = 6
-_ROWS_PER_CANDIDATE = 500  # one more candidate for each 500 allowed rows, because near rows are then less distinct
+_ROWS_PER_CANDIDATE = 500  # one more candidate per 500 allowed rows: in a larger set more rows lie near the best ones
 _COARSE_PER_CANDIDATE = 4
 """Number of candidates. See searcher/DESIGN.md for how many true neighbours they contain."""
 _CENTRE_RECORDS = 16_384
