@@ -22,7 +22,7 @@ import click
 from signet_actors.cli.connection import ADDRESS_FILE_NAME, DaemonClient, recorded_address
 from signet_actors.cli.daemon_process import lock_held, supervisor_pid
 from signet_actors.cli.invocation import shared_options
-from signet_actors.cli.presentation import console, print_json, print_message, printable
+from signet_actors.cli.presentation import OutputFailed, console, discard_output, print_json, print_message, printable
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace
@@ -37,6 +37,10 @@ SUPERVISOR = (sys.executable, "-P", "-m", "supervisor")
 POLL_S = 0.05
 SHOWN_LOG_LINES = 12
 STOP_MARGIN_S = 10.0
+UNNAMED_HOLDER_S = 3.0
+"""A daemon that has just taken the workspace writes its pid within this time."""
+KILL_AFTER_S = 3.0
+"""With ``--now`` the supervisor has this long to end its processes before it is killed."""
 
 
 @click.command()
@@ -137,6 +141,7 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
     """Start a supervisor for the workspace in its own session; return its process and the file with its output."""
     places = Workspace(workspace)
     places.ensure()
+    places.refuse_irregular_files()
     with contextlib.suppress(FileNotFoundError):
         (places.daemon_dir / ADDRESS_FILE_NAME).unlink()  # left by a daemon that crashed; ours writes a new one
     start_log = places.log_dir / "start.log"
@@ -159,14 +164,21 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
 def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, deadline: float) -> int | None:
     """Wait until the daemon is ready and return None; return its exit code if it exits before.
 
-    Raises Unavailable at the deadline, and DaemonNotRunning if a daemon that is not our ``child`` exits.
+    Raises Unavailable at the deadline. Without a ``child``, raises DaemonNotRunning if the daemon exits, and
+    WorkspaceLocked if the holder of the workspace is no daemon of it.
     """
     last = "it does not answer yet"
+    unnamed_until = min(time.monotonic() + UNNAMED_HOLDER_S, deadline - POLL_S)
     while time.monotonic() < deadline:
         if child is not None and (ended := child.poll()) is not None:
             return ended if ended > 0 else 1
         if child is None and not lock_held(workspace):
             raise DaemonNotRunning(f"the daemon on {workspace} has just ended")
+        if child is None and time.monotonic() > unnamed_until and supervisor_pid(workspace) is None:
+            raise WorkspaceLocked(
+                f"another process holds {workspace} or its database, and it is no daemon of this workspace;"
+                " it may be a restore, a check, or the daemon of a workspace that shares the database"
+            )
         address = recorded_address(workspace)
         if address is not None:
             client = DaemonClient(address, timeout_s=2, retry_window_s=0)
@@ -183,11 +195,18 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
 
 
 def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
+    """Print where the daemon listens. That it runs is a success, even if standard output takes nothing."""
     address, pid = recorded_address(workspace), supervisor_pid(workspace)
-    if invocation.as_json:
-        print_json({"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)})
-    else:
-        click.echo(f"The daemon {'is ' if how.startswith('ready') else ''}{how}: {address} (pid {pid}, {workspace})")
+    try:
+        if invocation.as_json:
+            print_json({"running": True, "pid": pid, "url": str(address), "workspace": str(workspace)})
+        else:
+            click.echo(
+                f"The daemon {'is ' if how.startswith('ready') else ''}{how}: {address} (pid {pid}, {workspace})"
+            )
+    except OutputFailed as error:
+        discard_output()
+        print_message(f"The daemon runs (pid {pid}), but standard output cannot be written: {error.strerror}.")
 
 
 def _print_tail(start_log: Path) -> None:
@@ -227,21 +246,31 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
             raise Unavailable(f"something holds the lock of {workspace} but names no supervisor to stop")
         time.sleep(POLL_S)
         pid = supervisor_pid(workspace)
-    try:
-        os.kill(pid, signal.SIGTERM)
-        if now:
+    _signal(pid, signal.SIGTERM)
+    if now:
+        time.sleep(POLL_S)
+        _signal(pid, signal.SIGTERM)
+    kill_at = time.monotonic() + min(KILL_AFTER_S, timeout / 2) if now else None
+    with _spinner("Stopping the daemon"):
+        while lock_held(workspace):
+            if kill_at is not None and time.monotonic() > kill_at and supervisor_pid(workspace) == pid:
+                _signal(pid, signal.SIGKILL)  # it is stopped or hangs; its processes exit with it
+                kill_at = None
+            if time.monotonic() > deadline:
+                advice = "" if now else "; `signet stop --now` does not wait for it"
+                raise Unavailable(f"the daemon (pid {pid}) is still stopping{advice}")
             time.sleep(POLL_S)
-            os.kill(pid, signal.SIGTERM)
+    return pid
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    """Send a signal to the supervisor, which may have exited. Raises Unavailable if it belongs to another user."""
+    try:
+        os.kill(pid, number)
     except ProcessLookupError:
         pass
     except PermissionError as error:
         raise Unavailable(f"the daemon (pid {pid}) belongs to another user") from error
-    with _spinner("Stopping the daemon"):
-        while lock_held(workspace):
-            if time.monotonic() > deadline:
-                raise Unavailable(f"the daemon (pid {pid}) is still stopping; `signet stop --now` does not wait for it")
-            time.sleep(POLL_S)
-    return pid
 
 
 @contextlib.contextmanager

@@ -8,8 +8,6 @@ command. Every error is printed as one line on standard error with advice, and e
 from __future__ import annotations
 
 import importlib
-import io
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +15,16 @@ import click
 
 from signet_actors.cli.exit_codes import exit_code, remedy
 from signet_actors.cli.invocation import Invocation, shared_options
-from signet_actors.cli.presentation import print_bytes, printable
-from signet_actors.errors import RequestRefused, SignetError
+from signet_actors.cli.presentation import (
+    OutputFailed,
+    discard_output,
+    prepare_output,
+    print_bytes,
+    print_message,
+    printable,
+)
+from signet_actors.errors import ExitCode, RequestRefused, SignetError
+from signet_actors.runtime.processes.terminal import open_standard_streams
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -137,14 +143,27 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its exit code.
 
-    Characters that the output encoding lacks (``LC_ALL=C``) are written as escapes.
+    Characters that the output encoding lacks (``LC_ALL=C``) are written as escapes. Closed standard streams (``2>&-``)
+    lead to ``/dev/null``.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _open_closed_streams()
+    prepare_output()
     try:
         cli.main(args=arguments, prog_name="signet")
     except BrokenPipeError:
         # The reader of our output has exited (`signet list | head`). That is not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         sys.exit(0)
+    except OutputFailed as error:
+        discard_output()
+        print_message(f"signet: standard output cannot be written: {error.strerror}. What the command did stands.")
+        sys.exit(ExitCode.IO_ERROR)
+
+
+def _open_closed_streams() -> None:
+    """Open the standard streams that were closed when this process started. Python sets them to None."""
+    open_standard_streams()
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as this process
+            setattr(sys, name, stream)

@@ -6,6 +6,7 @@ escapes and never act on the terminal.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -29,6 +30,44 @@ _SPACE = re.compile(r"\s+")
 def on_terminal() -> bool:
     """Return whether standard output is a terminal."""
     return sys.stdout.isatty()
+
+
+class OutputFailed(OSError):
+    """Standard output takes nothing more (a full disk). A closed pipe is a BrokenPipeError instead."""
+
+
+class _StandardOutput(io.FileIO):
+    """The descriptor of standard output, whose errors can be told from those of other files."""
+
+    def write(self, data: Any, /) -> int:
+        """Write as ``FileIO`` does. Raises BrokenPipeError and OutputFailed."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputFailed(error.errno, error.strerror) from error
+
+
+def prepare_output() -> None:
+    """Have standard output raise OutputFailed, and write an escape for each character that the encoding lacks."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.flush()
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(_StandardOutput(sys.stdout.fileno(), "wb", closefd=False)),
+            encoding=sys.stdout.encoding,
+            errors="backslashreplace",
+            line_buffering=sys.stdout.line_buffering,
+        )
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
+
+
+def discard_output() -> None:
+    """Lead standard output to ``/dev/null``, so that the interpreter's last flush succeeds."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 def in_colour() -> bool:

@@ -43,6 +43,12 @@ def read_regular(path: Path, limit: int, *, follow: bool = False) -> bytes:
     return data
 
 
+def refuse_irregular(path: Path) -> None:
+    """Raise ConfigError if there is something at ``path`` that is not a regular file."""
+    if _is_not_regular(path):
+        raise _not_regular_error(path)
+
+
 def _is_not_regular(path: Path) -> bool:
     try:
         return not stat.S_ISREG(os.lstat(path).st_mode)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from signet_actors.config.regular_file import refuse_irregular
 from signet_actors.config.schema import CONFIG_FILE_NAME
 from signet_actors.errors import ConfigError
 
@@ -216,6 +217,23 @@ class Workspace:
             except OSError as error:
                 raise ConfigError(f"{directory} cannot be made: {_reason(error)}") from None
             _make_private(directory, follow=False)
+
+    def refuse_irregular_files(self) -> None:
+        """Refuse anything but a regular file at the path of a file in ``.daemon``. Raises ConfigError.
+
+        The lock file is left to the code that opens it.
+        """
+        for path in (
+            self.pid_file,
+            self.address_file,
+            self.secret_file,
+            self.owner_token_file,
+            self.database_marker_file,
+            self.disk_reserve_file,
+            self.restore_file,
+            self.integrity_check_file,
+        ):
+            refuse_irregular(path)
 
 
 def _is_system_directory(directory: Path) -> bool:

@@ -81,10 +81,15 @@ def make_private_directory(path: Path) -> None:
 
 
 def remove_stale_sockets(directory: Path) -> None:
-    """Remove all socket files in ``directory``. Only for the holder of the workspace lock: others may be in use."""
+    """Remove all socket files in ``directory``. Only for the holder of the workspace lock: others may be in use.
+
+    Raises ConfigError if something else has the name of a socket.
+    """
     for entry in directory.iterdir():
         if stat.S_ISSOCK(entry.lstat().st_mode):
             entry.unlink(missing_ok=True)
+        elif entry.suffix == ".sock":
+            raise ConfigError(f"{entry} is not a socket, and a socket is needed there; remove it")
 
 
 def new_bus_key() -> str:

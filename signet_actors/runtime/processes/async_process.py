@@ -57,6 +57,8 @@ from signet_actors.runtime.processes.process_metrics import process_metrics
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+_UNSENT_WAIT_S = 0.5
+_UNSENT_RETRY_S = 0.005
 _TREE_TIMEOUT_MS = 1000
 
 
@@ -114,6 +116,7 @@ class AsyncProcess:
         if self._heartbeat_timer is not None:
             self._heartbeat_timer.cancel()
         self._fail_pending_requests()
+        await self._send_unsent()
         for tracker in self._peers.values():
             tracker.close()
         for socket in self._sockets:
@@ -121,6 +124,13 @@ class AsyncProcess:
         await asyncio.sleep(0)
         close_all(self._context, flush=True)
         self._context = None
+
+    async def _send_unsent(self) -> None:
+        """Give the connection to the supervisor time to come up, so that an exit right after the start is explained."""
+        until = self._loop.time() + _UNSENT_WAIT_S
+        while self._unsent_control and self._loop.time() < until:
+            await asyncio.sleep(_UNSENT_RETRY_S)
+            self._flush_control()
 
     def starting(self, detail: str) -> None:
         """Tell the supervisor what this process still does before it is ready."""

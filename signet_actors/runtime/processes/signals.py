@@ -15,6 +15,11 @@ from collections.abc import Iterator
 HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD})
 
 
+def unblock_all() -> None:
+    """Let every signal through: a process inherits the mask of the one that started it, whatever that blocked."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 @contextlib.contextmanager
 def signal_pipe() -> Iterator[int]:
     """Yield the reading end of a pipe that receives the number of each signal as one byte."""

@@ -25,6 +25,7 @@ def open_standard_streams() -> None:
             if null != descriptor:
                 os.dup2(null, descriptor)
                 os.close(null)
+            os.set_inheritable(descriptor, True)  # as standard streams are
 
 
 def write_line(text: str, descriptor: int = STANDARD_ERROR) -> bool:

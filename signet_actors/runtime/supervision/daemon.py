@@ -29,7 +29,7 @@ from signet_actors.runtime.messaging.sockets import (
 )
 from signet_actors.runtime.processes.child_context import ChildContext
 from signet_actors.runtime.processes.descriptor_limit import raise_limit
-from signet_actors.runtime.processes.signals import signal_pipe
+from signet_actors.runtime.processes.signals import signal_pipe, unblock_all
 from signet_actors.runtime.processes.terminal import open_standard_streams, say
 from signet_actors.runtime.supervision.children import ChildSpec
 from signet_actors.runtime.supervision.control_socket import ControlSocket
@@ -57,12 +57,14 @@ def run_supervisor(
     """
     os.umask(0o077)
     open_standard_streams()
+    unblock_all()
     directories = Workspace(Path(os.path.realpath(workspace)))
     lock = WorkspaceLock(directories)
     try:
         raise_limit()
         config = load()
         directories.ensure()
+        directories.refuse_irregular_files()
         lock.acquire()
     except ConfigError as error:
         say(error.detail)
