@@ -16,18 +16,27 @@ from signet_actors.errors import ConfigError
 def open_regular(path: Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
     """Return a descriptor of the regular file at ``path``. With ``follow``, a symbolic link is followed.
 
-    Raises ``ConfigError`` if the path is not a regular file, ``OSError`` for any other reason.
+    A file that is opened for writing must have one name only, because its other name may be another program's file.
+    It is truncated, if ``flags`` say so, only after that check.
+
+    Raises ``ConfigError`` if the path is not such a file, ``OSError`` for any other reason.
     """
     try:
         no_link = 0 if follow else os.O_NOFOLLOW
-        descriptor = os.open(path, flags | no_link | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+        descriptor = os.open(path, flags & ~os.O_TRUNC | no_link | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as error:
         if error.errno == errno.ENXIO or _is_not_regular(path):  # ENXIO: a socket, or a FIFO opened for writing
             raise _not_regular_error(path) from None
         raise
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
         raise _not_regular_error(path)
+    if found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
+        os.close(descriptor)
+        raise ConfigError(f"{path} is a file with {found.st_nlink} names (hard links), so it is not written; remove it")
+    if flags & os.O_TRUNC:
+        os.ftruncate(descriptor, 0)
     return descriptor
 
 

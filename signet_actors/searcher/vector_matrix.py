@@ -248,8 +248,9 @@ class VectorMatrix:
         while True:
             try:
                 descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
-            except ConfigError as error:
-                raise OSError(errno.EINVAL, error.detail, str(self.path)) from error
+            except ConfigError:
+                self.path.unlink(missing_ok=True)  # a link or FIFO; a directory stays, and the stored vectors answer
+                continue
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 try:

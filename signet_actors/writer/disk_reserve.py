@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
 _MIN_FREE_FACTOR = 8
@@ -25,11 +26,12 @@ class DiskReserve:
         if not self.size:
             return False
         try:
-            if self.path.exists() and self.path.stat().st_size == self.size:
+            if self._is_allocated():
                 return True
             if shutil.disk_usage(self.path.parent).free < _MIN_FREE_FACTOR * self.size:
                 return False
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            self.path.unlink(missing_ok=True)  # it may be a link, a FIFO or another name of another program's file
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 if hasattr(os, "posix_fallocate"):
                     os.posix_fallocate(descriptor, 0, self.size)
@@ -41,6 +43,13 @@ class DiskReserve:
             self.release()
             return False
         return True
+
+    def _is_allocated(self) -> bool:
+        try:
+            found = os.lstat(self.path)
+        except FileNotFoundError:
+            return False
+        return stat.S_ISREG(found.st_mode) and found.st_nlink == 1 and found.st_size == self.size
 
     def release(self) -> None:
         """Delete the reserve. Never raises."""

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -293,3 +294,31 @@ def test_a_terminal_that_takes_nothing_neither_fails_nor_stops_the_process(tmp_p
     assert ended.returncode == 3
     (path,) = (tmp_path / ".daemon" / "logs").glob("*.log")
     assert len(path.read_text().splitlines()) == 3000
+
+
+def test_a_log_that_was_given_a_second_name_is_set_aside_and_lines_go_on_in_a_new_file(tmp_path: Path) -> None:
+    directory = tmp_path / ".daemon" / "logs"
+    directory.mkdir(parents=True)
+    path = log_path(directory, time.time_ns() // 1_000_000)
+    path.write_text("earlier\n")
+    (tmp_path / "snapshot").hardlink_to(path)
+    file = DailyFile(directory)
+    file.write(b"later\n")
+    file.close()
+    assert (tmp_path / "snapshot").read_text() == "earlier\n"
+    assert sorted(found.read_text() for found in directory.glob("daemon-*.log")) == ["earlier\n", "later\n"]
+    assert file.lost_lines == 0
+
+
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_no_line_goes_where_a_link_or_fifo_leads(tmp_path: Path, kind: str) -> None:
+    directory = tmp_path / ".daemon" / "logs"
+    directory.mkdir(parents=True)
+    path = log_path(directory, time.time_ns() // 1_000_000)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("not touched\n")
+    path.symlink_to(elsewhere) if kind == "link" else os.mkfifo(path)
+    file = DailyFile(directory)
+    file.write(b"a line\n")
+    file.close()
+    assert (elsewhere.read_text(), file.lost_lines) == ("not touched\n", 1)

@@ -154,3 +154,34 @@ def test_a_daemon_starts_on_a_full_disk_serves_reads_and_takes_writes_when_there
     writes.check()
     assert daemon.stop() == 0
     assert daemon.broken_invariants() == []
+
+
+def test_a_stopped_daemon_starts_on_a_full_disk_because_of_its_reserve(daemon: LiveDaemon) -> None:
+    daemon.api.remember("stored while there was room")
+    reserve = next(daemon.workspace.glob("**/*ballast*"))
+    assert daemon.stop() == 0
+    filler = daemon.workspace / "filler"
+    fill(filler)
+    with pytest.raises(OSError, match="No space left"):
+        (daemon.workspace / ".daemon" / "probe").write_bytes(bytes(5000))
+    (daemon.workspace / ".daemon" / "probe").unlink()
+    fill(filler)
+    assert reserve.stat().st_size == 1 << 20
+    daemon.launch()
+    eventually(lambda: daemon.health().get("status") in {"healthy", "degraded"}, within_s=60, what="served")
+    assert daemon.api.recalled("stored room")
+    assert not [path for path in (daemon.workspace / ".daemon").iterdir() if path.name.startswith(".")]
+    filler.unlink()
+    daemon.wait_ready()
+    daemon.api.remember("stored again")
+    assert daemon.stop() == 0
+    assert daemon.broken_invariants() == []
+
+
+def test_a_start_that_finds_no_room_at_all_leaves_no_drafts(daemon: LiveDaemon) -> None:
+    assert daemon.stop() == 0
+    next(daemon.workspace.glob("**/*ballast*")).unlink()
+    fill(daemon.workspace / "filler")
+    code, said = daemon.refused_start()
+    assert (code, "No space left" in said) == (74, True)
+    assert not [path for path in (daemon.workspace / ".daemon").iterdir() if path.name.startswith(".")]

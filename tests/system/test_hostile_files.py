@@ -9,11 +9,13 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from signet_actors.runtime.logging.configuration import log_path
 from tests.support.live_daemon import LiveDaemon, live_daemon
 
 pytestmark = pytest.mark.system
@@ -116,3 +118,76 @@ def test_a_log_that_is_no_regular_file_is_passed_over(stopped: LiveDaemon, put: 
     put(logs / "daemon-2026-01-01.log")
     done = signet(stopped, "logs")
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+
+
+def test_a_fifo_in_place_of_the_disk_reserve_does_not_stop_the_start(stopped: LiveDaemon) -> None:
+    reserve = stopped.workspace / ".daemon" / "ballast"
+    fifo(reserve)
+    stopped.start()
+    assert reserve.is_file()
+    stopped.api.remember("Stored all the same")
+    assert stopped.stop() == 0
+
+
+@KINDS
+def test_vectors_are_searched_without_a_file_where_something_else_is_in_its_place(
+    stopped: LiveDaemon, put: Callable[[Path], None]
+) -> None:
+    stopped.start()
+    stopped.api.remember("My bicycle has a flat tyre")
+    assert stopped.api.recalled("repairing a bike")
+    assert stopped.stop() == 0
+    (path,) = (stopped.workspace / ".daemon" / "index").glob("*.vectors")
+    path.unlink()
+    put(path)
+    stopped.start()
+    assert stopped.api.recalled("repairing a bike")
+    assert stopped.stop() == 0
+    elsewhere = path.with_name("elsewhere")
+    assert not elsewhere.exists() or elsewhere.read_text() == "not touched\n"
+
+
+def today(daemon: LiveDaemon) -> Path:
+    return log_path(daemon.workspace / ".daemon" / "logs", time.time_ns() // 1_000_000)
+
+
+@KINDS
+def test_a_daemon_does_not_start_on_a_log_that_is_no_regular_file(
+    stopped: LiveDaemon, put: Callable[[Path], None]
+) -> None:
+    log = today(stopped)
+    log.parent.mkdir(mode=0o700)
+    put(log)
+    code, said = stopped.refused_start()
+    assert code == 78
+    assert f"{log} is a " in said
+    elsewhere = log.with_name("elsewhere")
+    assert not elsewhere.exists() or elsewhere.read_text() == "not touched\n"
+
+
+@pytest.mark.parametrize("name", ["lock", "log"])
+def test_a_file_with_a_second_name_is_neither_truncated_nor_appended_to(stopped: LiveDaemon, name: str) -> None:
+    path = today(stopped) if name == "log" else stopped.workspace / ".daemon" / name
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    other = stopped.root / "another program's"
+    other.write_text("not touched\n")
+    path.hardlink_to(other)
+    code, said = stopped.refused_start()
+    assert code == 78
+    assert f"{path} is a file with 2 names" in said
+    assert other.read_text() == "not touched\n"
+
+
+def test_the_disk_reserve_and_the_start_log_do_not_overwrite_a_file_by_its_second_name(stopped: LiveDaemon) -> None:
+    other = stopped.root / "another program's"
+    other.write_text("not touched\n")
+    (stopped.workspace / ".daemon" / "ballast").hardlink_to(other)
+    stopped.start()
+    assert stopped.stop() == 0
+    assert other.read_text() == "not touched\n"
+    start_log = stopped.workspace / ".daemon" / "logs" / "start.log"
+    start_log.unlink(missing_ok=True)
+    start_log.hardlink_to(other)
+    done = signet(stopped, "start")
+    assert (done.returncode, other.read_text()) == (78, "not touched\n")
+    assert "Traceback" not in done.stderr

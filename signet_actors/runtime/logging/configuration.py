@@ -15,6 +15,7 @@ import functools
 import importlib
 import logging
 import os
+import stat
 import sys
 import time
 import traceback
@@ -23,7 +24,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from signet_actors.errors import SignetError
+from signet_actors.config.regular_file import open_regular
+from signet_actors.errors import ConfigError, SignetError
 from signet_actors.runtime.clock import iso
 from signet_actors.runtime.logging.log_lines import json_line, text_line
 from signet_actors.runtime.processes.terminal import STANDARD_ERROR, write_line
@@ -67,6 +69,12 @@ def log_path(directory: Path, wall_ms: int) -> Path:
     return directory / f"daemon-{iso(wall_ms)[:10]}.log"
 
 
+def check_log_file(directory: Path) -> None:
+    """Raise ConfigError if today's log is not a regular file with one name."""
+    with contextlib.suppress(OSError):
+        os.close(open_regular(log_path(directory, time.time_ns() // 1_000_000), os.O_WRONLY | os.O_APPEND))
+
+
 class DailyFile:
     """Appends lines to the file of the day, also after the file was renamed or deleted, or while the disk is full."""
 
@@ -85,7 +93,7 @@ class DailyFile:
             data = b"\n" + line if self._torn else line
             written = os.write(self._descriptor, data)
             self._torn = written < len(data)  # disk full: the next line must not continue this one
-        except OSError:
+        except (OSError, ConfigError):
             self.lost_lines += 1
         else:
             self.lost_lines += self._torn
@@ -105,7 +113,14 @@ class DailyFile:
                 pass
         for directory in (self._directory.parent, self._directory):  # never the workspace: it may have been moved away
             directory.mkdir(mode=0o700, exist_ok=True)
-        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            opened = open_regular(path, flags)
+        except ConfigError:
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                raise
+            path.rename(path.with_name(f"{path.stem}.{time.time_ns()}.log"))  # a snapshot tool gave it a second name
+            opened = open_regular(path, flags)
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor, self._path = opened, path

@@ -19,7 +19,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, ExitCode, WorkspaceLocked
 from signet_actors.runtime.clock import SystemClock
-from signet_actors.runtime.logging.configuration import configure_logging
+from signet_actors.runtime.logging.configuration import check_log_file, configure_logging
 from signet_actors.runtime.messaging.envelope import new_counters
 from signet_actors.runtime.messaging.sockets import (
     make_private_directory,
@@ -121,6 +121,7 @@ def _run_locked(
         started_at_ms=clock.wall_ms(),
         bus_key=new_bus_key(),
     )
+    check_log_file(files.workspace.log_dir)
     log = configure_logging(boot)
     gateway = config.gateway
     with contextlib.ExitStack() as stack:

@@ -9,16 +9,21 @@ Source: docs/reliability.md R10 and R26; docs/operations.md "Files".
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 
 import msgspec
 
+from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.errors import ConfigError, WorkspaceLocked
 from signet_actors.protocol.control import FileIdentity
 from signet_actors.runtime.file_identity import displaced, identify
 from signet_actors.runtime.supervision.workspace_lock import WorkspaceLock
+
+_START_BYTES = 1 << 20
+"""What a start on a full disk takes from the reserve: these files, the index of the log, and the first commit."""
 
 
 class DaemonFiles:
@@ -31,12 +36,28 @@ class DaemonFiles:
         self._files: list[FileIdentity] = []
 
     def write(self, host: str, port: int) -> None:
-        """Write the pid and the address. Raises OSError."""
+        """Write the pid and the address; on a full disk, use a part of the disk reserve. Raises OSError."""
         self._address = msgspec.json.encode({"host": host, "port": port, "pid": os.getpid()}) + b"\n"
-        _write_private(self.workspace.pid_file, f"{os.getpid()}\n".encode())
-        _write_private(self.workspace.address_file, self._address)
+        notes = ((self.workspace.pid_file, f"{os.getpid()}\n".encode()), (self.workspace.address_file, self._address))
+        for path, content in notes:
+            try:
+                _write_private(path, content)
+            except OSError as error:
+                if error.errno not in {errno.ENOSPC, errno.EDQUOT} or not self._shrink_reserve():
+                    raise
+                _write_private(path, content)
         paths = (self.workspace.pid_file, self.workspace.address_file, self.workspace.lock_file)
         self._files = [found for path in paths if (found := identify(path)) is not None]
+
+    def _shrink_reserve(self) -> bool:
+        """Free a part of the disk reserve, so that the daemon can start; return whether there was any."""
+        try:
+            with os.fdopen(open_regular(self.workspace.disk_reserve_file, os.O_WRONLY), "wb") as reserve:
+                size = os.fstat(reserve.fileno()).st_size
+                reserve.truncate(max(0, size - _START_BYTES))
+        except (OSError, ConfigError):
+            return False
+        return size > 0
 
     def locked_directory(self) -> list[FileIdentity]:
         """Return the identity of the directory that the workspace lock is on, as a list; empty where it is missing."""
@@ -71,11 +92,16 @@ class DaemonFiles:
 def _write_private(path: Path, content: bytes) -> None:
     """Write the file atomically, readable by its owner only."""
     written = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
+    written.unlink(missing_ok=True)
     try:
+        descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
         written.replace(path)
     except IsADirectoryError:
         written.unlink()
         raise ConfigError(f"{path} is a directory where a regular file is needed; remove it") from None
+    except OSError:
+        with contextlib.suppress(OSError):
+            written.unlink()
+        raise

@@ -40,7 +40,8 @@ class FileLock:
         descriptor = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         _lock(descriptor, self.path.parent.parent)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # on a full disk; the kernel's list of locks names the holder, too
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
 
     def release(self) -> None:
