@@ -195,6 +195,10 @@ def _print_restored(result: dict[str, Any]) -> None:
         days, hours, minutes = age_ms // DAY_MS, age_ms // 3_600_000 % 24, age_ms // 60_000 % 60
         age = f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min"
         click.echo(f"It was made at {result.get('made_at')}: what was stored in the {age} since then is not in it.")
+    elif result.get("made_at"):
+        click.echo(f"Its name says {result['made_at']}, which is in the future: the clock was wrong then, or is now.")
+    for name in result.get("ahead") or []:
+        click.echo(f"Not taken: {name}, whose name is in the future. `signet restore {name}` takes it.")
     if result.get("aside"):
         before = result.get("memories_before")
         held = f"; it held {before} memories" if before is not None else "; it cannot be read"

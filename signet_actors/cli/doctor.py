@@ -337,8 +337,9 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     places = Workspace(context.workspace)
     if not places.database.exists():
         return
+    now_ms = int(time.time() * 1000)
     try:
-        names = newest_first(os.listdir(places.backup_dir))
+        names = newest_first(os.listdir(places.backup_dir), now_ms=now_ms)
     except OSError:
         names = []
     every_ms = context.config.backup.interval_ms if context.config else 0
@@ -346,8 +347,15 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         state = WARN if every_ms == 0 else OK
         yield DoctorFinding("backup", state, "there is none yet", "`signet backup` makes one" if state == WARN else "")
         return
-    age_ms = int(time.time() * 1000) - names[0].made_ms
+    age_ms = now_ms - names[0].made_ms
     detail = f"{len(names)}, the newest {age_ms / 3_600_000:.1f} h old ({names[0].name})"
+    if ahead := [found.name for found in names if found.is_ahead_of(now_ms)]:
+        detail = f"{len(ahead)} of {len(names)} have a name in the future ({ahead[0]})"
+        remedy = (
+            "check the clock; if it is right, `signet backup` makes one, and `signet restore NAME` takes such a one"
+        )
+        yield DoctorFinding("backup", WARN, detail, remedy)
+        return
     late = every_ms and age_ms > 3 * every_ms and context.running
     yield DoctorFinding("backup", WARN if late else OK, detail, "`signet status` says why none is made" if late else "")
 

@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 SPARE_BYTES: Final = 64 << 20
 """Disk space that a backup must leave free, so that a backup never stops the writes."""
 
+CLOCK_TOLERANCE_MS: Final = 3_600_000
+
 _PATTERN: Final = re.compile(r"memories-(\d{8}T\d{6})(\d{3})Z-schema-(\d{1,6})\.db")
 
 
@@ -25,6 +27,10 @@ class BackupName(NamedTuple):
     made_ms: int
     schema: int
     name: str
+
+    def is_ahead_of(self, now_ms: int) -> bool:
+        """Return whether the time is in the future, more than a small correction of the clock explains."""
+        return self.made_ms > now_ms + CLOCK_TOLERANCE_MS
 
 
 def backup_name(made_ms: int, schema: int) -> str:
@@ -45,9 +51,13 @@ def parse_backup_name(name: str) -> BackupName | None:
     return BackupName(int(moment.timestamp()) * 1000 + int(found[2]), int(found[3]), name)
 
 
-def newest_first(names: Iterable[str]) -> list[BackupName]:
-    """Return the backups among the names, newest first."""
-    return sorted((found for found in map(parse_backup_name, names) if found is not None), reverse=True)
+def newest_first(names: Iterable[str], *, now_ms: int | None = None) -> list[BackupName]:
+    """Return the backups among the names, newest first.
+
+    With ``now_ms``, those whose names are in the future come last: the clock was wrong when they were made.
+    """
+    found = sorted((found for found in map(parse_backup_name, names) if found is not None), reverse=True)
+    return found if now_ms is None else sorted(found, key=lambda backup: backup.is_ahead_of(now_ms))
 
 
 def surplus(names: Iterable[str], keep: int, *, made: str) -> list[str]:

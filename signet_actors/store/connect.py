@@ -133,7 +133,7 @@ def _load_vec(connection: apsw.Connection) -> None:
     connection.enable_load_extension(False)
 
 
-def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) -> None:
+def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool], *, set_wal: bool) -> None:
     harden(connection)
     # Closing does no I/O: a writer that exits because of a broken disk must not retry a failed sync.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
@@ -142,7 +142,8 @@ def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) 
     # Compile each statement once, regardless of bound values. Otherwise SQLite compiles it again for each value that a
     # LIMIT or partial index could use; finding a ready job took twenty times as long.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    connection.execute("PRAGMA journal_mode = WAL")
+    if set_wal:
+        connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -154,13 +155,14 @@ def _configure_writer(connection: apsw.Connection, busy: Callable[[int], bool]) 
 
 
 def open_writer(
-    path: Path, *, busy: Callable[[int], bool], vfs: str | None = None, create: bool = True
+    path: Path, *, busy: Callable[[int], bool], vfs: str | None = None, create: bool = True, set_wal: bool = True
 ) -> apsw.Connection:
     """Open a connection that may write: WAL, ``synchronous=FULL``, no automatic checkpoints, foreign keys on.
 
     ``busy(n)`` is called while another program holds the lock, after n earlier calls; return False to give up. A
     missing file is created if ``create`` is true. Raises ``DatabaseMissing`` if it is false or if the file is empty
     (this program never leaves an empty file), ``ForeignDatabase``, ``ConfigError``, apsw errors.
+    Without ``set_wal`` the journal mode stays as it is, because setting it writes the file.
     """
     check_sqlite_version()
     if not check_ownership(path):
@@ -173,7 +175,7 @@ def open_writer(
         str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW, vfs=vfs, statementcachesize=256
     )
     try:
-        _configure_writer(connection, busy)
+        _configure_writer(connection, busy, set_wal=set_wal)
     except BaseException:
         with contextlib.suppress(apsw.Error):  # report the first error, not this one
             connection.close()

@@ -75,7 +75,7 @@ def check_database(path: Path, *, deep: bool = False, index_dir: Path | None = N
     if not path.exists():
         return CheckResult([Finding(STRUCTURE, f"{path} does not exist yet")], 0)
     try:
-        connection = open_writer(path, busy=_wait_for_lock, create=False)
+        connection = open_writer(path, busy=_wait_for_lock, create=False, set_wal=False)
     except DatabaseMissing as error:
         return CheckResult([Finding(STRUCTURE, error.detail)], 0)
     except DAMAGED as error:

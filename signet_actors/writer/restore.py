@@ -27,7 +27,7 @@ from signet_actors.domain.backups import newest_first, parse_backup_name
 from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
 from signet_actors.runtime.clock import iso
 from signet_actors.runtime.fsync import fsync_path
-from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock
+from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.connect import check_ownership, open_reader
 from signet_actors.store.database_files import nonempty_logs, refuse_unsafe_files, sibling
@@ -45,7 +45,10 @@ _LONGEST_DECISION: Final = 100
 
 
 class RestoreReport(msgspec.Struct, omit_defaults=True):
-    """What the command prints. ``age_ms`` is how much time is lost; None if the file name does not tell."""
+    """What the command prints. ``age_ms`` is how much time is lost; None if the file name does not tell.
+
+    ``ahead`` are the backups that were passed over because their names are in the future.
+    """
 
     ok: bool
     findings: list[str] = []
@@ -56,6 +59,7 @@ class RestoreReport(msgspec.Struct, omit_defaults=True):
     memories_before: int | None = None
     memories_after: int | None = None
     other: str | None = None
+    ahead: list[str] = []
 
 
 def restore_command(source: str) -> int:
@@ -93,12 +97,15 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreR
     finish_restore(workspace)
     refuse_unsafe_files(workspace.database)
     try:
-        path, other = _select_backup(workspace, source)
+        path, other, ahead = _select_backup(workspace, source, now_ms)
         if path is None or not path.is_file():
             return RestoreReport(False, [f"there is no backup {source}"]), ExitCode.CONFIG
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return RestoreReport(False, [f"there is no backup {source}: {reason}"]), ExitCode.CONFIG
+    if _is_in_use(path.resolve(), workspace):
+        text = f"a daemon uses {path}, and a plain copy of it may miss commits; `signet backup TARGET` there makes one"
+        return RestoreReport(False, [text], other=other), ExitCode.IN_USE
     if workspace.database.exists() and path.samefile(workspace.database):
         return RestoreReport(False, [f"{path} is the database in use, not a backup of it"]), ExitCode.CONFIG
     try:
@@ -135,9 +142,10 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreR
             str(path),
             str(aside) if aside.exists() else None,
             None if name is None else iso(name.made_ms),
-            None if name is None else max(0, now_ms - name.made_ms),
+            None if name is None or name.is_ahead_of(now_ms) else max(0, now_ms - name.made_ms),
             before,
             memories,
+            ahead=ahead,
         ),
         ExitCode.OK,
     )
@@ -160,13 +168,14 @@ def finish_restore(workspace: Workspace) -> None:
     aside = workspace.memory_dir / chosen.strip()
     incoming, database = _incoming(workspace), workspace.database
     if incoming.exists():
-        aside.mkdir(mode=0o700, exist_ok=True)
         for suffix in _SUFFIXES:
             present = sibling(database, suffix)
             if os.path.lexists(present):
+                aside.mkdir(mode=0o700, exist_ok=True)
                 present.rename(aside / present.name)
             sync_point("restore.moved_aside")
-        fsync_path(aside)
+        if aside.exists():
+            fsync_path(aside)
         fsync_path(workspace.memory_dir)
         incoming.rename(database)
         sync_point("restore.installed")
@@ -178,6 +187,13 @@ def finish_restore(workspace: Workspace) -> None:
     sync_point("restore.before_end")
     decision.unlink(missing_ok=True)
     fsync_path(workspace.daemon_dir)
+
+
+def _is_in_use(path: Path, workspace: Workspace) -> bool:
+    """Return whether a daemon has the database file at ``path``. This process itself has locked ``workspace``."""
+    if path.parent == workspace.memory_dir.resolve():
+        return False
+    return is_locked(path.parent, directory=True) or is_locked(path)
 
 
 def _copy_in(source: Path, incoming: Path) -> None:
@@ -218,19 +234,24 @@ def _write_decision(workspace: Workspace, aside: Path) -> None:
     sync_point("restore.decided")
 
 
-def _select_backup(workspace: Workspace, source: str) -> tuple[Path | None, str | None]:
-    """Return the chosen file, and the name of the newest other backup in case the file is damaged."""
+def _select_backup(workspace: Workspace, source: str, now_ms: int) -> tuple[Path | None, str | None, list[str]]:
+    """Return the chosen file, the name of the newest other backup in case the file is damaged, and the passed over.
+
+    Passed over are backups whose names are in the future, where ``latest`` is asked for and there are others.
+    """
     try:
-        names = newest_first(os.listdir(workspace.backup_dir))
+        names = newest_first(os.listdir(workspace.backup_dir), now_ms=now_ms)
     except FileNotFoundError:
         names = []
     if source == LATEST:
-        return (workspace.backup_dir / names[0].name if names else None), (names[1].name if len(names) > 1 else None)
+        chosen = workspace.backup_dir / names[0].name if names else None
+        ahead = [found.name for found in names[1:] if found.is_ahead_of(now_ms) and not names[0].is_ahead_of(now_ms)]
+        return chosen, (names[1].name if len(names) > 1 else None), ahead
     given = Path(source).expanduser()
     named = workspace.backup_dir / given.name
     path = named if given.name == source and named.exists() and not given.exists() else given
     others = [found.name for found in names if found.name != path.name]
-    return path, others[0] if others else None
+    return path, others[0] if others else None, []
 
 
 def _incoming(workspace: Workspace) -> Path:

@@ -291,3 +291,43 @@ def test_a_check_that_dies_before_the_copy_has_its_name_leaves_no_backup() -> No
         assert (code, "the check of the copy broke" in told["message"]) == (1, True)
         assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
         assert daemon.api.get("/api/status").ok()["retention"]["backupProblem"]
+
+
+def test_the_check_of_doctor_writes_nothing(daemon: LiveDaemon) -> None:
+    daemon.api.remember("written before the backup")
+    assert signet(daemon, "backup")[0] == 0
+    assert daemon.stop() == 0
+    assert signet(daemon, "restore", "latest", "--yes")[0] == 0
+    before = {path.name: path.read_bytes() for path in daemon.database.parent.glob("memories.db*")}
+    for options in ((), ("--deep",)):
+        assert signet(daemon, "doctor", *options)[0] == 0
+    assert {path.name: path.read_bytes() for path in daemon.database.parent.glob("memories.db*")} == before
+
+
+def test_the_newest_backup_is_not_the_one_whose_name_is_in_the_future(daemon: LiveDaemon) -> None:
+    daemon.api.remember("in the backup of a leapt clock")
+    assert signet(daemon, "backup")[0] == 0
+    (made,) = (daemon.workspace / "memory" / "backups").iterdir()
+    ahead = made.rename(made.with_name(f"memories-20991231T000000000Z-{made.name.split('-', 2)[2]}"))
+    daemon.api.remember("in the newest backup")
+    assert signet(daemon, "backup")[0] == 0
+    assert daemon.stop() == 0
+    _, told, _ = signet(daemon, "doctor")
+    (found,) = [finding for finding in told["findings"] if finding["subject"] == "backup"]
+    assert (found["state"], ahead.name in found["detail"]) == ("warn", True)
+    code, told, _ = signet(daemon, "restore", "latest", "--yes")
+    assert (code, told["memories_after"], told["ahead"]) == (0, 2, [ahead.name])
+    code, told, _ = signet(daemon, "restore", ahead.name, "--yes")
+    assert (code, told["memories_after"], told.get("age_ms")) == (0, 1, None)
+
+
+def test_the_database_of_a_running_daemon_is_not_taken_for_a_backup(daemon: LiveDaemon) -> None:
+    daemon.api.remember("in use")
+    with live_daemon(started=False) as other:
+        code, told, _ = signet(other, "restore", str(daemon.database), "--yes")
+        assert (code, "a daemon uses" in told["findings"][0]) == (73, True)
+        assert not other.database.exists()
+        assert daemon.stop() == 0
+        code, told, _ = signet(other, "restore", str(daemon.database), "--yes")
+        assert (code, told["memories_after"], told.get("aside")) == (0, 1, None)
+        assert not list(other.database.parent.glob("aside-*"))
