@@ -42,7 +42,7 @@ def sequence_errors(connection: apsw.Connection) -> Iterator[str]:
 def numbered_tables(connection: apsw.Connection) -> list[str]:
     """Return the tables that never reuse the number of a row. Raises apsw errors."""
     rows = connection.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%' ORDER BY name"
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND instr(sql, 'AUTOINCREMENT') > 0 ORDER BY name"
     )
     return [str(name) for (name,) in rows]
 
