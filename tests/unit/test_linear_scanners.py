@@ -340,7 +340,7 @@ def growth(work: Callable[[str], object], unit: str, short: int) -> float:
     long_s = seconds(lambda: work((unit * (GROWTH * short // len(unit) + 1))[: GROWTH * short]))
     if long_s < FLOOR_S:
         return 0
-    return long_s / max(seconds(lambda: work((unit * (short // len(unit) + 1))[:short])), FLOOR_S / MOST_GROWTH)
+    return long_s / max(seconds(lambda: work((unit * (short // len(unit) + 1))[:short])), FLOOR_S / GROWTH)
 
 
 def use(pattern: re.Pattern[Any], how: str, text: str) -> None:
