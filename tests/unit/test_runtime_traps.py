@@ -1,8 +1,8 @@
 """Odd input on which Python, msgspec, SQLite or FTS5 raise what nobody foresees: something of ours stands before each.
 
 Traps with a test elsewhere: NUL and lone surrogates on their way in (test_normalization, test_memory_routes), NaN and
-infinity (test_request_reader, test_fusion, test_group_commit), bodies on the bus too deep or not UTF-8 (test_mailbox), FTS5
-syntax against a real index (test_recall).
+infinity (test_request_reader, test_fusion, test_group_commit), bodies on the bus too deep or not UTF-8 (test_mailbox),
+FTS5 syntax against a real index (test_recall).
 
 Source: docs/reliability.md "Runtime traps".
 """
