@@ -40,13 +40,13 @@ DAY_MS = 86_400_000
 
 @click.command()
 @click.option("--to", "target", metavar="DIR|FILE", help="Also copy the backup there.")
-@click.option("--list", "only_list", is_flag=True, help="Only show the backups that there are.")
+@click.option("--list", "only_list", is_flag=True, help="Only list the existing backups.")
 @click.option("--prune", is_flag=True, help="Afterwards remove all older backups of the workspace.")
 @click.option("--timeout", type=click.FloatRange(1), default=3600, show_default=True, help="Seconds to wait.")
 @shared_options
 @click.pass_obj
 def backup(invocation: Invocation, target: str | None, only_list: bool, prune: bool, timeout: float) -> None:
-    """Back the database up, while the daemon goes on, and check the copy.
+    """Back up the database while the daemon runs, and check the copy.
 
     The copy holds everything that was stored before the command started. Exit code 1 if the copy fails its check: the
     database is damaged, and `signet doctor --deep` shows the details.
@@ -92,10 +92,12 @@ def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str
             if isinstance(last, dict) and (name is None or str(last.get("name")) >= str(name)):
                 return last, directory
             if answer.body.get("running") is None:
-                raise Unavailable("the daemon's retention process was restarted meanwhile; no backup was made")
+                raise Unavailable("the daemon's retention process was restarted during the backup; no backup was made")
             name = answer.body.get("running")  # a second attempt, because the first copy failed its check
         if time.monotonic() > until:
-            raise Unavailable(f"the backup was not done after {timeout_s:.0f} s; `signet backup --list` shows it later")
+            raise Unavailable(
+                f"the backup did not finish within {timeout_s:.0f} s; `signet backup --list` shows its progress"
+            )
         time.sleep(POLL_S)
         answer = client.get("/api/repair/backup")
 
@@ -117,7 +119,7 @@ def copy_out(made: Path, target: Path, workspace: Path) -> Path:
                 copy.flush()
                 os.fsync(copy.fileno())
             if _digest(draft) != _digest(made):
-                raise OSError(f"what was written to {draft} is not what was read")
+                raise OSError(f"the copy {draft} differs from the backup")
             draft.replace(path)
         except OSError:
             draft.unlink(missing_ok=True)
@@ -144,10 +146,11 @@ def _copy_path(target: Path, name: str) -> Path:
 @shared_options
 @click.pass_obj
 def restore(invocation: Invocation, source: str, yes: bool) -> None:
-    """Put a backup in the database's place, while no daemon runs.
+    """Replace the database with a backup, while no daemon runs.
 
     FILE is a path, or the name of a backup in the workspace; `latest` is the newest of these. The backup is checked
-    first. The present database is set aside, never deleted. Exit code 73 if a daemon runs, 74 if the backup is damaged.
+    first. The current database is moved aside, never deleted. Exit code 73 if a daemon runs, 74 if the backup is
+    damaged.
     """
     workspace = invocation.workspace
     if lock_held(workspace):
@@ -156,7 +159,7 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
         raise WorkspaceLocked(f"a daemon runs on {workspace}{whose}; stop it with `signet stop`, then restore")
     if not Workspace(workspace).memory_dir.is_dir() and source == "latest":
         raise InvalidRequest(f"{workspace} holds no database and no backups")
-    if not yes and not click.confirm(f"Put {source} in the place of the database of {workspace}?", default=False):
+    if not yes and not click.confirm(f"Replace the database of {workspace} with {source}?", default=False):
         print_message("Nothing was changed.")
         click.get_current_context().exit(REFUSED)
     code, result = run_writer_tool(
@@ -167,11 +170,11 @@ def restore(invocation: Invocation, source: str, yes: bool) -> None:
     elif code == ExitCode.OK:
         _print_restored(result)
     else:
-        for text in result.get("findings") or ["the restore broke"]:
+        for text in result.get("findings") or ["the restore failed"]:
             print_message(one_line(text))
         if result.get("other"):
             print_message(f"Another backup: `signet restore {result['other']}`.")
-        print_message("The database is the one it was.")
+        print_message("The database was not changed.")
     if code != ExitCode.OK:
         click.get_current_context().exit(code)
 
@@ -194,15 +197,17 @@ def _print_restored(result: dict[str, Any]) -> None:
     if isinstance(age_ms, int):
         days, hours, minutes = age_ms // DAY_MS, age_ms // 3_600_000 % 24, age_ms // 60_000 % 60
         age = f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min"
-        click.echo(f"It was made at {result.get('made_at')}: what was stored in the {age} since then is not in it.")
+        click.echo(f"It was made at {result.get('made_at')}; changes of the {age} since then are not in it.")
     elif result.get("made_at"):
-        click.echo(f"Its name says {result['made_at']}, which is in the future: the clock was wrong then, or is now.")
+        click.echo(
+            f"By its name it was made at {result['made_at']}, in the future: the clock was wrong then, or is now."
+        )
     for name in result.get("ahead") or []:
-        click.echo(f"Not taken: {name}, whose name is in the future. `signet restore {name}` takes it.")
+        click.echo(f"Not used: {name}, whose name is in the future. `signet restore {name}` restores it.")
     if result.get("aside"):
         before = result.get("memories_before")
-        held = f"; it held {before} memories" if before is not None else "; it cannot be read"
-        click.echo(f"The database as it was is in {result['aside']}{held}.")
+        content = f"{before} memories" if before is not None else "unreadable"
+        click.echo(f"The previous database ({content}) is in {result['aside']}.")
     click.echo("Start the daemon with `signet start`.")
 
 

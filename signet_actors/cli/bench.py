@@ -55,12 +55,16 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option("--memories", type=click.IntRange(50, 20_000), default=1000, show_default=True, help="Stored first.")
-@click.option("--seconds", type=click.FloatRange(0.5, 60), default=3.0, show_default=True, help="For each figure.")
+@click.option(
+    "--memories", type=click.IntRange(50, 20_000), default=1000, show_default=True, help="Memories to store first."
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.5, 60), default=3.0, show_default=True, help="Duration of each measurement."
+)
 @shared_options
 @click.pass_obj
 def quick(invocation: Invocation, memories: int, seconds: float) -> None:
-    """Start a daemon on a throw-away workspace, load it for some seconds, and print what was measured.
+    """Start a daemon on a temporary workspace, load it for some seconds, and print the measurements.
 
     Your own workspace is neither read nor changed. For comparison, the time of one durable write to this disk is
     measured as well.

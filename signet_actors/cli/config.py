@@ -28,7 +28,7 @@ def config() -> None:
 @shared_options
 @click.pass_obj
 def show(invocation: Invocation) -> None:
-    """Print the configuration as it takes effect, defaults included, as YAML (or JSON)."""
+    """Print the effective configuration, including defaults, as YAML (or JSON)."""
     loaded = load_config(invocation.workspace, invocation.settings)
     for warning in loaded.warnings:
         print_message(f"warning: {warning}")
@@ -44,7 +44,7 @@ def show(invocation: Invocation) -> None:
 @shared_options
 @click.pass_obj
 def path(invocation: Invocation) -> None:
-    """Print the path of the configuration file, also where there is none yet."""
+    """Print the path of the configuration file, even if it does not exist yet."""
     file = Workspace(invocation.workspace).config_file
     if invocation.as_json:
         print_json({"path": str(file), "exists": file.is_file()})

@@ -130,7 +130,7 @@ class DaemonReply:
         """Raise RequestRefused unless the member ``name`` has one of the given values."""
         value = self.body.get(name)
         if not any(type(value) is type(word) and value == word for word in words):
-            raise self.malformed(f"it does not say {name} {' or '.join(json.dumps(word) for word in words)}")
+            raise self.malformed(f"{name} is not {' or '.join(json.dumps(word) for word in words)}")
 
     def malformed(self, why: str) -> RequestRefused:
         """Return the error for this reply, which lacks the form that the API specifies."""
@@ -366,10 +366,11 @@ class DaemonClient:
         return DaemonNotRunning(f"no daemon answers at {self.address}")
 
     def _no_answer(self, error: Exception, *, changes: bool) -> OutcomeUnknown | RequestRefused:
-        reason = "no answer in time" if isinstance(error, TimeoutError) else "the connection broke"
+        timed_out = isinstance(error, TimeoutError)
+        reason = f"no answer in time from {self.address}" if timed_out else f"the connection to {self.address} was lost"
         if changes:
-            return OutcomeUnknown(f"{reason} from {self.address}; whether the change was applied is unknown")
-        return RequestRefused(f"{reason} from {self.address}", code=ErrorCode.UNAVAILABLE)
+            return OutcomeUnknown(f"{reason}; whether the change was applied is unknown")
+        return RequestRefused(reason, code=ErrorCode.UNAVAILABLE)
 
 
 def _trusted_uids(workspace: Path) -> set[int]:
@@ -413,7 +414,7 @@ def _encode_utf8(text: str) -> bytes:
         data = text.encode("utf-8", "surrogateescape")
         data.decode()
     except UnicodeError as error:
-        raise InvalidRequest("a given text is not UTF-8") from error
+        raise InvalidRequest("an argument is not UTF-8") from error
     return data
 
 
@@ -437,7 +438,7 @@ def _parse_answer(response: http.client.HTTPResponse, raw: bytes, *, changes: bo
     if not 200 <= response.status < 300:
         raise invalid_reply(one_line(f"{response.status} {response.reason}"), changes=changes)
     if body is None:
-        raise invalid_reply("it is no JSON object" if raw.strip() else "it is empty", changes=changes)
+        raise invalid_reply("it is not a JSON object" if raw.strip() else "it is empty", changes=changes)
     return DaemonReply(response.status, raw, body, changes)
 
 

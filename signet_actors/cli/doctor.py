@@ -79,19 +79,19 @@ class DoctorContext:
 
 @click.command()
 @click.option("--deep", is_flag=True, help="Also check every vector and every row against the others.")
-@click.option("--repair", is_flag=True, help="Build anew what is derived from rows: indexes, tag rows, vector tables.")
+@click.option("--repair", is_flag=True, help="Rebuild derived data: indexes, tag rows, vector tables.")
 @click.option("--yes", is_flag=True, help="Do not ask before a repair.")
 @shared_options
 @click.pass_obj
 def doctor(invocation: Invocation, deep: bool, repair: bool, yes: bool) -> None:
-    """Look for everything that could be wrong, with the remedy.
+    """Check the installation and print remedies.
 
     Exit code 1 if anything fails. Works with and without a running daemon. Changes nothing, except with --repair, which
-    needs the daemon stopped, and with --deep beside a running daemon, which makes a backup.
+    needs the daemon stopped, and with --deep while the daemon runs, which makes a backup.
     """
     if repair and lock_held(invocation.workspace):
         raise WorkspaceLocked("a daemon runs on the workspace; stop it with `signet stop`, then repair")
-    if repair and not yes and not click.confirm("Build damaged indexes anew (a copy of the database is kept)?"):
+    if repair and not yes and not click.confirm("Rebuild damaged indexes (a copy of the database is kept)?"):
         repair = False
     workspace, environment = invocation.workspace, invocation.environment
     findings: list[DoctorFinding] = []
@@ -153,7 +153,7 @@ def workspace_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     try:
         found = workspace.stat()
     except FileNotFoundError:
-        yield DoctorFinding("workspace", OK, f"{workspace} is not there yet; the first start makes it")
+        yield DoctorFinding("workspace", OK, f"{workspace} does not exist yet; the first start creates it")
         return
     except OSError as error:
         yield DoctorFinding("workspace", FAIL, f"{workspace}: {error.strerror}", "give this user access to it")
@@ -265,9 +265,9 @@ def disk_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     free = shutil.disk_usage(directory).free
     detail = f"{free / 1e9:.1f} GB free"
     if free < FULL_DISK_BYTES:
-        yield DoctorFinding("disk", FAIL, detail, "make room: writes are refused on a full disk, recall goes on")
+        yield DoctorFinding("disk", FAIL, detail, "free some space: a full disk refuses writes, recall still works")
     elif free < LOW_DISK_BYTES:
-        yield DoctorFinding("disk", WARN, detail, "make room soon")
+        yield DoctorFinding("disk", WARN, detail, "free some space soon")
     else:
         yield DoctorFinding("disk", OK, detail)
 
@@ -276,10 +276,10 @@ def descriptor_findings(_context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check that a process may open enough files and connections."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < MIN_DESCRIPTORS:
-        yield DoctorFinding("open files", WARN, f"at most {soft} a process", "ulimit -n 4096 before `signet start`")
+        yield DoctorFinding("open files", WARN, f"at most {soft} per process", "ulimit -n 4096 before `signet start`")
     else:
         yield DoctorFinding(
-            "open files", OK, "no limit" if soft == resource.RLIM_INFINITY else f"up to {soft} a process"
+            "open files", OK, "no limit" if soft == resource.RLIM_INFINITY else f"up to {soft} per process"
         )
 
 
@@ -287,14 +287,14 @@ def database_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     """Check the integrity of the database with the writer's own check."""
     database = Workspace(context.workspace).database
     if not database.exists():
-        yield DoctorFinding("database", OK, f"{database} is not there yet; the first start makes it")
+        yield DoctorFinding("database", OK, f"{database} does not exist yet; the first start creates it")
         return
     if context.running:
         if context.deep and context.client is not None:
             yield from _check_by_backup(context.client)
             return
         yield DoctorFinding(
-            "database", OK, "in use by the daemon, whose writer checked it at start; --deep checks it whole"
+            "database", OK, "in use by the daemon, whose writer checked it at start; --deep checks all of it"
         )
         return
     more = [*(["--deep"] if context.deep else []), *(["--repair"] if context.repair else [])]
@@ -324,7 +324,7 @@ def _check_by_backup(client: DaemonClient) -> Iterator[DoctorFinding]:
         yield DoctorFinding("database", WARN, f"not checked: {error.detail}", "signet logs --actor retention")
         return
     if end.get("success"):
-        yield DoctorFinding("database", OK, f"whole; {end.get('memories')} memories; backed up as {end.get('name')}")
+        yield DoctorFinding("database", OK, f"intact; {end.get('memories')} memories; backed up as {end.get('name')}")
         return
     found = [(str(finding.get("kind")), str(finding.get("text"))) for finding in end.get("findings") or []]
     if not found:
@@ -345,25 +345,29 @@ def backup_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     every_ms = context.config.backup.interval_ms if context.config else 0
     if not names:
         state = WARN if every_ms == 0 else OK
-        yield DoctorFinding("backup", state, "there is none yet", "`signet backup` makes one" if state == WARN else "")
+        yield DoctorFinding(
+            "backup", state, "there is no backup yet", "`signet backup` makes one" if state == WARN else ""
+        )
         return
     age_ms = now_ms - names[0].made_ms
     detail = f"{len(names)}, the newest {age_ms / 3_600_000:.1f} h old ({names[0].name})"
     if ahead := [found.name for found in names if found.is_ahead_of(now_ms)]:
         detail = f"{len(ahead)} of {len(names)} have a name in the future ({ahead[0]})"
         remedy = (
-            "check the clock; if it is right, `signet backup` makes one, and `signet restore NAME` takes such a one"
+            "check the clock; if it is right, `signet backup` makes one, and `signet restore NAME` restores one of them"
         )
         yield DoctorFinding("backup", WARN, detail, remedy)
         return
     late = every_ms and age_ms > 3 * every_ms and context.running
-    yield DoctorFinding("backup", WARN if late else OK, detail, "`signet status` says why none is made" if late else "")
+    yield DoctorFinding(
+        "backup", WARN if late else OK, detail, "`signet status` shows why no newer one was made" if late else ""
+    )
 
 
 _REMEDIES = {
-    "structure": "`signet restore latest` (the present file is kept)",
+    "structure": "`signet restore latest` (the current file is kept)",
     "index": "`signet doctor --repair` with the daemon stopped",
-    "content": "compare it with a backup; `signet restore latest` brings all back, `signet edit` this one",
+    "content": "compare it with a backup; `signet restore latest` restores all, `signet edit` corrects this memory",
     "rows": "`signet restore latest`, or report this",
 }
 
@@ -386,13 +390,13 @@ def parse_database_check(exit_code: int, output: str, errors: str) -> Iterator[D
         kinds: list[str] = result.get("kinds") or ["structure"] * len(found)
         repaired: list[str] = result.get("repaired") or []
     except (ValueError, KeyError, TypeError):
-        last = errors.strip().splitlines()[-1:] or ["nothing said"]
-        yield DoctorFinding("database", FAIL, f"the check broke (exit code {exit_code}): {last[0]}", "report this")
+        last = errors.strip().splitlines()[-1:] or ["no output"]
+        yield DoctorFinding("database", FAIL, f"the check failed (exit code {exit_code}): {last[0]}", "report this")
         return
     for text in repaired:
         yield DoctorFinding("database", OK, f"repaired: {text}")
     if exit_code == 0 and not found:
-        yield DoctorFinding("database", OK, f"whole; {memories} memories")
+        yield DoctorFinding("database", OK, f"intact; {memories} memories")
         return
     remedy = {
         ExitCode.CONFIG: "set SIGNET_WORKSPACE to a folder of its own; the file was not touched",
@@ -414,10 +418,10 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         return
     configured = context.config.embedding.provider
     if configured == "none":
-        yield DoctorFinding("embedding", WARN, "off: recall goes by words only", "set embedding.provider to auto")
+        yield DoctorFinding("embedding", WARN, "off: recall uses keywords only", "set embedding.provider to auto")
         return
     if context.client is None:
-        yield DoctorFinding("embedding", OK, f"{configured} (asked only while the daemon runs)")
+        yield DoctorFinding("embedding", OK, f"{configured} (checked only while the daemon runs)")
         return
     try:
         body: dict[str, Any] = context.client.get("/api/embeddings/status").body
@@ -430,7 +434,10 @@ def provider_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     else:
         reason = body.get("error") or "not available"
         yield DoctorFinding(
-            "embedding", WARN, f"{model}: {reason}", "memories are stored and found by words until it is back"
+            "embedding",
+            WARN,
+            f"{model}: {reason}",
+            "until it is available, memories are stored and recall uses keywords only",
         )
 
 
@@ -446,7 +453,7 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         yield DoctorFinding("model", OK, "not needed: memory.pipelineV2.enabled is false")
         return
     if context.client is None:
-        yield DoctorFinding("model", OK, f"{pipeline.extraction.provider} (asked only while the daemon runs)")
+        yield DoctorFinding("model", OK, f"{pipeline.extraction.provider} (checked only while the daemon runs)")
         return
     try:
         body = context.client.get(STATUS_PATH).body
@@ -457,12 +464,12 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
     if model is None:
         yield DoctorFinding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
     elif model.get("name") == "none":
-        detail = f"none answers ({model.get('reason')}); memories are stored and found, jobs wait"
+        detail = f"none available ({model.get('reason')}); storing and recall work, jobs wait"
         yield DoctorFinding("model", OK, detail, f"to have facts extracted: {model_remedy(model)}")
     elif accepts_calls(model):
         yield DoctorFinding("model", OK, str(model_text(model)))
     else:
-        remedy = "`signet providers` says more" + ("" if is_serving(model) else f"; {model_remedy(model)}")
+        remedy = "`signet providers` shows details" + ("" if is_serving(model) else f"; {model_remedy(model)}")
         yield DoctorFinding("model", WARN, f"{model_text(model)}; jobs wait", remedy)
 
 

@@ -37,25 +37,25 @@ EXIT_CODES: dict[ErrorCode, int] = {
 
 REMEDIES: dict[ErrorCode, str] = {
     ErrorCode.BUSY: "Nothing was applied; try again in a moment.",
-    ErrorCode.UNAVAILABLE: "Nothing was applied; try again in a moment, or look with `signet status`.",
+    ErrorCode.UNAVAILABLE: "Nothing was applied; try again in a moment, or check `signet status`.",
     ErrorCode.NOT_APPLIED: "Nothing was applied; try again in a moment.",
     ErrorCode.MUTATIONS_FROZEN: "Set memory.pipelineV2.mutationsFrozen to false and run `signet restart`.",
-    ErrorCode.STORAGE_FULL: "Nothing was applied; make room on the disk, recall goes on meanwhile.",
+    ErrorCode.STORAGE_FULL: "Nothing was applied; free some disk space. Recall still works.",
     ErrorCode.RATE_LIMITED: "Nothing was applied; wait a minute and try again.",
     ErrorCode.OUTCOME_UNKNOWN: "Run the same command again: a change that was applied is not applied twice.",
-    ErrorCode.INTERNAL: "`signet logs --level error` has the cause.",
+    ErrorCode.INTERNAL: "`signet logs --level error` shows the cause.",
 }
 
 STATUS_REMEDIES: dict[str, str] = {
-    "pinned_requires_force": "`--force` takes it all the same.",
-    "version_conflict": "It was changed meanwhile; look with `signet show ID`, then decide.",
+    "pinned_requires_force": "`--force` deletes it anyway.",
+    "version_conflict": "It has changed in the meantime: check `signet show ID`, then decide.",
     "already_deleted": "`signet recover ID` brings it back.",
     "deleted": "`signet recover ID` brings it back, then it can be changed.",
-    "not_reviewable": "`signet review list` shows what waits.",
-    "target_gone": "`signet review reject ID` puts the proposal aside.",
-    "content_gone": "`signet review reject ID` puts the proposal aside.",
-    "pinned": "Change it yourself with `signet edit ID`; `signet review reject ID` puts the proposal aside.",
-    "duplicate_content_hash": "`signet list` or `signet recall` finds the other.",
+    "not_reviewable": "`signet review list` lists the pending proposals.",
+    "target_gone": "`signet review reject ID` rejects the proposal.",
+    "content_gone": "`signet review reject ID` rejects the proposal.",
+    "pinned": "Change it yourself with `signet edit ID`; `signet review reject ID` rejects the proposal.",
+    "duplicate_content_hash": "`signet list` or `signet recall` finds the other memory.",
 }
 """Advice by the ``status`` of a refused change. It takes precedence over the advice by error code."""
 

@@ -39,14 +39,23 @@ SHOWN_IN_FULL = 30
 @click.option("--query", "-q", help="Select memories that contain these words.")
 @click.option("--type", "type_", metavar="TYPE", help="Select memories of this type.")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Select memories with any of these tags.")
-@click.option("--who", help="Select what this author said.")
+@click.option("--who", help="Select memories of this author.")
 @click.option("--source-type", help="Select by kind of source.")
-@click.option("--since", metavar="TIME", help="Select what was created at or after.")
-@click.option("--until", metavar="TIME", help="Select what was created before.")
-@click.option("--limit", "-n", type=click.IntRange(1, BATCH_LIMIT), default=20, show_default=True, help="At most.")
-@click.option("--reason", "-r", default="forgotten on the command line", show_default=True, help="For the history.")
-@click.option("--if-version", type=click.IntRange(1), metavar="N", help="One ID only: if it still has this version.")
-@click.option("--force", is_flag=True, help="One ID: even if it is pinned. Several: delete FOR GOOD, pinned or not.")
+@click.option("--since", metavar="TIME", help="Select memories created at this time or later.")
+@click.option("--until", metavar="TIME", help="Select memories created at this time or earlier.")
+@click.option(
+    "--limit", "-n", type=click.IntRange(1, BATCH_LIMIT), default=20, show_default=True, help="Memories at most."
+)
+@click.option(
+    "--reason", "-r", default="forgotten on the command line", show_default=True, help="Recorded in the history."
+)
+@click.option(
+    "--if-version",
+    type=click.IntRange(1),
+    metavar="N",
+    help="One ID only: delete it only if it still has this version.",
+)
+@click.option("--force", is_flag=True, help="One ID: even if it is pinned. Several: delete PERMANENTLY, pinned or not.")
 @click.option("--preview", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @agent_option
@@ -86,7 +95,7 @@ def forget(
     selected = any(value is not None for value in selection.values())
     if bool(ids) == selected:
         raise click.UsageError(
-            "give IDs or a selection, not both" if ids else "say what to forget: IDs, or --query, --type, --tags, …"
+            "give IDs or a selection, not both" if ids else "give what to forget: IDs, or --query, --type, --tags, …"
         )
     if if_version is not None and len(ids) != 1:
         raise click.UsageError("--if-version goes with exactly one ID")
@@ -161,7 +170,7 @@ def _forget_many(
         print_answer(answer)
         return
     for memory_id in unknown:
-        print_message(f"{one_line(memory_id)} is not there (unknown, deleted, or another agent's).")
+        print_message(f"{one_line(memory_id)} was not found (unknown, deleted, or another agent's).")
     if not candidates:
         raise RequestRefused("nothing matches; nothing was deleted", code=ErrorCode.NOT_FOUND)
     if preview_only:
@@ -170,7 +179,9 @@ def _forget_many(
     if not yes:
         _print_candidates(client, candidates, agent, to_stderr=invocation.as_json)
         count = f"these {len(found)} memories" if len(found) > 1 else "this memory"
-        if not ask_confirmation(f"Delete {count} FOR GOOD, with no way back?" if force else f"Forget {count}?"):
+        if not ask_confirmation(
+            f"Delete {count} PERMANENTLY (they cannot be recovered)?" if force else f"Forget {count}?"
+        ):
             raise RequestRefused("nothing was deleted", code=ErrorCode.CONFIRM_REQUIRED)
     executed = client.send(
         "POST",
@@ -188,14 +199,14 @@ def _forget_many(
     executed.confirm("mode", "execute")
     results = executed.records("results")
     if unreported := set(found) - {result["id"] for result in results if isinstance(result.get("status"), str)}:
-        raise executed.malformed(f"it says nothing of {one_line(min(unreported))}")
+        raise executed.malformed(f"no result for {one_line(min(unreported))}")
     kept = [result for result in results if result.get("status") != "deleted"]
     if invocation.as_json:
         print_answer(executed)
     else:
         for result in kept:
             print_message(f"{one_line(result['id'])} was kept: {one_line(_why(result['status']))}")
-        tail = "for good" if force else "`signet recover ID` brings one back"
+        tail = "permanently" if force else "`signet recover ID` brings one back"
         click.echo(f"Forgot {len(results) - len(kept)} of {len(found)}; {tail}.")
     if kept or unknown:
         click.get_current_context().exit(REFUSED)
@@ -205,8 +216,8 @@ def _why(status: str) -> str:
     return {
         "pinned_requires_force": "it is pinned (unpin it with `signet edit ID --unpin`)",
         "version_conflict": "it changed after the preview",
-        "already_deleted": "it is deleted already",
-        "not_found": "it is gone",
+        "already_deleted": "it was already deleted",
+        "not_found": "it does not exist",
     }.get(status, status)
 
 
@@ -220,7 +231,7 @@ def _print_candidates(
         except RequestRefused as refused:
             if refused.code is not ErrorCode.NOT_FOUND:
                 raise
-            memory = {"content": "(changed meanwhile)"}
+            memory = {"content": "(no longer found)"}
         pinned = "pinned" if candidate.get("pinned") else ""
         rows.append((candidate["id"], memory.get("type"), pinned, one_line(memory.get("content"), 200)))
     rows += [

@@ -163,15 +163,15 @@ class ImportState:
 
 @click.command()
 @click.argument("file", metavar="FILE|-")
-@click.option("--scope", metavar="NAME", help="Only the rows of this scope (default: of all).")
+@click.option("--scope", metavar="NAME", help="Only memories of this scope (default: all scopes).")
 @agent_option
 @shared_options
 @click.pass_obj
 def export(invocation: Invocation, file: str, scope: str | None, agent: str | None) -> None:
     """Write memories to a file of JSON lines.
 
-    All that the agent may read, to FILE or to standard output. Forgotten memories and the history are not in it; a
-    backup holds those.
+    The export contains all memories that the agent may read. Deleted memories and the history are left out; a backup
+    contains those.
     """
     client = invocation.client()
     path = Path(file)
@@ -198,18 +198,18 @@ def export(invocation: Invocation, file: str, scope: str | None, agent: str | No
 def import_(invocation: Invocation, file: str, agent: str | None) -> None:
     """Store the memories of a file of JSON lines.
 
-    They come from FILE or from standard input. Memories that exist already are not stored twice. After an interruption,
+    FILE `-` is standard input. Memories that exist already are not stored twice. After an interruption,
     the same command continues where it stopped. Exit code 1 if a line was refused.
     """
     if file == "-":
         if sys.stdin.isatty():
-            raise click.UsageError("standard input is a terminal; give a FILE, or send one with `< FILE`")
+            raise click.UsageError("standard input is a terminal; give a FILE, or redirect one with `< FILE`")
         progress = _import(invocation, sys.stdin.buffer, agent, ImportProgress(), lambda _: None, lambda _: None)
     else:
         path = Path(file)
         try:
             if path.exists() and not path.is_file():
-                raise click.UsageError(f"{file} is no regular file; send what is no file to `signet import -`")
+                raise click.UsageError(f"{file} is not a regular file; pipe it to `signet import -`")
             source = path.open("rb")
             address = invocation.client().address
             state = ImportState(path, agent, str(address.workspace or address))
@@ -219,7 +219,7 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
             progress = state.read()
             state.write(progress)  # before the first batch: a continued import must send it with the same key
             if progress.offset:
-                print_message(f"Going on at line {progress.line}.")
+                print_message(f"Continuing at line {progress.line}.")
             progress = _import(invocation, source, agent, progress, state.write, advance)
         state.forget()
     _report(invocation, progress)
@@ -319,7 +319,9 @@ def _import(
                 finish_first()
         except SignetError:
             if progress.offset:
-                print_message(f"Everything before line {progress.line} is done; run the same command again to go on.")
+                print_message(
+                    f"Everything before line {progress.line} is done; run the same command again to continue."
+                )
             raise
         finally:
             for _, future in in_flight:
@@ -368,7 +370,9 @@ def check_header(text: bytes) -> None:
         return
     if header["format"] != FORMAT or header.get("version") != FORMAT_VERSION:
         described = f"{header['format']} {header.get('version')}"
-        raise InvalidRequest(f"the file is of the format {one_line(described, 80)}; known is {FORMAT} {FORMAT_VERSION}")
+        raise InvalidRequest(
+            f"the file has the format {one_line(described, 80)}; this release reads {FORMAT} {FORMAT_VERSION}"
+        )
 
 
 def _skip_line(source: BinaryIO, line: int) -> int:
@@ -379,7 +383,9 @@ def _skip_line(source: BinaryIO, line: int) -> int:
         if text.endswith(b"\n"):
             break
         if skipped > MAX_SKIPPED_BYTES:
-            raise InvalidRequest(f"line {line} is longer than {MAX_SKIPPED_BYTES} bytes; this is no file of JSON lines")
+            raise InvalidRequest(
+                f"line {line} is longer than {MAX_SKIPPED_BYTES} bytes; this is not a file of JSON lines"
+            )
     return skipped
 
 
@@ -445,11 +451,11 @@ def _report(invocation: Invocation, progress: ImportProgress) -> None:
         print_message(f"… and {progress.refused - SHOWN_REFUSALS} more")
     parts = [
         f"Imported {progress.imported} memories",
-        f"{progress.deduped} were there already",
+        f"{progress.deduped} existed already",
         f"{progress.refused} refused",
     ]
     if progress.redacted:
-        parts.append(f"secrets cut out of {progress.redacted}")
+        parts.append(f"secrets redacted in {progress.redacted}")
     click.echo(", ".join(parts) + ".")
 
 

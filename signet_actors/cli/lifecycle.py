@@ -75,11 +75,11 @@ def start(invocation: Invocation, timeout: float) -> None:
 
 @click.command()
 @click.option("--timeout", type=click.FloatRange(1), help="Seconds to wait (default: the drain time and a margin).")
-@click.option("--now", is_flag=True, help="Do not let it finish what it is doing.")
+@click.option("--now", is_flag=True, help="Stop at once, without finishing running work.")
 @shared_options
 @click.pass_obj
 def stop(invocation: Invocation, timeout: float | None, now: bool) -> None:
-    """Stop the daemon after it has finished what it is doing."""
+    """Stop the daemon after it has finished running work."""
     workspace = invocation.workspace
     pid = _stop(workspace, timeout or _stop_timeout_s(invocation), now=now)
     if invocation.as_json:
@@ -173,10 +173,10 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
         if child is not None and (ended := child.poll()) is not None:
             return ended if ended > 0 else 1
         if child is None and not lock_held(workspace):
-            raise DaemonNotRunning(f"the daemon on {workspace} has just ended")
+            raise DaemonNotRunning(f"the daemon on {workspace} has just exited")
         if child is None and time.monotonic() > unnamed_until and supervisor_pid(workspace) is None:
             raise WorkspaceLocked(
-                f"another process holds {workspace} or its database, and it is no daemon of this workspace;"
+                f"another process holds {workspace} or its database, and it is not a daemon of this workspace;"
                 " it may be a restore, a check, or the daemon of a workspace that shares the database"
             )
         address = recorded_address(workspace)
@@ -191,7 +191,7 @@ def wait_until_ready(workspace: Path, child: subprocess.Popen[bytes] | None, dea
             finally:
                 client.close()
         time.sleep(POLL_S)
-    raise Unavailable(f"the daemon is not ready in time ({last}); it goes on starting, see `signet logs`")
+    raise Unavailable(f"the daemon was not ready in time ({last}); it is still starting, see `signet logs`")
 
 
 def _print_started(invocation: Invocation, workspace: Path, how: str) -> None:
@@ -221,7 +221,7 @@ def _print_tail(start_log: Path) -> None:
 def _print_start_failure(start_log: Path, exit_code: int) -> None:
     print_message(f"signet: the daemon did not start (exit code {exit_code}).")
     _print_tail(start_log)
-    print_message(f"More is in {start_log.parent}; `signet doctor` looks for the cause.")
+    print_message(f"More details are in {start_log.parent}; `signet doctor` looks for the cause.")
 
 
 def _stop_timeout_s(invocation: Invocation) -> float:
@@ -243,7 +243,7 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
         if not lock_held(workspace):
             return None
         if time.monotonic() > deadline:
-            raise Unavailable(f"something holds the lock of {workspace} but names no supervisor to stop")
+            raise Unavailable(f"the lock of {workspace} is held, but no supervisor was found to stop")
         time.sleep(POLL_S)
         pid = supervisor_pid(workspace)
     _signal(pid, signal.SIGTERM)
@@ -257,7 +257,7 @@ def _stop(workspace: Path, timeout: float, *, now: bool = False) -> int | None:
                 _signal(pid, signal.SIGKILL)  # it is stopped or hangs; its processes exit with it
                 kill_at = None
             if time.monotonic() > deadline:
-                advice = "" if now else "; `signet stop --now` does not wait for it"
+                advice = "" if now else "; `signet stop --now` does not wait for running work"
                 raise Unavailable(f"the daemon (pid {pid}) is still stopping{advice}")
             time.sleep(POLL_S)
     return pid

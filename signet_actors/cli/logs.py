@@ -33,11 +33,11 @@ POLL_S = 0.2
 
 
 @click.command()
-@click.option("--follow", "-f", is_flag=True, help="Go on with new lines until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Then print new lines until Ctrl-C.")
 @click.option("--lines", "-n", type=click.IntRange(0), default=50, show_default=True, help="Matching lines at most.")
 @click.option("--level", type=click.Choice(["debug", "info", "warning", "error"]), help="This level and above.")
 @click.option("--actor", metavar="NAME", help="Only this process (`searcher` means all of them).")
-@click.option("--trace", metavar="ID", help="Only what belongs to this request.")
+@click.option("--trace", metavar="ID", help="Only lines of the request with this trace id.")
 @shared_options
 @click.pass_obj
 def logs(
@@ -45,7 +45,7 @@ def logs(
 ) -> None:
     """Show the daemon's log, or follow it.
 
-    Works without a daemon. With --json the lines come as they are in the file.
+    Works without a daemon. With --json the lines are printed as they are in the file.
     """
     directory = Workspace(invocation.workspace).log_dir
     log_filter = LogFilter(LEVELS[level] if level else 0, actor, trace)

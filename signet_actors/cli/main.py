@@ -33,9 +33,9 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     # name, module, attribute, help line
     ("up", "lifecycle", "up", "Run the daemon in the foreground."),
     ("start", "lifecycle", "start", "Start the daemon in the background and wait until it is ready."),
-    ("stop", "lifecycle", "stop", "Stop the daemon after it has finished what it is doing."),
+    ("stop", "lifecycle", "stop", "Stop the daemon after it has finished running work."),
     ("restart", "lifecycle", "restart", "Stop the daemon if it runs, then start it."),
-    ("status", "status", "status", "Show the daemon's processes, what is stored, and what waits."),
+    ("status", "status", "status", "Show the daemon's processes, the stored data, and pending jobs."),
     ("remember", "memories", "remember", "Store a memory."),
     ("recall", "recall", "recall", "Find memories that answer a question."),
     ("list", "memories", "list_memories", "List memories, newest first."),
@@ -43,18 +43,23 @@ COMMANDS: tuple[tuple[str, str, str, str], ...] = (
     ("history", "memories", "history", "Show what happened to a memory, oldest first."),
     ("edit", "memories", "edit", "Change a memory."),
     ("forget", "forget", "forget", "Delete memories; recoverable for 30 days unless forced."),
-    ("recover", "memories", "recover", "Bring a deleted memory back."),
+    ("recover", "memories", "recover", "Recover a deleted memory."),
     ("export", "import_export", "export", "Write memories to a file of JSON lines."),
     ("import", "import_export", "import_", "Store the memories of a file of JSON lines."),
-    ("pipeline", "pipeline", "pipeline", "Show how memories become facts, and take a run back."),
-    ("providers", "providers", "providers", "Show which model was chosen and why, how it does, and what today took."),
-    ("review", "review", "review", "Decide on what the pipeline left to a person."),
+    ("pipeline", "pipeline", "pipeline", "Show the pipeline's status and runs; undo a run."),
+    (
+        "providers",
+        "providers",
+        "providers",
+        "Show each stage's model, why it was chosen, its state, and today's usage.",
+    ),
+    ("review", "review", "review", "Approve or reject the pipeline's proposals."),
     ("logs", "logs", "logs", "Show the daemon's log, or follow it."),
     ("config", "config", "config", "Show or check the configuration."),
     ("retention", "retention", "retention", "Run the periodic clean-up now."),
-    ("backup", "backup_commands", "backup", "Back the database up, while the daemon goes on."),
-    ("restore", "backup_commands", "restore", "Put a backup in the database's place."),
-    ("doctor", "doctor", "doctor", "Look for everything that could be wrong, with the remedy."),
+    ("backup", "backup_commands", "backup", "Back up the database while the daemon runs."),
+    ("restore", "backup_commands", "restore", "Replace the database with a backup."),
+    ("doctor", "doctor", "doctor", "Check the installation and print remedies."),
     ("bench", "bench", "bench", "Measure how fast the daemon is on this machine."),
     ("completion", "completion", "completion", "Print the completion script for a shell."),
     ("version", "status", "version", "Print the version."),
@@ -111,7 +116,7 @@ class SignetGroup(click.Group):
             last = invocation.last_client.last if invocation.last_client else None
             if last is None:
                 raise  # no reply yet: this is a bug of the command line, so show its traceback
-            failure = last.malformed(f"{type(error).__name__} in showing it")
+            failure = last.malformed(f"{type(error).__name__} while printing the reply")
         report(failure, as_json=invocation.as_json)
         raise click.exceptions.Exit(exit_code(failure))
 
@@ -156,7 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(0)
     except OutputFailed as error:
         discard_output()
-        print_message(f"signet: standard output cannot be written: {error.strerror}. What the command did stands.")
+        print_message(
+            f"signet: standard output cannot be written: {error.strerror}. What the command did is not undone."
+        )
         sys.exit(ExitCode.IO_ERROR)
 
 

@@ -91,13 +91,13 @@ def split_tags(tags: tuple[str, ...]) -> list[str] | None:
 @click.option("--type", "type_", metavar="TYPE", help="fact, preference, decision, rule, … (default: inferred).")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Tags, separated by commas; may be repeated.")
 @click.option("--importance", "-i", type=click.FloatRange(0, 1), help="Importance from 0 to 1 (default 0.8).")
-@click.option("--who", default="user", show_default=True, help="Who says so.")
+@click.option("--who", default="user", show_default=True, help="Author of the memory.")
 @click.option("--project", help="Project that the memory belongs to.")
-@click.option("--scope", help="Scope: hidden from everyone who does not ask for the same scope.")
+@click.option("--scope", help="Scope: recall returns it only with this --scope, list never.")
 @click.option(
     "--pinned/--no-pinned",
     default=None,
-    help="Protect it from decay and an unforced forget; importance 1 unless named.",
+    help="Protect it from decay and from forget without --force; importance 1 unless --importance is given.",
 )
 @click.option("--critical", is_flag=True, help="Pinned, with importance 1.")
 @click.option("--visibility", type=click.Choice(["global", "private"]), help="Who may read it (default global).")
@@ -198,13 +198,13 @@ def remember(
     head = "Already remembered as" if stored.get("deduped") else "Remembered as"
     click.echo(f"{head} {one_line(ids[0])} ({', '.join(part for part in about if part)})")
     if stored.get("embedded") is False:
-        print_message("It is found by its words at once; its vector is not there yet.")
+        print_message("Keyword search finds it at once; its vector is not stored yet.")
 
 
 @click.command(name="list")
 @click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
 @click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="Memories at most.")
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
 @click.option("--deleted", is_flag=True, help="List the deleted memories that can be recovered.")
 @agent_option
 @shared_options
@@ -237,7 +237,7 @@ def list_memories(
 @click.command()
 @click.argument("memory_id", metavar="ID")
 @click.option(
-    "--history", "with_history", is_flag=True, help="What happened to it, and what the pipeline took out of it, too."
+    "--history", "with_history", is_flag=True, help="Also its history and what the pipeline extracted from it."
 )
 @click.option("--deleted", is_flag=True, help="Show it even if it is deleted.")
 @agent_option
@@ -295,10 +295,14 @@ def history(invocation: Invocation, memory_id: str, limit: int, agent: str | Non
 @click.argument("memory_id", metavar="ID")
 @click.option("--content", "-c", metavar="TEXT", help="New text; `-` reads it from standard input.")
 @click.option("--type", "type_", metavar="TYPE", help="New type.")
-@click.option("--tags", "-t", multiple=True, metavar="A,B", help="New tags in place of the old; an empty text clears.")
+@click.option(
+    "--tags", "-t", multiple=True, metavar="A,B", help="New tags, replacing the old ones; an empty text removes all."
+)
 @click.option("--importance", "-i", type=click.FloatRange(0, 1), help="New importance from 0 to 1.")
-@click.option("--pin/--unpin", "pinned", default=None, help="Protect it, or no longer.")
-@click.option("--reason", "-r", default="edited on the command line", show_default=True, help="Goes into the history.")
+@click.option("--pin/--unpin", "pinned", default=None, help="Pin or unpin it.")
+@click.option(
+    "--reason", "-r", default="edited on the command line", show_default=True, help="Recorded in the history."
+)
 @click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the memory still has this version.")
 @agent_option
 @shared_options
@@ -346,20 +350,22 @@ def edit(
     if invocation.as_json:
         print_answer(answer)
     elif answer.body.get("status") == "no_changes":
-        click.echo(f"{memory_id} is like that already.")
+        click.echo(f"{memory_id} has these values already.")
     else:
         click.echo(f"Updated {memory_id} (version {answer.body.get('newVersion')}).")
 
 
 @click.command()
 @click.argument("memory_id", metavar="ID")
-@click.option("--reason", "-r", default="recovered on the command line", show_default=True, help="For the history.")
+@click.option(
+    "--reason", "-r", default="recovered on the command line", show_default=True, help="Recorded in the history."
+)
 @click.option("--if-version", type=click.IntRange(1), metavar="N", help="Only if the memory still has this version.")
 @agent_option
 @shared_options
 @click.pass_obj
 def recover(invocation: Invocation, memory_id: str, reason: str, if_version: int | None, agent: str | None) -> None:
-    """Bring a deleted memory back.
+    """Recover a deleted memory.
 
     Possible for 30 days after the deletion; `signet list --deleted` shows the candidates.
     """

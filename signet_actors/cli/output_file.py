@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _KINDS = (
-    (stat.S_ISLNK, "a symbolic link; give the path it leads to"),
+    (stat.S_ISLNK, "a symbolic link; give the path of its target"),
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a FIFO"),
     (stat.S_ISSOCK, "a socket"),
@@ -42,7 +42,7 @@ def refuse_target(path: Path, workspace: Path) -> None:
         reason = error.strerror if isinstance(error, OSError) else error
         raise click.UsageError(f"cannot write {path}: {reason}") from error
     if owner is not None:
-        raise click.UsageError(f"cannot write {path}: it is among the files of the workspace {owner}; choose another")
+        raise click.UsageError(f"cannot write {path}: it belongs to the workspace {owner}; choose another path")
 
 
 @contextlib.contextmanager
@@ -54,7 +54,7 @@ def new_private_file(path: Path) -> Iterator[BinaryIO]:
     try:
         found = _lstat(path)
         if found is not None and not stat.S_ISREG(found.st_mode):
-            raise click.UsageError(f"cannot write {path}: it is no regular file; remove it")
+            raise click.UsageError(f"cannot write {path}: it is not a regular file; remove it")
         path.unlink(missing_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(path, flags, 0o600)

@@ -38,9 +38,9 @@ STATES = ("pending", "leased", "completed", "dead")
 @shared_options
 @click.pass_context
 def pipeline(ctx: click.Context) -> None:
-    """Show how memories become facts, and take a run back.
+    """Show the pipeline's status and runs; undo a run.
 
-    Without a command: the jobs by kind and state, why they wait, and what became of today's facts.
+    Without a command: the jobs by kind and state, why they wait, and today's facts by outcome.
     """
     if ctx.invoked_subcommand is None:
         _status(ctx.obj)
@@ -66,7 +66,7 @@ def _status(invocation: Invocation) -> None:
     click.echo()
     lanes = {lane.get("kind"): lane for lane in body.get("lanes") or []}
     print_table(
-        ("kind", *STATES, "oldest waits", "at work", "paused because"),
+        ("kind", *STATES, "oldest waits", "running", "paused because"),
         [_kind(job, lanes.get(job.get("kind"), {})) for job in body.get("jobs") or []],
         fold="paused because",
     )
@@ -77,9 +77,9 @@ def _status(invocation: Invocation) -> None:
 
 
 @pipeline.command("runs")
-@click.option("--memory", metavar="ID", help="Only the runs over this memory.")
+@click.option("--memory", metavar="ID", help="Only the runs on this memory.")
 @click.option("--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Runs at most.")
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
 @agent_option
 @shared_options
 @click.pass_obj
@@ -166,7 +166,7 @@ def show_run(invocation: Invocation, run_id: str, agent: str | None) -> None:
 @shared_options
 @click.pass_obj
 def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> None:
-    """Take back what a run changed.
+    """Undo the changes of a run.
 
     Memories that were changed since the run are kept and listed; then the exit code is 1.
     """
@@ -179,7 +179,7 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
         for one in proposals:
             if one.get("outcome") in {"created", "updated", "deleted"}:
                 print_message(f"  {one_line(one['outcome'])}: {one_line(_fact(one.get('factContent')), 200)}")
-        if not ask_confirmation("Take it back?"):
+        if not ask_confirmation("Undo it?"):
             click.get_current_context().exit(REFUSED)
     answer = client.request("POST", _run_path(run_id, "/undo"), query={"agentId": agent}, body={})
     answer.confirm("status", "undone", "already_undone")
@@ -193,10 +193,10 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
                 f"{one_line(result.get('memoryId'))} ({one_line(result.get('action'))}) was kept:"
                 f" {one_line(result.get('reason'))}"
             )
-        before = "It was undone before: took" if answer.body["status"] == "already_undone" else "Took"
+        done = "Already undone earlier:" if answer.body["status"] == "already_undone" else "Undid"
         closed = answer.body.get("reviewsClosed")
         also = f"; {closed} of its reviews closed" if closed else ""
-        click.echo(f"{before} back {len(results) - len(kept)} of {len(results)} changes{also}.")
+        click.echo(f"{done} {len(results) - len(kept)} of {len(results)} changes{also}.")
     if any(result.get("status") != "undone" for result in results):
         click.get_current_context().exit(REFUSED)
 
@@ -237,9 +237,9 @@ def requeue(invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...]
         for job in refused:
             print_message(f"{one_line(job.get('jobId'))} was not requeued: {one_line(job.get('reason'))}")
         if not requeued and not refused:
-            print_message("No job is dead.")
+            print_message("There are no dead jobs.")
         if answer.body.get("more"):
-            print_message("More are dead; run the command again.")
+            print_message("There are more dead jobs; run the command again.")
     if refused and ids:
         click.get_current_context().exit(REFUSED)
 
@@ -269,7 +269,7 @@ def _figures(figures: dict[str, Any] | None) -> str | None:
     if today.get("outcomes"):
         parts.append(f"({_counts(today['outcomes'])})")
     if junk.get("turnedAway"):
-        parts.append(f"and {junk['rate']:.0%} junk turned away ({_counts(junk['byReason'])})")
+        parts.append(f"and {junk['rate']:.0%} rejected as junk ({_counts(junk['byReason'])})")
     return " ".join(parts)
 
 

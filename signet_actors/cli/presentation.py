@@ -116,7 +116,7 @@ def ask_confirmation(question: str) -> bool:
     try:
         return click.confirm(question, default=False, err=True)
     except click.Abort:
-        print_message("\nNobody answered; add --yes to go without asking.")
+        print_message("\nNo answer; use --yes to skip the question.")
         return False
 
 

@@ -27,9 +27,9 @@ STAGES = ("extraction", "decision")
 @shared_options
 @click.pass_obj
 def providers(invocation: Invocation) -> None:
-    """Show which model was chosen and why, how it does, and what today took.
+    """Show each stage's model, why it was chosen, its state, and today's usage.
 
-    The exit code is 0 even if no model answers, because memories are stored and found without one.
+    The exit code is 0 even if no model answers, because storing and recall work without one.
     """
     answer = pipeline_status(invocation)
     if invocation.as_json:
@@ -61,7 +61,7 @@ def providers(invocation: Invocation) -> None:
     reported = [model for stage in STAGES if (model := models.get(stage)) is not None]
     if reported and not any(is_serving(model) for model in reported):
         worst = next((model for model in reported if model.get("name") == "none"), reported[0])
-        click.echo(f"No model answers: memories are stored and found, jobs wait. The way out: {model_remedy(worst)}.")
+        click.echo(f"No model answers: storing and recall work, jobs wait. To fix it: {model_remedy(worst)}.")
     for note in body.get("notes") or []:
         click.echo(f"unknown: {one_line(note)}")
 
@@ -81,10 +81,10 @@ def accepts_calls(model: dict[str, Any]) -> bool:
 def model_remedy(model: dict[str, Any]) -> str:
     """Return what to do to get a working model, in the daemon's words if it gave any."""
     if model.get("name") != "none" and model.get("available"):
-        return "it answered when it was chosen; see that its server runs, and work goes on by itself"
+        return "it answered when it was chosen; check that its server runs; work then continues by itself"
     remedy = str(model.get("detail") or HOW_TO_GET_A_MODEL)
     if model.get("name") == "none" and model.get("configured") == "auto":
-        return f"{remedy}; it is found within a minute, without a restart"
+        return f"{remedy}; the daemon finds it within a minute, without a restart"
     return remedy
 
 
@@ -131,7 +131,7 @@ def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, An
     yield "address", model.get("endpoint")
     yield "may cost money", "yes" if model.get("mayCost") else None
     yield (
-        "at the choice",
+        "when chosen",
         f"{'answered' if model.get('available') else 'no answer'}. {model.get('detail') or ''}".strip(),
     )
     calls: dict[str, Any] | None = model.get("calls")
@@ -141,7 +141,7 @@ def _about(model: dict[str, Any] | None, *, off: bool) -> Iterator[tuple[str, An
     circuit = str(calls["circuit"]).replace("_", "-")
     waits = f", {calls['waitsFor']}" if calls.get("waitsFor") else ""
     yield "circuit", f"{circuit}{waits}"
-    ends = f"{recent['successes']} answered, {recent['failures']} failed, {recent['timeouts']} too late"
+    ends = f"{recent['successes']} answered, {recent['failures']} failed, {recent['timeouts']} timed out"
     yield "last calls", f"{recent['total']}: {ends}"
     yield "since its start", f"{calls['calls']} calls, {calls['tokensIn']} tokens in, {calls['tokensOut']} out"
     yield "last error", calls.get("lastError")

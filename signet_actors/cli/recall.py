@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 @click.option("--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="Memories at most.")
 @click.option("--type", "type_", metavar="TYPE", help="Only memories of this type.")
 @click.option("--tags", "-t", multiple=True, metavar="A,B", help="Only memories with any of these tags.")
-@click.option("--who", help="Only what this author said.")
-@click.option("--since", metavar="TIME", help="Created at or after (ISO time or date).")
-@click.option("--until", metavar="TIME", help="Created before (ISO time or date).")
+@click.option("--who", help="Only memories of this author.")
+@click.option("--since", metavar="TIME", help="Created then or later (ISO time or date).")
+@click.option("--until", metavar="TIME", help="Created then or earlier (ISO time or date).")
 @click.option("--project", help="Only memories of this project.")
-@click.option("--scope", help="Read this scope.")
+@click.option("--scope", help="Only memories of this scope (default: those without a scope).")
 @click.option("--pinned", is_flag=True, default=None, help="Only pinned memories.")
-@click.option("--importance-min", type=click.FloatRange(0, 1), help="At least this important.")
-@click.option("--min-score", type=click.FloatRange(0, 1), help="Drop what scores below.")
+@click.option("--importance-min", type=click.FloatRange(0, 1), help="Least importance, from 0 to 1.")
+@click.option("--min-score", type=click.FloatRange(0, 1), help="Drop results below this score.")
 @agent_option
 @shared_options
 @click.pass_obj

@@ -23,11 +23,11 @@ def retention() -> None:
 
 
 @retention.command()
-@click.option("--confirm-clock", is_flag=True, help="The clock of this machine is right: purge although it leapt.")
+@click.option("--confirm-clock", is_flag=True, help="The clock of this machine is right: purge although it jumped.")
 @shared_options
 @click.pass_obj
 def sweep(invocation: Invocation, confirm_clock: bool) -> None:
-    """Purge what is past its retention: tombstones, history, finished jobs.
+    """Purge data past its retention: deleted memories, history, finished jobs.
 
     After the clock has jumped, nothing is purged until the jump is confirmed with --confirm-clock.
     """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def review() -> None:
-    """Decide on what the pipeline left to a person."""
+    """Approve or reject the pipeline's proposals."""
 
 
 @review.command("list")
@@ -29,17 +29,17 @@ def review() -> None:
     type=click.Choice(["pending", "approved", "rejected", "all"]),
     default="pending",
     show_default=True,
-    help="Which of them.",
+    help="Proposals in this state.",
 )
 @click.option("--limit", "-n", type=click.IntRange(1, 500), default=20, show_default=True, help="Proposals at most.")
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many.")
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip this many.")
 @agent_option
 @shared_options
 @click.pass_obj
 def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, agent: str | None) -> None:
-    """List proposals that wait for a person, oldest first.
+    """List proposals for review, oldest first.
 
-    On a pipe: id, state, action, reason, memory, present text, proposed text; separated by tabs.
+    On a pipe: id, state, action, reason, memory, current text, proposed text; separated by tabs.
     """
     answer = invocation.client().get(
         "/api/memory/review-queue", state=state, limit=limit, offset=offset or None, agentId=agent
@@ -75,7 +75,10 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
                 ),
                 ("because of", item.get("reason")),
                 ("the model says", item.get("rationale")),
-                ("now", item.get("current_content") or ("(nothing yet)" if item.get("action") == "add" else "(gone)")),
+                (
+                    "now",
+                    item.get("current_content") or ("(nothing yet)" if item.get("action") == "add" else "(deleted)"),
+                ),
                 ("fact", _fact(item.get("fact_content"))),
             )
         )
@@ -87,7 +90,7 @@ def list_reviews(invocation: Invocation, state: str, limit: int, offset: int, ag
 
 @review.command("approve")
 @click.argument("proposal_id", metavar="ID")
-@click.option("--reason", "-r", help="Goes into the history.")
+@click.option("--reason", "-r", help="Recorded in the history.")
 @agent_option
 @shared_options
 @click.pass_obj
@@ -107,7 +110,7 @@ def approve(invocation: Invocation, proposal_id: str, reason: str | None, agent:
 
 @review.command("reject")
 @click.argument("proposal_id", metavar="ID")
-@click.option("--reason", "-r", help="Goes into the history.")
+@click.option("--reason", "-r", help="Recorded in the history.")
 @agent_option
 @shared_options
 @click.pass_obj

@@ -31,7 +31,7 @@ STORED = (
 @shared_options
 @click.pass_obj
 def status(invocation: Invocation) -> None:
-    """Show the daemon's processes, what is stored, and what waits.
+    """Show the daemon's processes, the stored data, and pending jobs.
 
     Exit code 3 when no daemon runs.
     """
@@ -49,12 +49,12 @@ def status(invocation: Invocation) -> None:
             ("daemon", f"{state}, version {body.get('version')}, up {duration(body.get('uptime'))}"),
             ("address", f"http://{body.get('host')}:{body.get('port')}"),
             ("workspace", body.get("agentsDir")),
-            ("away", body.get("detail")),
+            ("unavailable", body.get("detail")),
         )
     )
     click.echo()
     print_table(
-        ("process", "state", "pid", "life", "restarts", "detail"),
+        ("process", "state", "pid", "incarnation", "restarts", "detail"),
         [
             tuple(actor.get(name) for name in ("name", "state", "pid", "incarnation", "restarts", "detail"))
             for actor in actors
@@ -73,7 +73,7 @@ def _stored(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         yield label, stored.get(name)
     if stored:
         wal = (body.get("writer") or {}).get("walBytes")
-        log = f" and {_size(wal)} of log not yet merged" if wal else ""
+        log = f" and {_size(wal)} of write-ahead log" if wal else ""
         yield "database", f"{_size(stored.get('bytes'))}{log}, schema {stored.get('schemaVersion')}"
     yield "newest backup", format_minute((body.get("retention") or {}).get("lastBackupAt"))
     embedding: dict[str, Any] = body.get("embedding") or {}
@@ -89,7 +89,7 @@ def _problems(body: dict[str, Any]) -> Iterator[str]:
     if body.get("mutationsFrozen"):
         yield "frozen: changes are refused (memory.pipelineV2.mutationsFrozen)"
     if (body.get("writer") or {}).get("storageFull"):
-        yield "full: the disk is full; changes are refused until there is room, recall goes on"
+        yield "full: the disk is full; changes are refused until space is free; recall still works"
     damage = (body.get("writer") or {}).get("damage")
     if damage:
         yield f"damaged: {one_line(damage)}"

@@ -602,7 +602,7 @@ def test_where_texts_and_keys_are_sent_cannot_be_changed_over_http(tmp_path: Pat
     with RunningEdge(ROUTES, tmp_path) as edge:
         answer = edge.request("POST", "/api/config", {"file": "agent.yaml", "content": content})
     assert (answer.status, answer.body["code"], answer.body["field"]) == (403, "forbidden", field)
-    assert "never over HTTP" in answer.body["error"]
+    assert "not over HTTP" in answer.body["error"]
     assert (tmp_path / "agent.yaml").read_text() == OWNERS_FILE
 
 

@@ -297,7 +297,7 @@ def test_the_status_tells_every_kind_of_job_with_its_states_ages_and_causes_of_d
     ]
     assert said["lanes"][0]["pausedBecause"] == "ollama is tried again in 9 s"
     assert said["waiting"] == [
-        "3 jobs wait; no attempt is spent, and memories are searchable without. extract: ollama is tried again in 9 s"
+        "3 jobs wait; waiting uses no attempts, and memories stay searchable. extract: ollama is tried again in 9 s"
     ]
 
 
@@ -365,7 +365,7 @@ ONE_WAITS = msgspec.structs.replace(STORE, queues=[KindQueue("extract", pending=
 @pytest.mark.parametrize(
     ("model", "lane", "effective", "words"),
     [
-        (MODEL, LANE, "none", "1 job waits; no attempt is spent"),
+        (MODEL, LANE, "none", "1 job waits; waiting uses no attempts"),
         (
             ModelState(SELECTION, msgspec.structs.replace(REPORT, circuit=CircuitState.CLOSED)),
             msgspec.structs.replace(LANE, paused_because=""),
@@ -489,7 +489,7 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
             "action": "requeueDeadJobs",
             "success": True,
             "affected": 1,
-            "message": "Requeued 1 dead job; 1 not: not_dead; more are dead",
+            "message": "Requeued 1 dead job; 1 not: not_dead; there are more dead jobs",
             "requeued": ["a"],
             "refused": refused,
             "more": True,
@@ -499,7 +499,7 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
             "action": "requeueDeadJobs",
             "success": True,
             "affected": 1,
-            "message": "Requeued 1 dead job; 1 not: not_dead; more are dead",
+            "message": "Requeued 1 dead job; 1 not: not_dead; there are more dead jobs",
             "steps": [{"step": "requeue", "count": 1, "more": True}],
         }
 

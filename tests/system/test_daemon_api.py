@@ -145,7 +145,7 @@ def test_status_tells_everything_at_a_glance(daemon: LiveDaemon) -> None:
     assert status["writer"]["storageFull"] is False
     assert status["retention"]["suspendedReason"] is None
     assert status["jobs"]["pending"] >= 1
-    assert "no attempt is spent" in status["waiting"][0]
+    assert "waiting uses no attempts" in status["waiting"][0]
     assert status["embedding"] == {
         "provider": "embedded",
         "model": status["embedding"]["model"],

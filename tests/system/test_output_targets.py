@@ -95,7 +95,7 @@ def test_the_database_is_recognised_through_links_and_in_other_workspaces(
         (other.workspace / ".daemon" / "lock").touch()
         for target in (tmp_path / "linked" / "memories.db", foreign / "memories.db"):
             ran = signet(daemon, *command, str(target))
-            assert (ran.returncode, b"files of the workspace" in ran.stderr) == (2, True), ran
+            assert (ran.returncode, b"belongs to the workspace" in ran.stderr) == (2, True), ran
         assert list(foreign.iterdir()) == []
 
 

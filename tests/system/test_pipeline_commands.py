@@ -68,8 +68,8 @@ def test_three_sentences_end_in_facts_relations_and_history_that_show_tells_and_
             assert f"source id: {source}\n" in shown
             assert f"\n{text}\n" in shown
             assert f"\tcreated\tpipeline-v2\t{NO_CANDIDATES_REASON}\t{text}\n" in shown
-        assert signet(daemon, "pipeline", "undo", run, "--yes") == "Took back 3 of 3 changes.\n"
-        assert signet(daemon, "pipeline", "undo", run, "--yes") == ("It was undone before: took back 3 of 3 changes.\n")
+        assert signet(daemon, "pipeline", "undo", run, "--yes") == "Undid 3 of 3 changes.\n"
+        assert signet(daemon, "pipeline", "undo", run, "--yes") == ("Already undone earlier: 3 of 3 changes.\n")
         assert f"run {run} (controlled_write, " in signet(daemon, "show", "--history", source)
         assert [line.split("\t")[0] for line in signet(daemon, "list").splitlines()] == [source]
         assert daemon.stop() == 0
@@ -101,17 +101,17 @@ def test_without_any_provider_everything_else_works_and_every_command_gives_the_
         signet(daemon, "edit", source, "--content", "The homelab uses Caddy.")
         eventually(lambda: NOBODY in str(daemon.api.get("/api/status").ok()["waiting"]), within_s=60, what="the reason")
         (waiting,) = daemon.api.get("/api/status").ok()["waiting"]
-        assert waiting.startswith("1 job waits; no attempt is spent, and memories are searchable without. extract: ")
+        assert waiting.startswith("1 job waits; waiting uses no attempts, and memories stay searchable. extract: ")
         assert daemon.api.get("/api/pipeline/status").ok()["waiting"] == [waiting]
         for command in ("status", "pipeline"):
             assert f"waiting: {waiting}\n" in signet(daemon, command)
         reason = waiting.partition("extract: ")[2]
         assert f"because: {reason}\n" in signet(daemon, "providers")
         doctor = signet(daemon, "doctor")
-        assert f"model: none answers ({reason}); memories are stored and found, jobs wait\n" in doctor
+        assert f"model: none available ({reason}); storing and recall work, jobs wait\n" in doctor
         for told in (signet(daemon, "providers"), doctor):
             assert "ollama pull qwen3:4b" in told
-            assert "found within a minute, without a restart" in told
+            assert "the daemon finds it within a minute, without a restart" in told
         signet(daemon, "forget", source, "--yes")
         signet(daemon, "recover", source)
         assert daemon.read("SELECT DISTINCT attempts FROM memory_jobs WHERE job_type = 'extract'") == [(0,)]

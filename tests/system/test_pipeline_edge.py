@@ -98,7 +98,7 @@ def test_an_undone_run_leaves_every_memory_as_it_was_before() -> None:
         assert "The move took a night." in shown.stdout
 
         undone = signet(daemon, "pipeline", "undo", run["id"], "--yes")
-        assert (undone.exit_code, undone.stdout) == (0, "Took back 2 of 2 changes.\n")
+        assert (undone.exit_code, undone.stdout) == (0, "Undid 2 of 2 changes.\n")
         after = {row["id"]: lasting(daemon.api.memory(row["id"])) for row in daemon.api.listed()}
         source_now = after.pop(source)
         assert source_now["content"].startswith("Since May")
@@ -159,14 +159,14 @@ def test_a_model_that_is_away_is_told_by_every_overview() -> None:
         said = daemon.api.get("/api/pipeline/status").ok()
         (lane,) = [lane for lane in said["lanes"] if lane["kind"] == "extract"]
         assert "ollama" in lane["pausedBecause"]
-        assert "no attempt is spent" in said["waiting"][0]
+        assert "waiting uses no attempts" in said["waiting"][0]
         status = daemon.api.get("/api/status").ok()
         assert status["providerResolution"]["extraction"] == {
             "configured": "ollama",
             "resolved": "ollama",
             "effective": "none",
         }
-        assert "no attempt is spent" in status["waiting"][0]
+        assert "waiting uses no attempts" in status["waiting"][0]
         assert "circuit: open" in signet(daemon, "providers").stdout
         open_circuit = 'signet_provider_circuit{actor="extractor",provider="ollama",state="open"} 1.0'
         daemon.api.get("/metrics")

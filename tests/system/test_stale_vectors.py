@@ -107,12 +107,12 @@ def test_doctor_compares_the_file_of_vectors_and_repairs_it() -> None:
         daemon.api.remember("My bicycle has a flat tyre")
         assert daemon.api.recall("repairing a bike")["results"]
         assert daemon.stop() == 0
-        assert "whole" in doctor(daemon, "--deep").stdout
+        assert "intact" in doctor(daemon, "--deep").stdout
         seq = daemon.read("SELECT seq, vector FROM embeddings")[0]
         daemon.edit("UPDATE embeddings SET vector = ? WHERE seq = ?", bytes(seq[1][4:] + seq[1][:4]), seq[0])
         daemon.edit("UPDATE vec_embeddings_1 SET embedding = ? WHERE rowid = ?", bytes(seq[1][4:] + seq[1][:4]), seq[0])
         done = doctor(daemon, "--deep")
         assert done.returncode == 1
         assert f"vector {seq[0]} is another one" in done.stdout
-        assert "whole" in doctor(daemon, "--deep", "--repair", "--yes").stdout
+        assert "intact" in doctor(daemon, "--deep", "--repair", "--yes").stdout
         assert not os.listdir(daemon.workspace / ".daemon" / "index")

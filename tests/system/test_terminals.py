@@ -187,7 +187,7 @@ def test_an_import_of_what_is_no_regular_file_is_refused(daemon: LiveDaemon, tmp
         path.mkdir()
     done = on_pipe(daemon, "import", str(path))
     assert done.returncode == 2
-    assert b"no regular file" in done.stderr
+    assert b"not a regular file" in done.stderr
 
 
 def test_an_import_from_a_terminal_is_refused(daemon: LiveDaemon) -> None:

@@ -195,7 +195,7 @@ def test_with_json_a_refusal_prints_the_answer_too(daemon: ScriptedDaemon, signe
     result = signet("edit", ID, "--content", "x", "--if-version", "1", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout) == refusal
-    assert result.stderr.startswith("signet: Version conflict. It was changed meanwhile")
+    assert result.stderr.startswith("signet: Version conflict. It has changed in the meantime")
 
 
 def test_edit_sends_only_what_was_given(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
@@ -295,7 +295,7 @@ class TestForget:
         daemon.on("POST", "/api/memory/forget", {"mode": "execute", "requested": 1, "deleted": 0, "results": kept})
         result = signet("forget", ID, OTHER, "--yes")
         assert result.exit_code == 1
-        assert f"{OTHER} is not there" in result.stderr
+        assert f"{OTHER} was not found" in result.stderr
         assert "it is pinned" in result.stderr
         assert "Forgot 0 of 1" in result.stdout
 

@@ -108,7 +108,7 @@ def test_an_import_sends_batches_and_says_what_became_of_them(
     file.write_bytes(HEADER + memories(1200))
     daemon.on("POST", IMPORT, done(300, deduped=10))
     result = signet("import", str(file), "--agent", "bob")
-    assert (result.exit_code, result.stdout) == (0, "Imported 900 memories, 30 were there already, 0 refused.\n")
+    assert (result.exit_code, result.stdout) == (0, "Imported 900 memories, 30 existed already, 0 refused.\n")
     sent = sorted(daemon.asked, key=lambda asked: asked.body)
     assert b"".join(asked.body + b"\n" for asked in sent).count(b"content") == 1200
     assert len({asked.headers["idempotency-key"] for asked in sent}) == 3
@@ -168,8 +168,8 @@ def test_an_interrupted_import_goes_on_where_it_stopped(
     daemon.on("POST", IMPORT, done(2))
     assert signet("import", str(file)).exit_code == 4  # the last scripted refusal
     result = signet("import", str(file))
-    assert (result.exit_code, result.stdout) == (0, "Imported 6 memories, 0 were there already, 0 refused.\n")
-    assert "Going on at line 3" in result.stderr
+    assert (result.exit_code, result.stdout) == (0, "Imported 6 memories, 0 existed already, 0 refused.\n")
+    assert "Continuing at line 3" in result.stderr
     assert daemon.asked[0].body == tried.body
     assert daemon.asked[0].headers["idempotency-key"] == tried.headers["idempotency-key"]
     assert not kept.exists()

@@ -160,7 +160,7 @@ def test_pipeline_shows_jobs_by_kind_why_they_wait_and_what_became_of_facts(
     for text in (
         "mode: full",
         "model of the extraction: ollama qwen3:4b\n",
-        "facts today: 6 (5 created, 1 skipped) and 25% junk turned away (2 question)",
+        "facts today: 6 (5 created, 1 skipped) and 25% rejected as junk (2 question)",
         "extract\t3\t1\t9\t2\t1 min 1 s\t1 of 4\tollama is tried again\n",
         "embed\t0\t0\t0\t0\t\t\t\n",
         "dead: 2 extract: no JSON\\u001b[2J",
@@ -183,14 +183,14 @@ def test_providers_shows_what_was_chosen_and_why_and_what_today_took(
         "chosen: ollama qwen3:4b",
         "because: Ollama answers and has the model",
         "circuit: open, is tried again in 9 s",
-        "last calls: 5: 3 answered, 1 failed, 1 too late",
+        "last calls: 5: 3 answered, 1 failed, 1 timed out",
         "last error: 500 of the server",
         "today's budget of ollama: 7 calls (at most 100)",
         "ollama\tqwen3:4b\t7\t700\t100\t$0.0015",
         "stage: decision\nmodel: unknown: its process does not answer",
     ):
         assert text in result.stdout
-    assert "No model answers: memories are stored and found, jobs wait. The way out: it answered" in result.stdout
+    assert "No model answers: storing and recall work, jobs wait. To fix it: it answered" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -211,9 +211,9 @@ def test_providers_tells_how_to_get_a_model_exactly_when_none_answers(
     daemon.on("GET", STATUS, with_models(extraction, decision))
     result = signet("providers")
     assert result.exit_code == 0, result.output
-    assert ("The way out: " in result.stdout) is told
+    assert ("To fix it: " in result.stdout) is told
     if told:
-        assert "ollama pull qwen3:4b" in result.stdout.rpartition("The way out: ")[2]
+        assert "ollama pull qwen3:4b" in result.stdout.rpartition("To fix it: ")[2]
 
 
 @pytest.mark.parametrize(
@@ -273,12 +273,12 @@ def test_an_undo_shows_what_goes_and_asks_first(daemon: ScriptedDaemon, signet: 
     assert "created: Noor prefers tabs" in declined.stderr
     assert [asked.method for asked in daemon.asked] == ["GET"]
     result = signet("pipeline", "undo", "run-1", stdin="y\n")
-    assert (result.exit_code, result.stdout) == (0, "Took back 1 of 1 changes.\n")
+    assert (result.exit_code, result.stdout) == (0, "Undid 1 of 1 changes.\n")
 
 
 def test_an_undo_tells_of_the_reviews_that_wait_no_more(daemon: ScriptedDaemon, signet: Callable[..., Result]) -> None:
     daemon.on("POST", f"{RUN}/undo", {**UNDONE, "reviewsClosed": 2})
-    assert signet("pipeline", "undo", "run-1", "--yes").stdout == "Took back 1 of 1 changes; 2 of its reviews closed.\n"
+    assert signet("pipeline", "undo", "run-1", "--yes").stdout == "Undid 1 of 1 changes; 2 of its reviews closed.\n"
 
 
 def test_an_undo_that_kept_something_names_it_and_ends_with_1(
@@ -288,7 +288,7 @@ def test_an_undo_that_kept_something_names_it_and_ends_with_1(
     daemon.on("POST", f"{RUN}/undo", {**UNDONE, "status": "already_undone", "results": [*UNDONE["results"], kept]})
     result = signet("pipeline", "undo", "run-1", "--yes", "--agent", "a")
     assert result.exit_code == 1
-    assert result.stdout == "It was undone before: took back 1 of 2 changes.\n"
+    assert result.stdout == "Already undone earlier: 1 of 2 changes.\n"
     assert "m6 (update) was kept: changed_since" in result.stderr
     assert daemon.asked[0].query == {"agentId": "a"}
 
@@ -309,7 +309,7 @@ def test_requeue_prints_what_waits_again_and_names_what_does_not(
     assert daemon.asked[0].body == {"ids": ["a", "b"]}
     result = signet("pipeline", "requeue", "--kind", "extract", "-n", "3")
     assert (result.exit_code, result.stdout) == (0, "a\n")
-    assert "More are dead" in result.stderr
+    assert "There are more dead jobs" in result.stderr
     assert daemon.asked[1].body == {"kinds": ["extract"], "limit": 3}
     assert signet("pipeline", "requeue", "a", "--kind", "extract").exit_code == 2
 
@@ -428,8 +428,8 @@ def model_finding(workspace: Path, daemon: ScriptedDaemon) -> dict[str, Any]:
     ("model", "state", "detail", "remedy"),
     [
         (OLLAMA, "ok", "ollama qwen3:4b", ""),
-        (NOBODY, "ok", "none answers (Ollama is not there)", "ollama pull qwen3:4b"),
-        (OPEN, "warn", "ollama qwen3:4b, is tried again in 9 s; jobs wait", "see that its server runs"),
+        (NOBODY, "ok", "none available (Ollama is not there)", "ollama pull qwen3:4b"),
+        (OPEN, "warn", "ollama qwen3:4b, is tried again in 9 s; jobs wait", "check that its server runs"),
         (UNMET, "warn", "ollama qwen3:4b, did not answer when it was chosen; jobs wait", "ollama pull qwen3:4b"),
         (MET, "ok", "ollama qwen3:4b", ""),
         (None, "warn", "the extractor does not answer", "signet status"),

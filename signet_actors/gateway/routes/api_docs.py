@@ -63,11 +63,11 @@ INDEX_PAGE = """<!doctype html>
 <h1>Signet Actors {version}</h1>
 <p>The long-term memory of the AI agents on this machine. Nothing here leaves it.</p>
 <ul>
-<li><a href="/api/docs">API: read and try</a></li>
+<li><a href="/api/docs">API documentation, to read and try</a></li>
 <li><a href="/api/openapi.json">API document (OpenAPI 3.1)</a></li>
 <li><a href="/api/status">Status</a></li>
 <li><a href="/health">Health</a></li>
-<li><a href="/metrics">Figures for Prometheus</a></li>
+<li><a href="/metrics">Metrics for Prometheus</a></li>
 </ul>
 </body>
 </html>
@@ -79,7 +79,7 @@ INDEX_TEXT = """Signet Actors {version}: the long-term memory of the AI agents o
   {base}/api/openapi.json  the API document (OpenAPI 3.1)
   {base}/api/status        processes, counts and jobs
   {base}/health            health
-  {base}/metrics           figures for Prometheus
+  {base}/metrics           metrics for Prometheus
 """
 
 PAGE_HEADERS = {
@@ -157,7 +157,7 @@ ROUTES: tuple[Route, ...] = (
         "/",
         index,
         None,
-        "What listens here",
+        "Index page",
         "page",
         replies={200: str},
         media_types=("text/html", "text/plain"),

@@ -12,5 +12,5 @@ async def who_am_i(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - all 
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/api/auth/whoami", who_am_i, None, "Who the caller is", "auth", replies={200: WhoAmIReply}),
+    Route("GET", "/api/auth/whoami", who_am_i, None, "Identity of the caller", "auth", replies={200: WhoAmIReply}),
 )

@@ -159,7 +159,7 @@ def _write_durably(folder: int, name: str, content: bytes, *, retry: bool) -> No
         os.unlink(temporary, dir_fd=folder)
         os.fsync(folder)
     except OSError as error:
-        raise OutcomeUnknown("The note is there, but it may not outlast a crash") from error
+        raise OutcomeUnknown("The note was written, but a crash may lose it") from error
 
 
 def _read_previous(folder: int, name: str, limit: int) -> bytes:

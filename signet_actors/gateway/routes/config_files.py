@@ -147,13 +147,13 @@ def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.E
         try:
             fsync_path(workspace)
         except OSError as error:
-            raise OutcomeUnknown("The file was replaced, but that may not outlast a crash") from error
+            raise OutcomeUnknown("The file was replaced, but a crash may undo that") from error
     return warnings
 
 
 def _raise_if_abandoned(abandoned: threading.Event) -> None:
     if abandoned.is_set():
-        raise OutcomeUnknown("The request was given up before the file was replaced")
+        raise OutcomeUnknown("The request was cancelled before the file was replaced")
 
 
 def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
@@ -182,8 +182,8 @@ def _validate(workspace: Path, data: bytes, running: Config) -> list[str]:
     changed = owner_only_changes(current, loaded.config)
     if changed:
         raise SignetError(
-            f"{', '.join(changed)}: where texts and keys are sent, and what protects them, is changed by editing the "
-            "file, never over HTTP",
+            f"{', '.join(changed)}: settings that control where texts and keys are sent, or that protect them, can be "
+            "changed only by editing the file, not over HTTP",
             code=ErrorCode.FORBIDDEN,
             field=changed[0],
         )
@@ -234,8 +234,8 @@ ROUTES: tuple[Route, ...] = (
         writes=True,
         description=(
             "agent.yaml is replaced only if the daemon could start with it, and takes effect at the next reload "
-            "or start. The former file is kept in .daemon/previous. Where texts and keys are sent, and what protects "
-            "them, is changed in the file only (403)."
+            "or start. The previous file is kept in .daemon/previous. Settings that control where texts and keys are "
+            "sent, or that protect them, can be changed only in the file (403)."
         ),
     ),
 )

@@ -205,7 +205,7 @@ def _check_token(
 def _confirm_required(request: HttpRequest, params: _ForgetParams, candidates: list[ForgetCandidate]) -> HttpResponse:
     return _problem(
         ErrorCode.CONFIRM_REQUIRED,
-        f"confirm_token is required with force, and where more than {CONFIRM_ABOVE} memories match or were forgotten "
+        f"confirm_token is required with force, and if more than {CONFIRM_ABOVE} memories match or were forgotten "
         "by such requests within 5 minutes",
         candidates,
         requires_confirm=True,
@@ -262,7 +262,7 @@ ROUTES: tuple[Route, ...] = (
         mutates=True,
         mutates_conditionally=True,
         description=(
-            "Preview (the default mode) deletes nothing. Its token is needed with force, and where more than 25 "
+            "Preview (the default mode) deletes nothing. Its token is required with force, and if more than 25 "
             "memories match (before limit) or were deleted by such requests within 5 minutes."
         ),
     ),

@@ -132,7 +132,7 @@ def _uptime(request: HttpRequest) -> float:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route("GET", "/health", health, None, "The state of the daemon", "health", replies={200: HealthReply}),
+    Route("GET", "/health", health, None, "State of the daemon", "health", replies={200: HealthReply}),
     Route("GET", "/health/live", live, None, "Whether the gateway answers", "health", replies={200: LiveReply}),
     Route(
         "GET",

@@ -74,9 +74,9 @@ ROUTES: tuple[Route, ...] = (
         "/api/identity",
         identity,
         Permission.DIAGNOSTICS,
-        "Who the agent of this workspace is",
+        "Identity of the workspace's agent",
         "config",
         replies={200: IdentityReply},
-        description="From IDENTITY.md, and from agent.yaml for what that does not say.",
+        description="From IDENTITY.md; agent.yaml supplies missing values.",
     ),
 )

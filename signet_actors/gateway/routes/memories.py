@@ -32,14 +32,16 @@ from signet_actors.protocol.searcher import GetHistory, GetMemory, ListMemories
 
 AGENT_PARAMETERS: Final = (
     Parameter("agentId", description="Agent whose read policy applies; also agent_id or x-signet-agent-id"),
-    Parameter("scope", description="Also the rows of exactly this scope"),
+    Parameter(
+        "scope", description="Only memories of this scope; default: those without a scope. Access by id ignores it"
+    ),
 )
 FILTER_PARAMETERS: Final = (
     Parameter("type", description="Memory type"),
-    Parameter("tags", description="Any of these, comma-separated"),
+    Parameter("tags", description="Comma-separated; memories with any of these tags"),
     Parameter("who", description="Author"),
-    Parameter("pinned", "boolean", "1 or true: pinned ones only"),
-    Parameter("importance_min", "number", "Least importance"),
+    Parameter("pinned", "boolean", "1 or true: only pinned memories"),
+    Parameter("importance_min", "number", "Minimum importance"),
     Parameter("since", description="ISO time: created then or later"),
     Parameter("until", description="ISO time: created then or earlier"),
     Parameter("project", description="Project"),
@@ -194,7 +196,7 @@ ROUTES: tuple[Route, ...] = (
         query=(
             Parameter("limit", "integer", "Records to return, 1 to 1000; default 100"),
             Parameter("offset", "integer", "Records to skip"),
-            Parameter("deleted", "boolean", "true: tombstones instead of live memories"),
+            Parameter("deleted", "boolean", "true: deleted memories instead of live ones"),
             *FILTER_PARAMETERS,
             *AGENT_PARAMETERS,
         ),
@@ -207,7 +209,7 @@ ROUTES: tuple[Route, ...] = (
         permission=Permission.RECALL,
         summary="Read a memory",
         tag="Memories",
-        query=(Parameter("include_deleted", "boolean", "1 or true: also a tombstone"), *AGENT_PARAMETERS),
+        query=(Parameter("include_deleted", "boolean", "1 or true: also return a deleted memory"), *AGENT_PARAMETERS),
         replies={200: MemoryReply, 404: Problem, **PROBLEMS},
     ),
     Route(

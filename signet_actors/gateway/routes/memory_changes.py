@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
 CHANGE_PARAMETERS: Final = (
-    Parameter("reason", description="Why; instead of the body's"),
-    Parameter("if_version", "integer", "Refuse unless this is the current version; instead of the body's"),
+    Parameter("reason", description="Reason, if the body has none"),
+    Parameter("if_version", "integer", "Refuse unless this is the current version; used if the body has none"),
     *AGENT_PARAMETERS,
 )
 
@@ -230,7 +230,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Forget a memory",
         tag="Memories",
         body=DeleteRequest,
-        query=(Parameter("force", "boolean", "true: also a pinned memory"), *CHANGE_PARAMETERS),
+        query=(Parameter("force", "boolean", "true: delete the memory even if it is pinned"), *CHANGE_PARAMETERS),
         replies={200: DeleteReply, 403: Refusal, **_CHANGE_PROBLEMS},
         limit="forget",
         mutates=True,

@@ -36,10 +36,10 @@ ROUTES: tuple[Route, ...] = (
         "/metrics",
         metrics,
         Permission.DIAGNOSTICS,
-        "Figures for Prometheus",
+        "Metrics for Prometheus",
         "status",
         replies={200: str},
         media_types=(MEDIA_TYPE,),
-        description="The text exposition format 0.0.4. Counters of a process begin anew with each of its lives.",
+        description="The text exposition format 0.0.4. A process's counters restart at 0 when it restarts.",
     ),
 )

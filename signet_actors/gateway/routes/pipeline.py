@@ -437,7 +437,7 @@ ROUTES: tuple[Route, ...] = (
         path="/api/pipeline/status",
         handler=pipeline_status,
         permission=Permission.DIAGNOSTICS,
-        summary="The pipeline at a glance: jobs, models, budgets, and why something waits",
+        summary="Pipeline status: jobs, models, budgets, and why jobs wait",
         tag="Pipeline",
         replies={200: PipelineStatusReply},
     ),
@@ -449,7 +449,7 @@ ROUTES: tuple[Route, ...] = (
         summary="List the pipeline's runs",
         tag="Pipeline",
         query=(
-            Parameter("memory_id", description="Only the runs over this memory"),
+            Parameter("memory_id", description="Only the runs on this memory"),
             Parameter("limit", "integer", "Runs to return, 1 to 500; default 50"),
             Parameter("offset", "integer", "Runs to skip"),
             *AGENT_PARAMETERS,
@@ -473,14 +473,14 @@ ROUTES: tuple[Route, ...] = (
         handler=undo_run,
         permission=Permission.MODIFY,
         owner=True,
-        summary="Take back what a run changed",
+        summary="Undo the changes of a run",
         tag="Pipeline",
         body=UndoRequest,
         query=AGENT_PARAMETERS,
         replies={200: UndoReply, 404: Problem, **CHANGE_PROBLEMS},
         limit="modify",
         mutates=True,
-        description="A change that somebody made since is kept, and the results say so. Reviews of the run that wait "
-        "are closed. Undoing twice is undoing once.",
+        description="Memories that were changed since are kept and reported. Pending reviews of the run are closed. "
+        "Idempotent.",
     ),
 )

@@ -354,7 +354,7 @@ ROUTES: tuple[Route, ...] = (
         tag="Recall",
         body=RecallRequest,
         replies={200: RecallReply, **PROBLEMS},
-        description="Keyword and vector search joined into one ranking, inside what the caller may read.",
+        description="Keyword and vector search, merged into one ranking of the memories that the caller may read.",
     ),
     Route(
         method="GET",
@@ -367,8 +367,12 @@ ROUTES: tuple[Route, ...] = (
             Parameter("q", description="What to recall", required=True),
             Parameter("limit", "integer", "Results, 1 to 100; default 10"),
             Parameter("min_score", "number", "Drop results below this score"),
-            Parameter("sessionKey", description="Session of the caller; also session_key"),
-            Parameter("includeRecalled", "boolean", "Return repeats; also include_recalled"),
+            Parameter("sessionKey", description="Session of the caller (no effect yet); also session_key"),
+            Parameter(
+                "includeRecalled",
+                "boolean",
+                "Include memories that the session recalled before (no effect yet); also include_recalled",
+            ),
             *FILTER_PARAMETERS,
             *AGENT_PARAMETERS,
         ),
@@ -384,7 +388,7 @@ ROUTES: tuple[Route, ...] = (
         tag="Recall",
         query=(
             Parameter("q", description="FTS5 expression; without it, filters only"),
-            Parameter("distinct", description="who: distinct authors instead"),
+            Parameter("distinct", description="`who`: list distinct authors instead of memories"),
             Parameter("limit", "integer", "Results; default 20 with q, 50 without"),
             *FILTER_PARAMETERS,
             *AGENT_PARAMETERS,

@@ -183,7 +183,7 @@ ROUTES: tuple[Route, ...] = (
         body=RememberRequest,
         replies=_REMEMBER_REPLIES,
         mutates=True,
-        description="`critical: text` pins, `[a,b]: text` tags; fields of the body beat prefixes.",
+        description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes.",
     ),
     Route(
         method="POST",

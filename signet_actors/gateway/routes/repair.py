@@ -45,7 +45,7 @@ def _result(swept: Swept) -> RepairReply:
     if swept.skipped_reason is not None:
         message = swept.skipped_reason
     elif any(step.more for step in swept.steps):
-        message = f"Purged {affected} rows; more are due and go with the next sweep"
+        message = f"Purged {affected} rows; the next sweep continues"
     else:
         message = f"Purged {affected} rows"
     if swept.requeued or swept.dead:
@@ -65,7 +65,7 @@ ROUTES: tuple[Route, ...] = (
         "/api/repair/retention-sweep",
         retention_sweep,
         Permission.ADMIN,
-        "Purge what is past its retention now",
+        "Purge data past its retention now",
         "repair",
         body=SweepRequest,
         replies={200: RepairReply},
@@ -79,13 +79,13 @@ ROUTES: tuple[Route, ...] = (
         "/api/repair/requeue-dead",
         requeue_dead,
         Permission.ADMIN,
-        "Revive dead jobs",
+        "Requeue dead jobs",
         "repair",
         body=RequeueRequest,
         replies={200: RepairReply, **REPAIR_PROBLEMS},
         limit="admin",
         owner=True,
         writes=True,
-        description="As `/api/pipeline/requeue`.",
+        description="Same as `/api/pipeline/requeue`.",
     ),
 )

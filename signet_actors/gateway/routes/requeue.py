@@ -49,7 +49,7 @@ def requeue_message(done: JobsRequeued) -> str:
     message = f"Requeued {count} dead job{'' if count == 1 else 's'}"
     if done.refused:
         message += f"; {len(done.refused)} not: {', '.join(sorted({one.reason for one in done.refused}))}"
-    return f"{message}; more are dead" if done.more else message
+    return f"{message}; there are more dead jobs" if done.more else message
 
 
 async def requeue_jobs(request: HttpRequest) -> JobsRequeued:
@@ -97,13 +97,13 @@ ROUTES: tuple[Route, ...] = (
         handler=requeue,
         permission=Permission.ADMIN,
         owner=True,
-        summary="Revive dead jobs",
+        summary="Requeue dead jobs",
         tag="Pipeline",
         body=RequeueRequest,
         replies={200: RequeueReply, **REPAIR_PROBLEMS},
         limit="admin",
         writes=True,
-        description="A job that is not named is revived once only. Held to `repair.requeueCooldownMs` and "
+        description="Without ids, a job is requeued at most once. Limited by `repair.requeueCooldownMs` and "
         "`repair.requeueHourlyBudget`.",
     ),
 )

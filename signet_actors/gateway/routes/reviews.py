@@ -31,22 +31,22 @@ from signet_actors.protocol.pipeline_queries import ListReviews, ReviewItem
 _CONFLICT: Final = ErrorCode.CONFLICT
 _REFUSALS: Final[Mapping[str, OutcomeError]] = {
     "not_found": OutcomeError(ErrorCode.NOT_FOUND, "Proposal not found"),
-    "not_reviewable": OutcomeError(_CONFLICT, "The proposal does not wait for a review"),
-    "decided_otherwise": OutcomeError(_CONFLICT, "The proposal was decided otherwise"),
+    "not_reviewable": OutcomeError(_CONFLICT, "The proposal is not up for review"),
+    "decided_otherwise": OutcomeError(_CONFLICT, "The proposal was already decided differently"),
     "content_gone": OutcomeError(_CONFLICT, "The text of the proposal was erased"),
     "version_conflict": OutcomeError(_CONFLICT, "The memory has changed since the proposal was made"),
-    "target_gone": OutcomeError(_CONFLICT, "The memory that the proposal is about is gone"),
-    "source_gone": OutcomeError(_CONFLICT, "The memory that the proposal came from is forgotten"),
+    "target_gone": OutcomeError(_CONFLICT, "The memory that the proposal is about no longer exists"),
+    "source_gone": OutcomeError(_CONFLICT, "The memory that the proposal came from was forgotten"),
     "pinned": OutcomeError(_CONFLICT, "The memory is pinned"),
-    "other_scope": OutcomeError(_CONFLICT, "The memory is another owner's, or in another scope"),
-    "own_source": OutcomeError(_CONFLICT, "The memory is the one that the proposal came from"),
+    "other_scope": OutcomeError(_CONFLICT, "The memory belongs to another owner or scope"),
+    "own_source": OutcomeError(_CONFLICT, "The proposal came from this memory"),
     "constraint": OutcomeError(_CONFLICT, "The memory is a constraint"),
-    "duplicate_content": OutcomeError(_CONFLICT, "Another memory says the same already"),
-    "unchanged": OutcomeError(_CONFLICT, "The memory says that already"),
-    "autonomous_denied": OutcomeError(ErrorCode.FORBIDDEN, "Only an operator can approve what waits for a person"),
+    "duplicate_content": OutcomeError(_CONFLICT, "Another memory already has this content"),
+    "unchanged": OutcomeError(_CONFLICT, "The memory already has this content"),
+    "autonomous_denied": OutcomeError(ErrorCode.FORBIDDEN, "Only an operator can approve a proposal"),
     "frozen": OutcomeError(ErrorCode.MUTATIONS_FROZEN, "Mutations are frozen (kill switch active)"),
 }
-_OTHER_REFUSAL: Final = OutcomeError(_CONFLICT, "The proposal could not be carried out")
+_OTHER_REFUSAL: Final = OutcomeError(_CONFLICT, "The proposal could not be applied")
 _EVENTS: Final = {"add": "created", "update": "updated", "delete": "deleted"}
 
 
@@ -166,7 +166,7 @@ ROUTES: tuple[Route, ...] = (
         path="/api/memory/review-queue",
         handler=list_reviews,
         permission=Permission.RECALL,
-        summary="List the proposals that wait for a person",
+        summary="List proposals for review",
         tag="Reviews",
         query=(
             Parameter("state", description="pending (default), approved, rejected or all"),
@@ -182,14 +182,14 @@ ROUTES: tuple[Route, ...] = (
         handler=approve,
         permission=Permission.MODIFY,
         owner=True,
-        summary="Carry out a proposal",
+        summary="Approve a proposal",
         tag="Reviews",
         body=ReviewRequest,
         query=AGENT_PARAMETERS,
         replies={200: ReviewReply, **_DECISION_PROBLEMS},
         limit="modify",
         mutates=True,
-        description="Approving twice is approving once.",
+        description="Idempotent.",
     ),
     Route(
         method="POST",
@@ -197,13 +197,13 @@ ROUTES: tuple[Route, ...] = (
         handler=reject,
         permission=Permission.MODIFY,
         owner=True,
-        summary="Put a proposal aside",
+        summary="Reject a proposal",
         tag="Reviews",
         body=ReviewRequest,
         query=AGENT_PARAMETERS,
         replies={200: ReviewReply, **_DECISION_PROBLEMS},
         limit="modify",
         writes=True,
-        description="Rejecting twice is rejecting once. Possible while mutations are frozen: no memory changes.",
+        description="Idempotent. Possible while mutations are frozen, because no memory changes.",
     ),
 )

@@ -165,7 +165,7 @@ def waiting_reasons(pending: Mapping[str, int], config: Config, extractor: Extra
         return []
     reasons = "; ".join(f"{lane.kind}: {lane.paused_because}" for lane in paused)
     count = sum(pending[lane.kind] for lane in paused)
-    return [f"{_jobs_wait(count)}; no attempt is spent, and memories are searchable without. {reasons}"]
+    return [f"{_jobs_wait(count)}; waiting uses no attempts, and memories stay searchable. {reasons}"]
 
 
 def _jobs_wait(count: int) -> str:
@@ -262,7 +262,7 @@ ROUTES: tuple[Route, ...] = (
         "/api/status",
         status,
         Permission.DIAGNOSTICS,
-        "Processes, counts, jobs and configuration at a glance",
+        "Status of processes, jobs and configuration, with counts",
         "status",
         replies={200: StatusReply},
     ),

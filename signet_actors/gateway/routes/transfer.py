@@ -343,8 +343,8 @@ ROUTES: tuple[Route, ...] = (
         replies={200: ImportReply, 413: Problem, 504: Problem, 507: Problem, **PROBLEMS},
         mutates=True,
         description=(
-            f"JSON Lines: one memory a line, at most {MAX_LINES} lines; the header line of an export may come first."
-            " A line that is refused leaves the others."
+            f"JSON Lines: one memory per line, at most {MAX_LINES} lines; the header line of an export may come first."
+            " A refused line does not affect the others."
         ),
     ),
     Route(
@@ -356,12 +356,13 @@ ROUTES: tuple[Route, ...] = (
         summary="Read memories in bulk",
         tag="Transfer",
         query=(
-            Parameter("after", "integer", f"The {NEXT_CURSOR_HEADER} of the page before"),
-            Parameter("limit", "integer", f"Lines of a page, 1 to {MAX_LINES}; default 500"),
-            *AGENT_PARAMETERS,
+            Parameter("after", "integer", f"The {NEXT_CURSOR_HEADER} of the previous page"),
+            Parameter("limit", "integer", f"Lines per page, 1 to {MAX_LINES}; default 500"),
+            AGENT_PARAMETERS[0],
+            Parameter("scope", description="Only memories of this scope; default: all scopes"),
         ),
         replies={200: bytes, **PROBLEMS},
         media_types=(MEDIA_TYPE,),
-        description=f"JSON Lines, oldest first; {NEXT_CURSOR_HEADER} is there until the last page.",
+        description=f"JSON Lines, oldest first; {NEXT_CURSOR_HEADER} is set on every page but the last.",
     ),
 )
