@@ -85,6 +85,6 @@ def test_a_database_of_other_migrations_ends_the_start_with_78_and_is_no_backup(
 def test_a_repair_keeps_every_vector(stopped: LiveDaemon) -> None:
     stopped.edit("DELETE FROM vec_embeddings_1 WHERE rowid = 1")
     done = signet(stopped, "doctor", "--deep", "--repair", "--yes")
-    assert "whole" in done.stdout
+    assert "intact" in done.stdout
     assert "dropped" not in done.stdout
     assert stopped.read("SELECT count(*) FROM memories WHERE embedding_seq IS NOT NULL") == [(2,)]
