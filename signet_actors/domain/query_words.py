@@ -18,6 +18,9 @@ from signet_actors.domain.normalization import sanitize_text
 MAX_QUERY_CHARS = 20_000
 """The rest of a longer query is ignored."""
 
+MAX_IDENTIFIER_PARTS = 32
+"""An identifier with more parts becomes words: the cost of a phrase grows with its length times the text's."""
+
 _STOP_WORDS = """
     a about above after again against all am an and any are as at be because been before being below between
     both but by can cannot could did do does doing down during each few for from further had has have having he
@@ -83,7 +86,7 @@ def query_terms(text: str) -> QueryTerms:
     words: list[str] = []
     identifiers: dict[str, str] = {}
     for piece in _pieces(_CONTRACTION.sub(_expand, text)):
-        if _is_identifier(piece):
+        if _is_identifier(piece) and len(words_of(piece)) <= MAX_IDENTIFIER_PARTS:
             identifiers.setdefault(piece.lower(), piece)
             words.extend(_words_of_hyphenated(piece))
         else:

@@ -14,6 +14,7 @@ from signet_actors.domain.query_words import (
     dense_query,
     fts_match,
     identifiers_in,
+    match_terms,
     query_terms,
 )
 
@@ -200,3 +201,10 @@ def test_common_words_leave_the_dense_query(text: str, common: set[str], expecte
 def test_a_very_long_question_is_cut_and_stays_quick() -> None:
     assert fts_match("a" * 5_000_000) is not None
     assert fts_match("a/" * 2_000_000) is not None
+
+
+def test_an_identifier_of_very_many_parts_is_searched_by_its_words() -> None:
+    assert match_terms("a_" * 10_000).phrases == ("a",)
+    assert match_terms("_".join(["part"] * 33)).phrases == ("part",)
+    whole = "_".join(["part"] * 32)
+    assert match_terms(whole).phrases[0] == whole
