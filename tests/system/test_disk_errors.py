@@ -24,12 +24,16 @@ def test_an_io_error_again_and_again_loses_nothing_and_the_writer_comes_back(poi
     config = "searcher:\n  processes: 2\nsupervision:\n  settledMs: 0\n"
     with live_daemon(config=config, environ={"SIGNET_SYNC_POINTS": f"{point}=raise:EIO@12"}) as daemon:
         with load_on(daemon) as load:
-            eventually(lambda: len(ends(daemon)) >= 3, within_s=60, what="several lives of the writer")
+            # Which commits meet the error is left to chance: some hold what was recalled, for which no client waits.
+            eventually(
+                lambda: len(ends(daemon)) >= 3 and load.statuses[504],
+                within_s=60,
+                what="several writers have ended, one of them while a client waited",
+            )
             load.progress()
             load.stop()
             load.check()
             assert set(load.statuses) <= {200, 503, 504}
-            assert load.statuses[504], "nobody was told that an outcome is unknown"
             assert set(load.recalls) == {200}, "recall suffered from an error that is none of its business"
         left = [line for line in daemon.log() if line.get("event") == "leaving" and line["actor"] == "writer"]
         assert {line["code"] for line in left} == {74}

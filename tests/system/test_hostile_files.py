@@ -120,12 +120,14 @@ def test_a_log_that_is_no_regular_file_is_passed_over(stopped: LiveDaemon, put: 
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
-def test_a_fifo_in_place_of_the_disk_reserve_does_not_stop_the_start(stopped: LiveDaemon) -> None:
+def test_a_fifo_in_place_of_the_disk_reserve_is_named_and_refused_instead_of_waited_for(stopped: LiveDaemon) -> None:
     reserve = stopped.workspace / ".daemon" / "ballast"
     fifo(reserve)
+    code, said = stopped.refused_start()
+    assert (code, str(reserve) in said) == (78, True)
+    reserve.unlink()
     stopped.start()
-    assert reserve.is_file()
-    stopped.api.remember("Stored all the same")
+    stopped.api.remember("Stored after its removal")
     assert stopped.stop() == 0
 
 
