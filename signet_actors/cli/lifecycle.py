@@ -25,7 +25,7 @@ from signet_actors.cli.invocation import shared_options
 from signet_actors.cli.presentation import OutputFailed, console, discard_output, print_json, print_message, printable
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
-from signet_actors.config.workspace import Workspace
+from signet_actors.config.workspace import WORKSPACE_VARIABLE, Workspace
 from signet_actors.errors import DaemonNotRunning, SignetError, Unavailable, WorkspaceLocked
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
             stdout=descriptor,
             stderr=descriptor,
             cwd=workspace,
-            env=dict(environment),
+            env={**environment, WORKSPACE_VARIABLE: str(workspace)},  # a relative path would be taken from ``cwd``
             start_new_session=True,
         )
     finally:

@@ -52,6 +52,8 @@ _HAN_KANA_HANGUL = (
     "\u3005\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003fffd"
 )
+_MAX_PAIRS = 500_000
+"""A megabyte of CJK text has 350,000. Compatibility signs, which NFKC expands, may have more; these are not indexed."""
 _MAYBE_CJK = re.compile(f"[{_HAN_KANA_HANGUL}\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff66-\uffdc]")
 _CJK_RUN = re.compile(f"[{_HAN_KANA_HANGUL}]+")
 _CJK_OR_NOT = re.compile(f"([{_HAN_KANA_HANGUL}]+)")
@@ -119,15 +121,20 @@ def cjk_bigrams(text: str) -> str | None:
         return None
     text = unicodedata.normalize("NFKC", text)
     parts: list[str] = []
+    pairs = 0
     for token in text.split():
+        if pairs > _MAX_PAIRS:
+            break
         between_runs = _CJK_OR_NOT.split(token)
         if len(between_runs) == 1:
             continue
         for at, part in enumerate(between_runs):
             if at % 2:
-                parts.extend(_bigrams(part))
-                if len(part) > 1:
-                    parts.append(part[-1])
+                run = part[: max(1, _MAX_PAIRS - pairs)]
+                pairs += len(run)
+                parts.extend(_bigrams(run))
+                if len(run) > 1:
+                    parts.append(run[-1])
             elif _has_token(part):
                 parts.append(part)
     return " ".join(parts) or None

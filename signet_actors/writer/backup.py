@@ -130,7 +130,7 @@ def verify_command(name: str, last_seq: int, boot_pid: int) -> int:
     os.nice(_NICENESS)
     from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
 
-    workspace = Workspace(workspace_from(os.environ))
+    workspace = Workspace(workspace_from(os.environ).resolve())
     parsed = parse_backup_name(name)
     if parsed is None:
         return ExitCode.CONFIG

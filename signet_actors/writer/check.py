@@ -44,7 +44,7 @@ def check_command(*, deep: bool, repair: bool) -> int:
     """Check (and with ``repair`` mend) the database of ``SIGNET_WORKSPACE``, and print the result."""
     from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
 
-    workspace = Workspace(workspace_from(os.environ))
+    workspace = Workspace(workspace_from(os.environ).resolve())
     if not workspace.memory_dir.is_dir():
         return _print(CheckResult([Finding(STRUCTURE, f"{workspace.root} holds no workspace yet")], 0), ExitCode.OK)
     lock = WorkspaceLock(workspace)

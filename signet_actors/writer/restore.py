@@ -70,7 +70,7 @@ def restore_command(source: str) -> int:
     """
     from signet_actors.config.load import workspace_from  # noqa: PLC0415 - the writer process must not load YAML
 
-    workspace = Workspace(workspace_from(os.environ))
+    workspace = Workspace(workspace_from(os.environ).resolve())
     try:
         workspace.ensure()
     except ConfigError as error:

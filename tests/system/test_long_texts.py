@@ -121,3 +121,19 @@ def test_an_imported_long_line_is_recognised_by_its_source(room: Client) -> None
     short = room.post("/api/memory/import", {**line, "content": "short"}).ok()
     assert (short["imported"], short["deduped"]) == (0, 1)
     assert len(room.listed()) == first["chunk_count"]
+
+
+def test_a_long_text_that_differs_in_white_space_within_a_word_is_another_one(room: Client) -> None:
+    """``rm -rf /srv/build /old`` is not ``rm -rf /srv/build/old``."""
+    first = remembered(room, long_text("mail") + " To clean up run rm -rf /srv/build /old at once, says Noor.")
+    refused = room.post(
+        REMEMBER, {"content": long_text("mail") + " To clean up run rm -rf /srv/build/old at once, says Noor."}
+    ).refused(409)
+    assert refused["error"] == "chunk content already exists"
+    keyed = {"idempotencyKey": "doc-1"}
+    other = remembered(room, long_text("fax") + " To clean up run rm -rf /srv/build /old now, says Noor.", **keyed)
+    refused = room.post(
+        REMEMBER, {"content": long_text("fax") + " To clean up run rm -rf /srv/build/old now, says Noor.", **keyed}
+    ).refused(409)
+    assert "different chunked content" in refused["error"]
+    assert {row["id"] for row in room.listed()} == {*first["ids"], *other["ids"]}

@@ -135,3 +135,45 @@ def test_a_command_for_a_workspace_without_a_daemon_writes_nothing_to_the_daemon
         assert ran.returncode == 3, ran.stderr
         assert str(daemon.workspace) in ran.stderr
         assert daemon.api.listed() == []
+
+
+def test_backups_and_checks_work_in_a_workspace_that_is_reached_through_a_link(root: Path) -> None:
+    with live_daemon() as daemon:
+        link = root / "link"
+        link.symlink_to(daemon.root)
+        environ = {**daemon.environment(), "SIGNET_WORKSPACE": str(link / daemon.workspace.name)}
+        assert daemon.stop() == 0
+        daemon.start(SIGNET_WORKSPACE=environ["SIGNET_WORKSPACE"])
+
+        def signet(*arguments: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-P", "-m", "signet_actors.cli", *arguments]
+            return subprocess.run(
+                command, env=environ, cwd=root, capture_output=True, text=True, check=False, timeout=120
+            )
+
+        daemon.api.remember("Before the backup")
+        done = signet("backup")
+        assert done.returncode == 0, done.stderr
+        daemon.api.remember("After the backup")
+        assert daemon.stop() == 0
+        done = signet("doctor", "--deep")
+        assert done.returncode == 0, done.stdout
+        done = signet("restore", "latest", "--yes")
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_relative_workspace_is_the_same_one_for_every_way_to_start(root: Path) -> None:
+    environ = {**os.environ, "SIGNET_WORKSPACE": "ws", "SIGNET_PORT": "0"}
+
+    def signet(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "signet_actors.cli", *arguments]
+        return subprocess.run(command, env=environ, cwd=root, capture_output=True, text=True, check=False, timeout=120)
+
+    try:
+        done = signet("start")
+        assert done.returncode == 0, done.stderr
+        assert (root / "ws" / "memory" / "memories.db").exists()
+        assert not (root / "ws" / "ws").exists()
+    finally:
+        stopped = signet("stop")
+    assert (stopped.returncode, "Stopped" in stopped.stdout) == (0, True)

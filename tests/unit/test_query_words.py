@@ -208,3 +208,14 @@ def test_an_identifier_of_very_many_parts_is_searched_by_its_words() -> None:
     assert match_terms("_".join(["part"] * 33)).phrases == ("part",)
     whole = "_".join(["part"] * 32)
     assert match_terms(whole).phrases[0] == whole
+
+
+def test_signs_that_become_many_characters_are_indexed_up_to_a_bound() -> None:
+    """One sign of three bytes becomes six kana; a megabyte of them would hold the writer for seconds."""
+    column = cjk_bigrams("漢字 " + "㌖" * 330_000)
+    assert column is not None
+    assert column.startswith("漢字")
+    assert len(column.split()) < 510_000
+    whole = cjk_bigrams("漢" * 333_000)
+    assert whole is not None
+    assert len(whole.split()) == 333_000

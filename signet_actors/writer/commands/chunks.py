@@ -153,8 +153,8 @@ def _replay(context: CommandContext, command: RememberChunks, key: str) -> Chunk
                 idempotency_keys.release(context, part.seq, part.id, part.key, command.principal)
         return None
     group_id = keyed[0].group_id or ""
-    known = context.tx.one("SELECT content_hash FROM chunk_groups WHERE id = ?", (group_id,))
-    if (known is None or known[0] != content_hash(memory.content)) and not _same_letters(keyed, command.chunks):
+    known = _hash_of(context, group_id)
+    if known != content_hash(memory.content) if known is not None else not _same_letters(keyed, command.chunks):
         raise Conflict("idempotency key was already used for different chunked content")
     if len(live) < len(keyed):
         raise Conflict(
@@ -178,12 +178,20 @@ def _group_of_same_text(context: CommandContext, command: RememberChunks) -> Chu
     if first is not None and first.source_type == CHUNK and first.source_id is not None:
         groups[first.source_id] = None
     for group_id in groups:
+        if _hash_of(context, group_id) not in (None, content_hash(memory.content)):
+            continue  # only white space differs, which may be all that two commands differ in
         live = [part for part in _parts(context, memory, group_id) if not part.is_deleted]
         if _same_letters(live, command.chunks):
             if memory.idempotency_key is not None:
                 raise Conflict(_EXISTS)
             return ChunksRemembered(ids=[part.id for part in live], group_id=group_id, deduped=True)
     return None
+
+
+def _hash_of(context: CommandContext, group_id: str) -> str | None:
+    """Return the hash of the group's whole text; None for a group of an earlier release, which had none."""
+    known = context.tx.one("SELECT content_hash FROM chunk_groups WHERE id = ?", (group_id,))
+    return None if known is None or known[0] is None else str(known[0])
 
 
 def _parts(context: CommandContext, memory: NewMemory, group_id: str) -> list[_Part]:
