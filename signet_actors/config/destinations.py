@@ -53,11 +53,12 @@ def _weaker_pipeline(was: PipelineV2Config, now: PipelineV2Config) -> Iterator[t
     ):
         yield name, before and not after
     yield "extraction.minConfidence", now.extraction.min_confidence < was.extraction.min_confidence
-    for name, most, more in (
+    # 0 stands for a limit that depends on the provider, so every change but a decrease may be an increase.
+    for name, before_limit, after_limit in (
         ("extraction.dailyCallLimit", was.extraction.daily_call_limit, now.extraction.daily_call_limit),
         ("extraction.dailyTokenLimit", was.extraction.daily_token_limit, now.extraction.daily_token_limit),
     ):
-        yield name, bool(most) and (more == 0 or more > most)
+        yield name, after_limit != before_limit and not 0 < after_limit < before_limit
 
 
 def _changes_a_read_policy(former: Config, new: Config) -> bool:

@@ -692,6 +692,7 @@ def test_the_model_of_opencode_which_names_the_provider_cannot_be_changed_over_h
         ("{extraction: {minConfidence: 0.8}}", "{extraction: {minConfidence: 0}}", "extraction.minConfidence"),
         ("{extraction: {dailyCallLimit: 10}}", "{extraction: {dailyCallLimit: 11}}", "extraction.dailyCallLimit"),
         ("{extraction: {dailyTokenLimit: 10}}", "{extraction: {dailyTokenLimit: 0}}", "extraction.dailyTokenLimit"),
+        ("{}", "{extraction: {dailyCallLimit: 1000000}}", "extraction.dailyCallLimit"),
     ],
 )  # fmt: skip
 def test_what_a_model_is_sent_and_may_do_cannot_be_widened_over_http(

@@ -12,6 +12,12 @@ DOCUMENTS = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/DESIGN.md"), *ROOT.glob("signet_actors/*/DESIGN.md")]
 )
 _NAMED = re.compile(r"`([\w.-]+(?:/[\w.-]+)+\.(?:py|md|toml|txt))(?:::[^`]*)?`")
+_BARE = re.compile(r"`(\w+\.py)`")
+_OF_THE_REPOSITORY = {
+    path.name
+    for room in ("signet_actors", "tests", "bench", ".")
+    for path in (ROOT / room).glob("**/*.py" if room != "." else "*.py")
+}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -23,4 +29,5 @@ def test_each_file_that_a_document_names_exists(document: Path) -> None:
     ]
     places = (ROOT, ROOT / "signet_actors", ROOT / "docs", document.parent, ROOT / "tests")
     missing = [name for name in named if not any((place / name).exists() for place in places)]
+    missing += [name for name in _BARE.findall(document.read_text(encoding="utf-8")) if name not in _OF_THE_REPOSITORY]
     assert missing == []
