@@ -63,3 +63,9 @@ def epoch_ms(text: str) -> int | None:
     """Return the milliseconds since the Unix epoch (negative before 1970), or None if ``text`` is not a valid time."""
     moment = _parse(text)
     return None if moment is None else (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def iso(wall_ms: int) -> str:
+    """Return ``wall_ms`` (milliseconds since 1970) in the stored form."""
+    moment = datetime.fromtimestamp(wall_ms / 1000, tz=UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"

@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from signet_actors.domain.extraction.summary_card import MIN_LIMIT, SUMMARY_SOURCE, summary_id
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.extractor import Summarize
 from signet_actors.protocol.http.recall import RecallResult
 from signet_actors.protocol.searcher import RecalledRow
-from signet_actors.runtime.clock import iso
 
 MAX_CONCURRENT: Final = 8
 """Recalls that may wait for a card; more are answered without one. This leaves room in the extractor's mailbox."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from datetime import UTC, datetime
 from typing import Protocol
 
 _EARLY = 50
@@ -40,12 +39,6 @@ def next_heartbeat_ns(now_ns: int, every_ns: int) -> int:
     interpreter's code in the CPU cache. A timer that fires slightly early does not fire again at once.
     """
     return (now_ns + every_ns // _EARLY) // every_ns * every_ns + every_ns
-
-
-def iso(wall_ms: int) -> str:
-    """Return ``wall_ms`` as ``2026-02-21T10:00:00.000Z``, the one form in which times are stored and compared."""
-    moment = datetime.fromtimestamp(wall_ms / 1000, tz=UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{wall_ms % 1000:03d}Z"
 
 
 def new_id(clock: Clock, rng: random.Random) -> str:

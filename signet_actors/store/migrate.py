@@ -21,8 +21,9 @@ from typing import Any
 import apsw
 
 from signet_actors.domain.backups import backup_name, newest_first, surplus
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import NewerSchema, StoreIOError, UpgradeRefused
-from signet_actors.runtime.clock import Clock, iso
+from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.sync_points import sync_point
 from signet_actors.store.connect import heartbeat_during
 from signet_actors.store.online_backup import backup, is_copy_of, sweep_partials

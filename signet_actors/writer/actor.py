@@ -18,6 +18,7 @@ from typing import Any
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import (
     ActorExit,
     ConfigError,
@@ -47,7 +48,7 @@ from signet_actors.protocol.writer import (
     WriterStatus,
     WritesDisabled,
 )
-from signet_actors.runtime.clock import Clock, iso
+from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.messaging.mailbox import Incoming
 from signet_actors.runtime.processes.actor_loop import ActorLoop
 from signet_actors.runtime.processes.child_context import ChildContext

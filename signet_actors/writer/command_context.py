@@ -9,8 +9,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from signet_actors.config.schema import Config
+from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.writer import Vector
-from signet_actors.runtime.clock import Clock, iso, new_id
+from signet_actors.runtime.clock import Clock, new_id
 from signet_actors.store.transaction import WriteTransaction
 from signet_actors.writer.insert_buffer import Insert, InsertBuffer
 

@@ -24,8 +24,8 @@ import msgspec
 from signet_actors.config.regular_file import open_regular, read_regular
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.backups import newest_first, parse_backup_name
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ConfigError, ExitCode, ForeignDatabase, WorkspaceLocked
-from signet_actors.runtime.clock import iso
 from signet_actors.runtime.fsync import fsync_path
 from signet_actors.runtime.supervision.workspace_lock import FileLock, WorkspaceLock, is_locked
 from signet_actors.runtime.sync_points import sync_point

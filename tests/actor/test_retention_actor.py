@@ -13,6 +13,7 @@ from signet_actors.config.embedding_models import space_name
 from signet_actors.config.schema import BackupConfig, Config, EmbeddingConfig, RetentionConfig
 from signet_actors.domain.backups import backup_name
 from signet_actors.domain.retention import CONFIRM_AFTER_MS, HOUR_MS, STEPS
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.header import Header
 from signet_actors.protocol.message import Failure, Message, Request
@@ -46,7 +47,6 @@ from signet_actors.retention.actor import Retention
 from signet_actors.retention.periodic import backup, purge, reconciliation
 from signet_actors.retention.periodic.backup import Backup
 from signet_actors.retention.verification import VerificationResult
-from signet_actors.runtime.clock import iso
 from signet_actors.runtime.messaging.mailbox import Incoming, Mailbox
 
 R = TypeVar("R")

@@ -10,7 +10,7 @@ import pytest
 
 from signet_actors.config.schema import Config
 from signet_actors.domain.extraction.junk_filter import RECALL_ECHO_WINDOW_MS
-from signet_actors.runtime.clock import iso
+from signet_actors.domain.timestamps import iso
 from signet_actors.writer.commands.jobs import DERIVED
 from tests.support.pipeline_room import configured
 from tests.support.poison_room import PoisonRoom

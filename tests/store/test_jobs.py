@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from signet_actors.config.schema import Config, EmbeddingConfig, RepairConfig
 from signet_actors.domain.jobs import JOB_KINDS, MAX_DELAY_MS
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
@@ -43,7 +44,6 @@ from signet_actors.protocol.writer import (
     RecoverMemory,
     Remember,
 )
-from signet_actors.runtime.clock import iso
 from signet_actors.searcher.queries.pipeline import status
 from signet_actors.searcher.recall import recall
 from signet_actors.writer.job_waiters import MAX_WAITERS, JobWaiters

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signet_actors.domain.extraction.proposals import with_suspicion
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Idempotency, Principal
@@ -34,7 +35,6 @@ from signet_actors.protocol.writer import (
     PurgeStep,
     RecoverMemory,
 )
-from signet_actors.runtime.clock import iso
 from signet_actors.searcher.queries import pipeline
 from tests.support.pipeline_room import PipelineRoom, add, change, configured, refused
 from tests.support.store_room import broken_invariants, kept_sound

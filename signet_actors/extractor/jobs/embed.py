@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from signet_actors.config.schema import Config
 from signet_actors.domain import jobs
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ProviderError, ProviderErrorKind, SignetError
 from signet_actors.extractor.job_runner import JobRun, Pause
 from signet_actors.extractor.resources import Resources
 from signet_actors.extractor.vector_waits import VectorWaiters
 from signet_actors.protocol.extractor import TrackerState, VectorsAwaited
 from signet_actors.protocol.pipeline import StoreVector
-from signet_actors.runtime.clock import iso
 
 if TYPE_CHECKING:
     from signet_actors.providers.embedding import AsyncEmbedder, Vectors

@@ -15,13 +15,12 @@ from typing import Any, Final
 
 from signet_actors.domain.memories import TIME_FACETS, memory_type, parse_tags
 from signet_actors.domain.normalization import sanitize_text
-from signet_actors.domain.timestamps import normalize_timestamp
+from signet_actors.domain.timestamps import iso, normalize_timestamp
 from signet_actors.errors import ErrorCode, InvalidRequest
 from signet_actors.gateway.http.request_warnings import integer_warning
 from signet_actors.gateway.http.route import HttpRequest
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.writer import TemporalEdge
-from signet_actors.runtime.clock import iso
 
 MAX_CONTENT_BYTES: Final = 1_000_000
 """UTF-8 bytes of one remembered or patched content. The chunks in a message to the writer stay below its mailbox limit.

@@ -8,10 +8,10 @@ Source: docs/reliability.md R17, R18.
 from __future__ import annotations
 
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.protocol.http.backup import BackupEnd, BackupEntry, BackupFinding, BackupReply
 from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups
-from signet_actors.runtime.clock import iso
 
 ASK_MS = 5000
 

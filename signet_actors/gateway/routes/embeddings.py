@@ -15,6 +15,7 @@ from msgspec import UNSET
 
 from signet_actors.domain.jobs import EMBED
 from signet_actors.domain.permissions import Permission
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
@@ -33,7 +34,6 @@ from signet_actors.protocol.http.embeddings import (
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.searcher import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder
-from signet_actors.runtime.clock import iso
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState

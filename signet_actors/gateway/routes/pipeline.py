@@ -14,7 +14,7 @@ from signet_actors.domain.extraction.gates import PipelineMode, flags_of, pipeli
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import ModelState, ProviderReport
-from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import NotFound
 from signet_actors.gateway.http.request_reader import MAX_OFFSET, RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
@@ -65,7 +65,6 @@ from signet_actors.protocol.pipeline_queries import (
     ProviderUsage,
     RunRow,
 )
-from signet_actors.runtime.clock import iso
 
 _SUMMARY: Final = "summary"
 _MODES: Final = {

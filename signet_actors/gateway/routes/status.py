@@ -15,6 +15,7 @@ from signet_actors.config.schema import Config
 from signet_actors.config.workspace import Workspace
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState
+from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
 from signet_actors.protocol.control import UP, ChildState
@@ -35,7 +36,6 @@ from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineS
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats
 from signet_actors.protocol.writer import GetWriterStatus, WriterStatus
-from signet_actors.runtime.clock import iso
 from signet_actors.runtime.logging.configuration import log_path
 
 

@@ -10,12 +10,12 @@ import asyncio
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.protocol.control import UP
 from signet_actors.protocol.decider import DeciderStatus, GetDeciderStatus
 from signet_actors.protocol.extractor import ExtractorStatus, GetExtractorStatus
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
-from signet_actors.runtime.clock import iso
 
 if TYPE_CHECKING:
     from signet_actors.runtime.clock import Clock

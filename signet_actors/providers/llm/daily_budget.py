@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from signet_actors.domain.providers import DailyLimits
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.protocol.pipeline import RecordUsage, ReserveCalls
 from signet_actors.providers.llm.guarded import BudgetExhausted, Reservation
 from signet_actors.providers.llm.provider import Generated
-from signet_actors.runtime.clock import Clock, iso
+from signet_actors.runtime.clock import Clock
 from signet_actors.runtime.processes.async_actor import AsyncRef
 
 _DAY_MS: Final = 86_400_000

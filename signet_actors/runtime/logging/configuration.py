@@ -25,8 +25,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from signet_actors.config.regular_file import open_regular
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ConfigError, SignetError
-from signet_actors.runtime.clock import iso
 from signet_actors.runtime.logging.log_lines import json_line, text_line
 from signet_actors.runtime.processes.terminal import STANDARD_ERROR, write_line
 

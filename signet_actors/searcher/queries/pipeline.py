@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from signet_actors.domain.jobs import STALE_LEASE_MS
-from signet_actors.domain.timestamps import epoch_ms
+from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import InvalidRequest
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.pipeline_queries import (
@@ -31,7 +31,6 @@ from signet_actors.protocol.pipeline_queries import (
     RunRow,
     RunsListed,
 )
-from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope
 from signet_actors.store.snapshot import Snapshot
 

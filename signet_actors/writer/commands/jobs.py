@@ -30,6 +30,7 @@ from signet_actors.domain.jobs import (
     advance,
     event_after_failure,
 )
+from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.pipeline import (
     JobsReconciled,
     JobsRequeued,
@@ -38,7 +39,6 @@ from signet_actors.protocol.pipeline import (
     RequeueRefused,
 )
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
-from signet_actors.runtime.clock import iso
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
 from signet_actors.writer.insert_buffer import Insert

@@ -24,6 +24,7 @@ from signet_actors.domain.jobs import (
     release_delay_ms,
     retry_delay_ms,
 )
+from signet_actors.domain.timestamps import iso
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.protocol.pipeline import JobsReleased, ReleaseJobs
 from signet_actors.protocol.writer import (
@@ -36,7 +37,6 @@ from signet_actors.protocol.writer import (
     LeaseRenewed,
     RenewLease,
 )
-from signet_actors.runtime.clock import iso
 from signet_actors.store.errors import Connection
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import jobs

@@ -17,6 +17,7 @@ from signet_actors.domain.jobs import EXTRACT
 from signet_actors.domain.normalization import content_hash, normalized_content
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES
 from signet_actors.domain.query_words import cjk_bigrams
+from signet_actors.domain.timestamps import iso
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.message import Principal
 from signet_actors.protocol.writer import (
@@ -31,7 +32,6 @@ from signet_actors.protocol.writer import (
     Remember,
     Remembered,
 )
-from signet_actors.runtime.clock import iso
 from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.store.rows import decode_tags
 from signet_actors.store.transaction import WriteTransaction
