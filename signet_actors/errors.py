@@ -78,7 +78,7 @@ class ExitCode:
 
 
 class SignetError(Exception):
-    """Something in the daemon failed."""
+    """An internal error occurred in the daemon."""
 
     code: ErrorCode = ErrorCode.INTERNAL
     retry_after_ms: int | None = None
@@ -126,7 +126,7 @@ class Busy(SignetError):
 
 
 class Unavailable(SignetError):
-    """The part of the daemon that serves this is restarting; nothing was applied."""
+    """The process that serves this request is restarting; nothing was applied."""
 
     code = ErrorCode.UNAVAILABLE
     retry_after_ms = 1000
@@ -139,7 +139,7 @@ class OutcomeUnknown(SignetError):
 
 
 class StorageFull(SignetError):
-    """The disk is full; nothing was applied and reads go on."""
+    """The disk is full; nothing was applied. Reads still work."""
 
     code = ErrorCode.STORAGE_FULL
 
@@ -161,7 +161,7 @@ class ForeignDatabase(SignetError):
 
 
 class DatabaseMissing(SignetError):
-    """The database file is missing or empty, and may not be made anew."""
+    """The database file is missing or empty; the daemon does not create a new one in its place."""
 
 
 class NewerSchema(SignetError):
@@ -169,7 +169,7 @@ class NewerSchema(SignetError):
 
 
 class UpgradeRefused(SignetError):
-    """The database was not brought to this release's schema and is as it was."""
+    """The database was not upgraded to this release's schema; it was not changed."""
 
 
 class WorkspaceLocked(SignetError):
@@ -177,11 +177,11 @@ class WorkspaceLocked(SignetError):
 
 
 class StoreIOError(SignetError):
-    """The disk failed under the database; the writer must be restarted on what the disk holds."""
+    """A disk operation on the database failed; the writer must restart and reread the database from disk."""
 
 
 class DatabaseDisplaced(StoreIOError):
-    """The database's file is no longer at its path; what would be written to it, nobody would find again."""
+    """The database file was moved, replaced or deleted while open; further writes to it would be lost."""
 
 
 class DaemonNotRunning(SignetError):
@@ -191,7 +191,7 @@ class DaemonNotRunning(SignetError):
 
 
 class RequestRefused(SignetError):
-    """The daemon refused the request; ``answer`` is the body of its answer as it came."""
+    """The daemon refused the request; ``answer`` holds the unchanged response body."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class ProviderErrorKind(StrEnum):
 
 
 class ProviderError(SignetError):
-    """The model provider did not answer as it should.
+    """The model provider failed to return a usable response.
 
     ``detail`` is safe for logs and users: it never contains a key, a prompt or an answer. ``costs_attempt`` is true if
     the provider accepted the request and failed at it, so that the request itself may be the cause. It is false if no
@@ -245,11 +245,11 @@ _ATTEMPTED = frozenset({ProviderErrorKind.TIMEOUT, ProviderErrorKind.HTTP, Provi
 
 
 class UnusableAnswer(SignetError):
-    """The model's answer holds nothing that can be read; another attempt may."""
+    """The model's answer could not be parsed; another attempt may succeed."""
 
 
 class ActorExit(SignetError):
-    """This actor cannot go on; ``exit_code`` tells the supervisor whether a restart can help."""
+    """The actor must exit; ``exit_code`` tells the supervisor whether a restart can help."""
 
     def __init__(self, exit_code: int, detail: str) -> None:
         super().__init__(detail)

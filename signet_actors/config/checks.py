@@ -52,15 +52,15 @@ def _not_built_yet(config: Config) -> Iterator[ConfigFinding]:
     if mode != "local":
         yield ConfigFinding(
             (("auth", "mode"),),
-            f'"{mode}" is not possible: authentication is not built yet, and without it everybody who reaches the '
-            "daemon could read and change all memories; use local",
+            f'"{mode}" is not supported: this release has no authentication, so anyone who can reach the '
+            "daemon could read and change all memories. Use local",
         )
     host = config.gateway.host
     if not is_loopback(host):
         yield ConfigFinding(
             (("gateway", "host"),),
-            f'"{host}" is not a loopback address: authentication is not built yet, so the daemon answers this machine '
-            "only; use 127.0.0.1, ::1 or localhost",
+            f'"{host}" is not a loopback address: this release has no authentication, so the daemon serves this '
+            "machine only. Use 127.0.0.1, ::1 or localhost",
         )
 
 
@@ -77,7 +77,7 @@ def _embedding(config: Config) -> Iterator[ConfigFinding]:
         if embedding.dimensions != EMBEDDED_DIMENSIONS:
             yield ConfigFinding(
                 (("embedding", "dimensions"), ("embedding", "provider")),
-                f"{embedding.dimensions} is not possible with the embedded model, which has {EMBEDDED_DIMENSIONS}",
+                f"{embedding.dimensions} does not fit the embedded model, which has {EMBEDDED_DIMENSIONS} dimensions",
             )
         return
     model = embedding.model or default_model(embedding.provider)
@@ -91,7 +91,7 @@ def _embedding(config: Config) -> Iterator[ConfigFinding]:
     if width is not None:
         yield ConfigFinding(
             (("embedding", "dimensions"), ("embedding", "model"), ("embedding", "provider")),
-            f"{embedding.dimensions} is not possible with {model}, which has {width}; set it to {width}",
+            f"{embedding.dimensions} does not fit {model}, which has {width} dimensions; set it to {width}",
         )
 
 
@@ -107,7 +107,7 @@ def _roster(config: Config) -> Iterator[ConfigFinding]:
         if entry.read_policy != "group" and entry.policy_group:
             yield ConfigFinding(
                 (here,),
-                f'the agent "{entry.name}" has a policy_group, which counts only with read_policy group',
+                f'the agent "{entry.name}" has a policy_group, which is used only with read_policy group',
                 fatal=False,
             )
 
@@ -132,7 +132,7 @@ def _pipeline(config: Config) -> Iterator[ConfigFinding]:
         yield ConfigFinding(
             ((*_PIPELINE, "guardrails", "chunkTargetChars"), (*_PIPELINE, "guardrails", "maxContentChars")),
             f"{guardrails.chunk_target_chars} is more than guardrails.maxContentChars "
-            f"({guardrails.max_content_chars}), so the chunks of a long memory are longer than a memory may be",
+            f"({guardrails.max_content_chars}), so the chunks of a long memory would exceed the maximum for a memory",
             fatal=False,
         )
 
@@ -168,7 +168,7 @@ def _extraction(config: Config) -> Iterator[ConfigFinding]:
             if wanted:
                 yield ConfigFinding(
                     ((*_PIPELINE, section, name), (*here, "provider")),
-                    "this needs a language model, and extraction.provider is none",
+                    "needs a language model, but extraction.provider is none",
                     fatal=False,
                 )
 
@@ -186,8 +186,8 @@ def _budgets(config: Config) -> Iterator[ConfigFinding]:
             here = ("supervision", "budgets", role)
             yield ConfigFinding(
                 ((*here, "windowMs"), (*here, "restarts"), ("supervision", "backoffMaxMs")),
-                f"{budget.window_ms} is not more than the waits before {budget.restarts} restarts ({waits_ms}), so a "
-                f"{role} that dies at each start is never given up, and the daemon goes on without it",
+                f"{budget.window_ms} is not more than the total wait before {budget.restarts} restarts ({waits_ms}), "
+                f"so a {role} that crashes at every start never exhausts its budget and the daemon runs without it",
                 fatal=False,
             )
 
@@ -214,7 +214,7 @@ def _limits(config: Config) -> Iterator[ConfigFinding]:
         yield ConfigFinding(
             (("writer", "busyTimeoutMs"), ("writer", "requestTimeoutMs")),
             f"{writer.busy_timeout_ms} is not less than writer.requestTimeoutMs ({writer.request_timeout_ms}), so "
-            "writes time out before a foreign lock is given up",
+            "a write times out before the wait for another program's lock ends",
             fatal=False,
         )
     for section, name, value in (
@@ -224,6 +224,6 @@ def _limits(config: Config) -> Iterator[ConfigFinding]:
         if gateway.request_timeout_ms < value:
             yield ConfigFinding(
                 (("gateway", "requestTimeoutMs"), (section, name)),
-                f"{gateway.request_timeout_ms} is less than {section}.{name} ({value}), so the gateway gives up first",
+                f"{gateway.request_timeout_ms} is less than {section}.{name} ({value}), so the gateway times out first",
                 fatal=False,
             )

@@ -91,7 +91,7 @@ def workspace_from(environ: Mapping[str, str]) -> Path:
     """Return the absolute path of the workspace: ``SIGNET_WORKSPACE``, else ``~/.agents``. Raises ``ConfigError``."""
     given = environ.get(WORKSPACE_VARIABLE, "")
     if "\0" in given:
-        raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: has a NUL character")
+        raise ConfigError(f"environment: {WORKSPACE_VARIABLE}: contains a NUL character")
     home = environ.get("HOME", "")
     try:
         base = Path(home) if home.startswith("/") else Path.home()
@@ -240,7 +240,7 @@ class _ConfigReader:
         shown = _printable(name[:_MAX_SHOWN_CHARS]) if isinstance(name, str) else _shown(name)
         label = ".".join((*written, shown))
         if shown in {"apiKey", "api_key"} and "apiKeyEnv" in siblings:
-            hint = "; a key is never read from this file: put the name of an environment variable in apiKeyEnv"
+            hint = "; put the key in an environment variable and the variable's name in apiKeyEnv"
         else:
             hint = self._suggestion(shown, siblings, path, written)
         self._warn(f"{self.source}: {label}: unknown key, ignored{hint}")
@@ -340,7 +340,7 @@ def _read_text(part: Field, value: Any) -> str:
     if part.max_length is not None and len(value) > part.max_length:
         raise _InvalidValue(f"is longer than {part.max_length} characters")
     if not value.isprintable():
-        raise _InvalidValue("has a control character or another that cannot be printed")
+        raise _InvalidValue("contains a control character or another unprintable character")
     if part.pattern is not None and re.search(part.pattern, value) is None:
         raise _InvalidValue(f"{given} is not {part.form}")
     return value

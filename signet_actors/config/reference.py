@@ -43,12 +43,11 @@ implement its feature.
 """
 
 _WITHOUT_EFFECT_MEANING: Final = (
-    "These keys and sections are read and checked, so that a file is complete and right, but the parts of the daemon "
-    "that use them are not in this release."
+    "These keys and sections are validated like all others, but the features that use them are not in this release."
 )
 _FOREIGN_MEANING: Final = (
-    "The file is shared with other programs. These keys, and everything below them, are passed over in silence; any "
-    "other unknown key is a warning."
+    "Other programs use the same file. These keys, and everything below them, are ignored without a warning; any "
+    "other unknown key causes a warning."
 )
 
 
@@ -62,11 +61,11 @@ def reference() -> str:
         [_WITHOUT_EFFECT_MEANING],
         [f"- `{name}`" for name in WITHOUT_EFFECT],
         ["## Environment variables"],
-        ["They win over the file and are held to the same rules."],
-        _table(("Variable", "Stands for"), _variables()),
+        ["They override the file and are validated in the same way."],
+        _table(("Variable", "Overrides"), _variables()),
         ["## Older spellings"],
-        ["They are read as the key on the right, which wins when both are given."],
-        _table(("Written", "Read as"), _older()),
+        ["They set the key on the right, which takes precedence if both are given."],
+        _table(("Older spelling", "Key"), _older()),
         ["## Keys of other programs"],
         [_FOREIGN_MEANING],
         _table(("Section", "Keys"), _foreign()),
@@ -98,7 +97,7 @@ def _row(name: str, part: Field, default: str) -> tuple[str, ...]:
 
 
 def _default(list_field: Field, part: Field) -> object:
-    assert list_field.element is not None, "asked of lists of mappings only"
+    assert list_field.element is not None, "only lists of mappings have an element"
     required = {field.attribute: "" for field in fields_of(list_field.element).values() if field.required}
     return getattr(list_field.element(**required), part.attribute)
 

@@ -34,7 +34,7 @@ def open_regular(path: Path, flags: int, mode: int = 0o600, *, follow: bool = Fa
         raise _not_regular_error(path)
     if found.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR):
         os.close(descriptor)
-        raise ConfigError(f"{path} is a file with {found.st_nlink} names (hard links), so it is not written; remove it")
+        raise ConfigError(f"{path} has {found.st_nlink} hard links, so the daemon does not write it; remove it")
     if flags & os.O_TRUNC:
         os.ftruncate(descriptor, 0)
     return descriptor
@@ -79,4 +79,4 @@ def _not_regular_error(path: Path) -> ConfigError:
     ):
         if is_kind(mode):
             kind = name
-    return ConfigError(f"{path} is {kind} where a regular file is needed; remove it")
+    return ConfigError(f"{path} is {kind} but must be a regular file; remove it")

@@ -73,8 +73,8 @@ ENDPOINT_PATTERN: Final = r"^(https?://[^\s/?#@]+[^\s?#@]*)?\Z"
 _KEY_VARIABLE_FORM: Final = (
     'a name that begins with SIGNET_, or one of docs/configuration.md, "Keys of providers", such as OPENAI_API_KEY'
 )
-_ENDPOINT_FORM: Final = "an http:// or https:// address without user, query or fragment"
-_HOST_FORM: Final = "a host name or an address without brackets and port"
+_ENDPOINT_FORM: Final = "an http:// or https:// URL without user, query or fragment"
+_HOST_FORM: Final = "a host name or an IP address without brackets and port"
 _ALLOWED_HOST_FORM: Final = "a host name, with or without a port, without wildcards"
 _AGENT_NAME_FORM: Final = "an agent's name (no slash, backslash, colon or space at either end)"
 
@@ -97,7 +97,7 @@ def _text(
 MODEL_PATTERN: Final = r"\A(?!-)[^\x00-\x1f\x7f-\x9f]*\Z"
 _MODEL_FORM: Final = "a name that does not begin with -"
 PROGRAM_MODEL_PATTERN: Final = r"\A(?!-)[^\s\x00-\x1f\x7f-\x9f]*\Z"
-_PROGRAM_MODEL_FORM: Final = "a name without blanks that does not begin with -"
+_PROGRAM_MODEL_FORM: Final = "a name without spaces that does not begin with -"
 """The model becomes a command-line argument, which the program must not parse as an option."""
 
 EmbeddingProvider = Literal["auto", "embedded", "ollama", "openai", "fastembed", "none"]
@@ -115,16 +115,18 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
 
     provider: Annotated[
         EmbeddingProvider,
-        _described("Who turns text into vectors: `auto` is the embedded model, `none` is keyword search only"),
+        _described("Provider of vectors: `auto` is the embedded model, `none` is keyword search only"),
     ] = "auto"
     model: Annotated[
-        str, _text("Model of the provider; empty is the provider's own", pattern=MODEL_PATTERN, form=_MODEL_FORM)
+        str, _text("Model of the provider; empty means the provider's default", pattern=MODEL_PATTERN, form=_MODEL_FORM)
     ] = ""
-    dimensions: Annotated[int, _ranged(8, 4096, "Length of a vector; the embedded model has 256")] = EMBEDDED_DIMENSIONS
+    dimensions: Annotated[int, _ranged(8, 4096, "Number of dimensions of a vector; the embedded model has 256")] = (
+        EMBEDDED_DIMENSIONS
+    )
     endpoint: Annotated[
         str,
         _text(
-            "Address of a network provider; also read as `baseUrl`",
+            "Base URL of a network provider; `baseUrl` is also accepted",
             chars=_MAX_URL_CHARS,
             pattern=ENDPOINT_PATTERN,
             form=_ENDPOINT_FORM,
@@ -141,7 +143,7 @@ class EmbeddingConfig(Struct, frozen=True, rename="camel"):
     wait_ms: Annotated[
         int,
         _ranged(
-            0, 30 * _SECOND_MS, "Longest wait for a network provider's vector, after a memory or a change is committed"
+            0, 30 * _SECOND_MS, "Maximum wait for a network provider's vector after a memory or a change is committed"
         ),
     ] = 500
 
@@ -150,11 +152,13 @@ class SearchConfig(Struct, frozen=True):
     """How the legs of a recall are combined. Source: memory-system.txt "Alpha Blending"; docs/decisions.md 7."""
 
     fusion: Annotated[
-        Fusion, _described("How keyword and vector results are joined: weighted scores, or reciprocal ranks")
+        Fusion, _described("How keyword and vector results are combined: weighted scores or reciprocal ranks")
     ] = "convex"
-    alpha: Annotated[float, _ranged(0.0, 1.0, "Weight of the vector score; the rest is the keyword score's")] = 0.5
+    alpha: Annotated[
+        float, _ranged(0.0, 1.0, "Weight of the vector score; the keyword score has the weight 1 - alpha")
+    ] = 0.5
     min_score: Annotated[float, _ranged(0.0, 1.0, "Results below this score are dropped")] = 0.1
-    pool: Annotated[int, _ranged(10, 2000, "Candidates that each leg brings to the fusion")] = 200
+    pool: Annotated[int, _ranged(10, 2000, "Candidates that each search leg contributes to the fusion")] = 200
 
 
 class RetentionConfig(Struct, frozen=True, rename="camel"):
@@ -164,20 +168,20 @@ class RetentionConfig(Struct, frozen=True, rename="camel"):
     purging everything.
     """
 
-    interval_ms: Annotated[int, _ranged(_SECOND_MS, 7 * _DAY_MS, "Time between two sweeps")] = 6 * _HOUR_MS
-    batch_limit: Annotated[int, _ranged(1, 10_000, "Most rows that one step of a sweep purges")] = 500
+    interval_ms: Annotated[int, _ranged(_SECOND_MS, 7 * _DAY_MS, "Time between two retention sweeps")] = 6 * _HOUR_MS
+    batch_limit: Annotated[int, _ranged(1, 10_000, "Maximum number of rows that one step of a sweep purges")] = 500
     tombstone_retention_ms: Annotated[
-        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "A forgotten memory is purged for good after this long")
+        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "A forgotten memory is permanently deleted after this time")
     ] = 30 * _DAY_MS
     history_retention_ms: Annotated[
-        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "History events are purged after this long")
+        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "History events are deleted after this time")
     ] = 180 * _DAY_MS
     completed_job_retention_ms: Annotated[
-        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "Completed jobs are purged after this long")
+        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "Completed jobs are deleted after this time")
     ] = 14 * _DAY_MS
-    dead_job_retention_ms: Annotated[int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "Dead jobs are purged after this long")] = (
-        30 * _DAY_MS
-    )
+    dead_job_retention_ms: Annotated[
+        int, _ranged(_HOUR_MS, 3650 * _DAY_MS, "Dead jobs are deleted after this time")
+    ] = 30 * _DAY_MS
 
 
 class BackupConfig(Struct, frozen=True, rename="camel"):
@@ -185,9 +189,13 @@ class BackupConfig(Struct, frozen=True, rename="camel"):
 
     interval_ms: Annotated[
         int,
-        _ranged(0, 90 * _DAY_MS, "Time between two backups, each a full check of the database; 0 makes none by itself"),
+        _ranged(
+            0, 90 * _DAY_MS, "Time between two scheduled backups; each checks the database completely; 0 turns them off"
+        ),
     ] = _DAY_MS
-    keep: Annotated[int, _ranged(1, 1000, "Backups that are kept; a forgotten memory is in them until they go")] = 7
+    keep: Annotated[
+        int, _ranged(1, 1000, "Number of backups to keep; a forgotten memory stays in them until they are deleted")
+    ] = 7
 
 
 class GatewayConfig(Struct, frozen=True, rename="camel"):
@@ -199,7 +207,7 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
     host: Annotated[
         str,
         _text(
-            "Address that the daemon listens on; a loopback address",
+            "Address that the daemon listens on; must be a loopback address",
             chars=253,
             pattern=HOST_PATTERN,
             form=_HOST_FORM,
@@ -207,22 +215,25 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
         ),
     ] = DEFAULT_HOST
     port: Annotated[
-        int, _ranged(0, 65_535, "Port that the daemon listens on; 0 = any free one (`.daemon/address` names it)")
+        int,
+        _ranged(0, 65_535, "Port that the daemon listens on; 0 picks a free one and writes it to `.daemon/address`"),
     ] = DEFAULT_PORT
-    max_body_bytes: Annotated[int, _ranged(_KIB, 64 * _MIB, "A longer request body is answered 413")] = 4 * _MIB
-    max_header_bytes: Annotated[int, _ranged(_KIB, 256 * _KIB, "Longer request headers are answered 431")] = 16 * _KIB
+    max_body_bytes: Annotated[int, _ranged(_KIB, 64 * _MIB, "A larger request body is answered with 413")] = 4 * _MIB
+    max_header_bytes: Annotated[int, _ranged(_KIB, 256 * _KIB, "Larger request headers are answered with 431")] = (
+        16 * _KIB
+    )
     header_timeout_ms: Annotated[
-        int, _ranged(100, 2 * _MINUTE_MS, "The whole request head must have come within this time")
+        int, _ranged(100, 2 * _MINUTE_MS, "The complete request head must arrive within this time")
     ] = 5 * _SECOND_MS
     body_timeout_ms: Annotated[
-        int, _ranged(100, 10 * _MINUTE_MS, "The whole request body must have come within this time")
+        int, _ranged(100, 10 * _MINUTE_MS, "The complete request body must arrive within this time")
     ] = 10 * _SECOND_MS
     keep_alive_ms: Annotated[int, _ranged(0, 10 * _MINUTE_MS, "An idle connection is closed after this time")] = (
         10 * _SECOND_MS
     )
-    max_connections: Annotated[int, _ranged(1, 65_536, "Connections open at once; more are refused")] = 512
+    max_connections: Annotated[int, _ranged(1, 65_536, "Maximum number of open connections; more are refused")] = 512
     request_timeout_ms: Annotated[
-        int, _ranged(100, 10 * _MINUTE_MS, "Longest time from a complete request to its answer")
+        int, _ranged(100, 10 * _MINUTE_MS, "Maximum time from a complete request to its response")
     ] = 10 * _SECOND_MS
     allowed_hosts: Annotated[
         tuple[
@@ -230,26 +241,28 @@ class GatewayConfig(Struct, frozen=True, rename="camel"):
         ],
         Meta(
             max_length=64,
-            description="Host names that requests may carry beside the loopback names (a guard against DNS rebinding)",
+            description="Host names accepted besides the loopback names (protection against DNS rebinding)",
         ),
     ] = ()
     require_owner: Annotated[
         bool,
-        _described("Requests that only the owner may make need the token in `.daemon/owner-token`"),
+        _described("Owner-only requests need the token in `.daemon/owner-token`"),
     ] = False
     confirm_ttl_ms: Annotated[
-        int, _ranged(_SECOND_MS, _HOUR_MS, "A confirm token of a bulk forget expires after this time")
+        int, _ranged(_SECOND_MS, _HOUR_MS, "The confirmation token of a bulk forget expires after this time")
     ] = 5 * _MINUTE_MS
-    listen_backlog: Annotated[int, _ranged(1, 65_535, "Connections that wait while the gateway restarts")] = 1024
+    listen_backlog: Annotated[
+        int, _ranged(1, 65_535, "Connections that the kernel queues while the gateway restarts")
+    ] = 1024
     touch_limit: Annotated[
-        int, _ranged(0, 1000, "Most results of one recall whose access is recorded; 0 records none")
+        int, _ranged(0, 1000, "Maximum number of results per recall whose access is recorded; 0 records none")
     ] = 100
 
 
 class RedactionConfig(Struct, frozen=True, rename="camel"):
     """What is redacted before it is stored. Source: docs/decisions.md 26."""
 
-    memories: Annotated[bool, _described("Secrets found in a memory are replaced before it is stored")] = True
+    memories: Annotated[bool, _described("Replace secrets in a memory before it is stored")] = True
 
 
 class BreakerConfig(Struct, frozen=True, rename="camel"):
@@ -258,11 +271,13 @@ class BreakerConfig(Struct, frozen=True, rename="camel"):
     Source: docs/decisions.md 14; docs/reliability.md R11.
     """
 
-    failures: Annotated[int, _ranged(1, 100, "Failed calls in a row after which calls are paused")] = 5
+    failures: Annotated[int, _ranged(1, 100, "Consecutive failed calls after which calls are paused")] = 5
     cooldown_ms: Annotated[int, _ranged(_SECOND_MS, _HOUR_MS, "First pause; it doubles while the provider fails")] = (
         10 * _SECOND_MS
     )
-    max_cooldown_ms: Annotated[int, _ranged(_SECOND_MS, _HOUR_MS, "Longest pause between two tries")] = 5 * _MINUTE_MS
+    max_cooldown_ms: Annotated[int, _ranged(_SECOND_MS, _HOUR_MS, "Longest pause between two attempts")] = (
+        5 * _MINUTE_MS
+    )
 
 
 class ExtractionConfig(Struct, frozen=True, rename="camel"):
@@ -270,12 +285,14 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
 
     provider: Annotated[
         ExtractionProvider,
-        _described("Who answers prompts: `auto` is Ollama if it answers, else none; a paid provider only when named"),
+        _described(
+            "Provider of the language model: `auto` is Ollama if it is reachable, else none, and never a paid provider"
+        ),
     ] = "auto"
     model: Annotated[
         str,
         _text(
-            "Model of the provider; empty is the provider's own default",
+            "Model of the provider; empty means the provider's default",
             pattern=PROGRAM_MODEL_PATTERN,
             form=_PROGRAM_MODEL_FORM,
         ),
@@ -283,7 +300,7 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
     endpoint: Annotated[
         str,
         _text(
-            "Address of the provider; also read as `baseUrl`",
+            "Base URL of the provider; `baseUrl` is also accepted",
             chars=_MAX_URL_CHARS,
             pattern=ENDPOINT_PATTERN,
             form=_ENDPOINT_FORM,
@@ -297,23 +314,26 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
             form=_KEY_VARIABLE_FORM,
         ),
     ] = ""
-    timeout_ms: Annotated[int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one call")] = field(
+    timeout_ms: Annotated[int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Timeout of one call")] = field(
         name="timeout", default=45 * _SECOND_MS
     )
-    min_confidence: Annotated[float, _ranged(0.0, 1.0, "Facts below this confidence are not written")] = 0.7
+    min_confidence: Annotated[float, _ranged(0.0, 1.0, "Facts with a lower confidence are not written")] = 0.7
     structured_output: Annotated[
-        bool, _described("Ask servers to hold the model to the JSON Schema of the answer; without where one refuses it")
+        bool,
+        _described("Ask the server to enforce the JSON Schema of the answer; not used with a server that rejects it"),
     ] = True
-    concurrency: Annotated[int, _ranged(1, 64, "Calls of one process at once; more wait")] = 2
+    concurrency: Annotated[int, _ranged(1, 64, "Concurrent calls per process; more wait")] = 2
     daily_call_limit: Annotated[
         int,
-        _ranged(
-            0, 1_000_000_000, "Calls a day; 0 is no limit for a server on this machine, 2000 for what may cost money"
-        ),
+        _ranged(0, 1_000_000_000, "Calls per day; 0 means no limit for a server on this machine, else 2000"),
     ] = 0
     daily_token_limit: Annotated[
         int,
-        _ranged(0, 1_000_000_000, "Tokens a day, in and out; 0 is no limit for a server on this machine, else 2000000"),
+        _ranged(
+            0,
+            1_000_000_000,
+            "Input and output tokens per day; 0 means no limit for a server on this machine, else 2000000",
+        ),
     ] = 0
     breaker: BreakerConfig = BreakerConfig()
 
@@ -321,8 +341,8 @@ class ExtractionConfig(Struct, frozen=True, rename="camel"):
 class WorkerConfig(Struct, frozen=True, rename="camel"):
     """The durable job queue. Source: memory-pipeline.txt "Worker Model"; docs/decisions.md 11-15."""
 
-    poll_ms: Annotated[int, _ranged(100, _MINUTE_MS, "Time between two looks for jobs when no event came")] = 2000
-    max_retries: Annotated[int, _ranged(1, 10, "Attempts of a job before it is dead")] = 3
+    poll_ms: Annotated[int, _ranged(100, _MINUTE_MS, "Time between two polls for jobs when no event arrives")] = 2000
+    max_retries: Annotated[int, _ranged(1, 10, "Attempts per job; after the last one the job is dead")] = 3
     lease_timeout_ms: Annotated[
         int, _ranged(10 * _SECOND_MS, 10 * _MINUTE_MS, "A lease that is not renewed expires after this time")
     ] = 5 * _MINUTE_MS
@@ -331,71 +351,79 @@ class WorkerConfig(Struct, frozen=True, rename="camel"):
 class GraphConfig(Struct, frozen=True, rename="camel"):
     """The knowledge graph. Source: memory-pipeline.txt "Knowledge Graph"; docs/decisions.md 20."""
 
-    enabled: Annotated[bool, _described("Entities and relations are kept and used in recall")] = True
-    boost_weight: Annotated[float, _ranged(0.0, 1.0, "What a link in the graph adds to a result's score")] = 0.15
-    boost_timeout_ms: Annotated[int, _ranged(50, 5 * _SECOND_MS, "Longest time of the graph's part in a recall")] = 500
+    enabled: Annotated[bool, _described("Maintain entities and relations and use them in recall")] = True
+    boost_weight: Annotated[float, _ranged(0.0, 1.0, "Score that a link in the graph adds to a result")] = 0.15
+    boost_timeout_ms: Annotated[int, _ranged(50, 5 * _SECOND_MS, "Time limit of the graph step of a recall")] = 500
     inline_linker: Annotated[
         InlineLinker,
-        _described("At remember, mentions are linked to entities that exist, or new entities are also created"),
+        _described("On remember: `link` links mentions to existing entities, `create` also creates new entities"),
     ] = "link"
 
 
 class RerankerConfig(Struct, frozen=True, rename="camel"):
     """Optional reranking of the best results. Source: memory-pipeline.txt "Optional Reranking"."""
 
-    enabled: Annotated[bool, _described("The best results are put in order once more by their vectors")] = False
-    model: Annotated[str, _text("Model of the reranker; empty is the stored vectors, and there is no other")] = ""
-    use_extraction_model: Annotated[bool, _described("A model sums up what a recall found, in a card before it")] = (
-        False
-    )
-    top_n: Annotated[int, _ranged(1, 100, "Results that are reranked")] = 20
-    timeout_ms: Annotated[int, _ranged(100, 30 * _SECOND_MS, "Past this time there is no summary card")] = 2000
+    enabled: Annotated[bool, _described("Reorder the best results by their vectors")] = False
+    model: Annotated[
+        str, _text("Model of the reranker; empty means the stored vectors, the only choice at present")
+    ] = ""
+    use_extraction_model: Annotated[
+        bool, _described("Let the language model summarize the results of a recall in a summary card")
+    ] = False
+    top_n: Annotated[int, _ranged(1, 100, "Number of results to rerank")] = 20
+    timeout_ms: Annotated[
+        int, _ranged(100, 30 * _SECOND_MS, "Time limit of the summary card; after it the recall has none")
+    ] = 2000
 
 
 class AutonomousConfig(Struct, frozen=True, rename="camel"):
     """Actions of the daemon on its own. Source: memory-pipeline.txt "Maintenance Worker"; docs/decisions.md 16."""
 
-    enabled: Annotated[bool, _described("Scheduled maintenance and repairs run")] = True
-    frozen: Annotated[bool, _described("Hard stop of everything that nobody asked for")] = False
-    allow_update_delete: Annotated[bool, _described("Update and delete proposals of a model may be applied")] = False
+    enabled: Annotated[bool, _described("Run scheduled maintenance and repairs")] = True
+    frozen: Annotated[bool, _described("Emergency stop of everything the daemon does on its own")] = False
+    allow_update_delete: Annotated[bool, _described("Allow applying a model's update and delete proposals")] = False
     maintenance_interval_ms: Annotated[int, _ranged(_MINUTE_MS, _DAY_MS, "Time between two maintenance cycles")] = (
         30 * _MINUTE_MS
     )
-    maintenance_mode: Annotated[MaintenanceMode, _described("Repairs are only reported, or carried out")] = "execute"
+    maintenance_mode: Annotated[
+        MaintenanceMode, _described("`observe` only reports repairs, `execute` performs them")
+    ] = "execute"
 
 
 class RepairConfig(Struct, frozen=True, rename="camel"):
     """Limits of the repairs. Source: memory-pipeline.txt "Configuration Reference"."""
 
     reembed_cooldown_ms: Annotated[
-        int, _ranged(10 * _SECOND_MS, _HOUR_MS, "Least time between two re-embed repairs")
+        int, _ranged(10 * _SECOND_MS, _HOUR_MS, "Minimum time between two re-embed repairs")
     ] = 5 * _MINUTE_MS
-    reembed_hourly_budget: Annotated[int, _ranged(1, 1000, "Re-embed repairs an hour")] = 10
-    requeue_cooldown_ms: Annotated[int, _ranged(5 * _SECOND_MS, _HOUR_MS, "Least time between two requeues")] = (
+    reembed_hourly_budget: Annotated[int, _ranged(1, 1000, "Re-embed repairs per hour")] = 10
+    requeue_cooldown_ms: Annotated[int, _ranged(5 * _SECOND_MS, _HOUR_MS, "Minimum time between two requeues")] = (
         _MINUTE_MS
     )
-    requeue_hourly_budget: Annotated[int, _ranged(1, 1000, "Requeues an hour")] = 50
-    dedup_cooldown_ms: Annotated[int, _ranged(10 * _SECOND_MS, _HOUR_MS, "Least time between two deduplications")] = (
+    requeue_hourly_budget: Annotated[int, _ranged(1, 1000, "Requeues per hour")] = 50
+    dedup_cooldown_ms: Annotated[int, _ranged(10 * _SECOND_MS, _HOUR_MS, "Minimum time between two deduplications")] = (
         10 * _MINUTE_MS
     )
-    dedup_hourly_budget: Annotated[int, _ranged(1, 100, "Deduplications an hour")] = 3
+    dedup_hourly_budget: Annotated[int, _ranged(1, 100, "Deduplications per hour")] = 3
     dedup_semantic_threshold: Annotated[
-        float, _ranged(0.0, 1.0, "Cosine from which two memories count as the same")
+        float, _ranged(0.0, 1.0, "Cosine similarity from which two memories count as duplicates")
     ] = 0.92
-    dedup_batch_size: Annotated[int, _ranged(10, 1000, "Memories that one deduplication compares")] = 100
+    dedup_batch_size: Annotated[int, _ranged(10, 1000, "Number of memories that one deduplication compares")] = 100
 
 
 class DocumentsConfig(Struct, frozen=True, rename="camel"):
     """Document ingest. Source: memory-pipeline.txt "Document Ingest"."""
 
-    worker_interval_ms: Annotated[int, _ranged(_SECOND_MS, 5 * _MINUTE_MS, "Time between two looks for documents")] = (
+    worker_interval_ms: Annotated[int, _ranged(_SECOND_MS, 5 * _MINUTE_MS, "Time between two polls for documents")] = (
         10 * _SECOND_MS
     )
     chunk_size_chars: Annotated[int, _ranged(200, 50_000, "Length of a chunk")] = field(name="chunkSize", default=2000)
     chunk_overlap_chars: Annotated[
-        int, _ranged(0, 10_000, "Characters that two chunks share; less than `chunkSize`")
+        int, _ranged(0, 10_000, "Overlap of two adjacent chunks; must be less than `chunkSize`")
     ] = field(name="chunkOverlap", default=200)
-    max_content_bytes: Annotated[int, _ranged(_KIB, 100 * _MIB, "A larger document is refused")] = 10 * _MIB
+    max_content_bytes: Annotated[
+        int, _ranged(_KIB, 100 * _MIB, "Maximum size of a document; a larger one is refused")
+    ] = 10 * _MIB
 
 
 class GuardrailsConfig(Struct, frozen=True, rename="camel"):
@@ -404,20 +432,22 @@ class GuardrailsConfig(Struct, frozen=True, rename="camel"):
     Source: memory-pipeline.txt "Configuration Reference"; docs/compatibility.md "Oversized content".
     """
 
-    max_content_chars: Annotated[int, _ranged(50, 100_000, "A longer memory is stored as several chunks")] = 500
-    chunk_target_chars: Annotated[int, _ranged(50, 50_000, "Length that a chunk aims at")] = 300
-    recall_truncate_chars: Annotated[int, _ranged(50, 100_000, "Recall cuts a longer text")] = 500
+    max_content_chars: Annotated[
+        int, _ranged(50, 100_000, "Maximum length of a memory; a longer one is stored as several chunks")
+    ] = 500
+    chunk_target_chars: Annotated[int, _ranged(50, 50_000, "Target length of a chunk")] = 300
+    recall_truncate_chars: Annotated[int, _ranged(50, 100_000, "Recall truncates a longer text")] = 500
 
 
 class ContinuityConfig(Struct, frozen=True, rename="camel"):
     """Session checkpoints. Source: memory-pipeline.txt "Session Checkpoints"."""
 
-    enabled: Annotated[bool, _described("Sessions are checkpointed")] = True
+    enabled: Annotated[bool, _described("Write session checkpoints")] = True
     prompt_interval: Annotated[int, _ranged(1, 1000, "Prompts between two checkpoints")] = 10
     time_interval_ms: Annotated[int, _ranged(_MINUTE_MS, _HOUR_MS, "Time between two checkpoints")] = 15 * _MINUTE_MS
-    max_checkpoints_per_session: Annotated[int, _ranged(1, 500, "Checkpoints that a session keeps")] = 50
-    retention_days: Annotated[int, _ranged(1, 90, "Checkpoints are purged after this long")] = 7
-    recovery_budget_chars: Annotated[int, _ranged(200, 10_000, "Length of a recovery digest")] = 2000
+    max_checkpoints_per_session: Annotated[int, _ranged(1, 500, "Maximum number of checkpoints per session")] = 50
+    retention_days: Annotated[int, _ranged(1, 90, "Checkpoints are deleted after this time")] = 7
+    recovery_budget_chars: Annotated[int, _ranged(200, 10_000, "Maximum length of a recovery digest")] = 2000
 
 
 class TelemetryConfig(Struct, frozen=True, rename="camel"):
@@ -429,31 +459,34 @@ class TelemetryConfig(Struct, frozen=True, rename="camel"):
     flush_interval_ms: Annotated[int, _ranged(5 * _SECOND_MS, 10 * _MINUTE_MS, "Time between two writes of events")] = (
         _MINUTE_MS
     )
-    flush_batch_size: Annotated[int, _ranged(1, 500, "Events in one write")] = 50
-    retention_days: Annotated[int, _ranged(1, 365, "Events are purged after this long")] = 90
+    flush_batch_size: Annotated[int, _ranged(1, 500, "Events per write")] = 50
+    retention_days: Annotated[int, _ranged(1, 365, "Events are deleted after this time")] = 90
 
 
 class EmbeddingTrackerConfig(Struct, frozen=True, rename="camel"):
     """The refresh of missing and stale vectors. Source: memory-pipeline.txt "Embedding Tracker"."""
 
-    enabled: Annotated[bool, _described("Missing and stale vectors are made anew in the background")] = True
+    enabled: Annotated[bool, _described("Recompute missing and stale vectors in the background")] = True
     poll_ms: Annotated[
-        int, _ranged(_SECOND_MS, _MINUTE_MS, "Time from a change of the embedding model to the first look for vectors")
+        int,
+        _ranged(
+            _SECOND_MS, _MINUTE_MS, "Delay from a change of the embedding model to the first search for stale vectors"
+        ),
     ] = 5 * _SECOND_MS
-    batch_size: Annotated[int, _ranged(1, 20, "Texts that are embedded in one call")] = 8
+    batch_size: Annotated[int, _ranged(1, 20, "Texts per embedding call")] = 8
 
 
 class HintsConfig(Struct, frozen=True, rename="camel"):
     """Questions that a memory may answer. Source: memory-pipeline.txt "Prospective Indexing (Hints)"."""
 
-    enabled: Annotated[bool, _described("Hints are generated for new memories, and searched beside their content")] = (
+    enabled: Annotated[bool, _described("Generate hints for new memories and search them along with the content")] = (
         False
     )
-    max_count: Annotated[int, _ranged(1, 20, "Hints of one memory")] = field(name="max", default=5)
-    timeout_ms: Annotated[int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of one generation")] = field(
+    max_count: Annotated[int, _ranged(1, 20, "Maximum number of hints per memory")] = field(name="max", default=5)
+    timeout_ms: Annotated[int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Timeout of one generation")] = field(
         name="timeout", default=45 * _SECOND_MS
     )
-    poll_ms: Annotated[int, _ranged(_SECOND_MS, _MINUTE_MS, "Time between two looks for jobs")] = field(
+    poll_ms: Annotated[int, _ranged(_SECOND_MS, _MINUTE_MS, "Time between two polls for jobs")] = field(
         name="poll", default=5 * _SECOND_MS
     )
 
@@ -461,26 +494,36 @@ class HintsConfig(Struct, frozen=True, rename="camel"):
 class DampeningConfig(Struct, frozen=True, rename="camel"):
     """Score corrections after fusion. Source: memory-pipeline.txt "Post-Fusion Dampening"."""
 
-    gravity_enabled: Annotated[bool, _described("Vector results without a word of the query lose score")] = True
-    hub_enabled: Annotated[bool, _described("Results that only name very frequent entities lose score")] = True
-    resolution_enabled: Annotated[bool, _described("Decisions, constraints and dated memories gain score")] = True
-    hub_percentile: Annotated[float, _ranged(0.0, 1.0, "Share of entities below which one is no hub")] = 0.9
-    hub_penalty: Annotated[float, _ranged(0.0, 1.0, "Factor of the hub stage")] = 0.7
-    gravity_penalty: Annotated[float, _ranged(0.0, 1.0, "Factor of the gravity stage")] = 0.5
-    resolution_boost: Annotated[float, _ranged(1.0, 10.0, "Factor of the resolution stage")] = 1.2
+    gravity_enabled: Annotated[
+        bool, _described("Lower the score of vector results that contain no word of the query")
+    ] = True
+    hub_enabled: Annotated[bool, _described("Lower the score of results that only mention very frequent entities")] = (
+        True
+    )
+    resolution_enabled: Annotated[bool, _described("Raise the score of decisions, constraints and dated memories")] = (
+        True
+    )
+    hub_percentile: Annotated[float, _ranged(0.0, 1.0, "Percentile of frequency above which an entity is a hub")] = 0.9
+    hub_penalty: Annotated[float, _ranged(0.0, 1.0, "Score factor of the hub stage")] = 0.7
+    gravity_penalty: Annotated[float, _ranged(0.0, 1.0, "Score factor of the gravity stage")] = 0.5
+    resolution_boost: Annotated[float, _ranged(1.0, 10.0, "Score factor of the resolution stage")] = 1.2
 
 
 class PipelineV2Config(Struct, frozen=True, rename="camel"):
     """The memory pipeline. Source: memory-pipeline.txt "Configuration Reference", "Pipeline Modes"."""
 
     enabled: Annotated[bool, _described("Master switch of the pipeline")] = True
-    shadow_mode: Annotated[bool, _described("The pipeline proposes and records, and changes nothing")] = False
-    mutations_frozen: Annotated[bool, _described("Emergency brake: every write is answered 503, reads go on")] = False
-    semantic_contradiction_enabled: Annotated[bool, _described("A model is asked whether two texts contradict")] = False
+    shadow_mode: Annotated[bool, _described("The pipeline records its proposals but changes no memory")] = False
+    mutations_frozen: Annotated[bool, _described("Kill switch: every write is answered with 503; reads still work")] = (
+        False
+    )
+    semantic_contradiction_enabled: Annotated[
+        bool, _described("Ask the language model whether two texts contradict each other")
+    ] = False
     semantic_contradiction_timeout_ms: Annotated[
-        int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Longest time of that question")
+        int, _ranged(5 * _SECOND_MS, 5 * _MINUTE_MS, "Timeout of the contradiction check")
     ] = 45 * _SECOND_MS
-    telemetry_enabled: Annotated[bool, _described("Local telemetry is kept; nothing is sent anywhere")] = False
+    telemetry_enabled: Annotated[bool, _described("Keep local telemetry; it is never sent anywhere")] = False
     extraction: ExtractionConfig = ExtractionConfig()
     worker: WorkerConfig = WorkerConfig()
     graph: GraphConfig = GraphConfig()
@@ -499,7 +542,7 @@ class PipelineV2Config(Struct, frozen=True, rename="camel"):
 class MemoryConfig(Struct, frozen=True):
     """Settings of memories. Source: memory-system.txt "Importance Decay"."""
 
-    decay_rate: Annotated[float, _ranged(0.0, 1.0, "Importance is multiplied by this for each day without access")] = (
+    decay_rate: Annotated[float, _ranged(0.0, 1.0, "Factor applied to the importance for each day without access")] = (
         0.95
     )
     pipeline_v2: PipelineV2Config = field(name="pipelineV2", default=PipelineV2Config())
@@ -510,16 +553,18 @@ class RosterEntry(Struct, frozen=True):
 
     name: Annotated[str, _text("Id of the agent", pattern=AGENT_NAME_PATTERN, form=_AGENT_NAME_FORM, least=1)]
     read_policy: Annotated[
-        ReadPolicy, _described("It reads its own memories, all global ones, or the global ones of its group")
+        ReadPolicy,
+        _described("Readable memories besides its own: none, all global ones, or the global ones of its group"),
     ] = "shared"
-    policy_group: Annotated[str, _text("Group of the policy `group`")] = ""
+    policy_group: Annotated[str, _text("Group that the read policy `group` refers to")] = ""
 
 
 class AgentsConfig(Struct, frozen=True):
     """The agents that share this daemon. Source: architecture.txt "Multi-Agent Support"."""
 
     roster: Annotated[
-        tuple[RosterEntry, ...], Meta(max_length=1000, description="Named agents; others may still come by name")
+        tuple[RosterEntry, ...],
+        Meta(max_length=1000, description="Agents with settings; agents not listed here are accepted too"),
     ] = ()
 
 
@@ -548,15 +593,15 @@ class AuthConfig(Struct, frozen=True, rename="camel"):
     """Authentication and rate limits. Source: docs/compatibility.md "Authentication"; docs/decisions.md 44."""
 
     mode: Annotated[AuthMode, _described("Only `local` works in this release")] = "local"
-    default_token_ttl_seconds: Annotated[int, _ranged(60, 31_536_000, "Life of a token")] = 604_800
-    session_token_ttl_seconds: Annotated[int, _ranged(60, 31_536_000, "Life of a session token")] = 86_400
+    default_token_ttl_seconds: Annotated[int, _ranged(60, 31_536_000, "Time until a token expires")] = 604_800
+    session_token_ttl_seconds: Annotated[int, _ranged(60, 31_536_000, "Time until a session token expires")] = 86_400
     rate_limits: RateLimitsConfig = RateLimitsConfig()
 
 
 class UserPromptSubmitConfig(Struct, frozen=True, rename="camel"):
     """The hook that runs at each prompt. Source: docs/compatibility.md "Hooks and sessions"."""
 
-    enabled: Annotated[bool, _described("Memories are offered at each prompt")] = True
+    enabled: Annotated[bool, _described("Offer memories at each prompt")] = True
 
 
 class HooksConfig(Struct, frozen=True, rename="camel"):
@@ -568,38 +613,53 @@ class HooksConfig(Struct, frozen=True, rename="camel"):
 class SearcherConfig(Struct, frozen=True, rename="camel"):
     """The pool of searchers. Source: docs/reliability.md "Supervision policy"."""
 
-    processes: Annotated[int, _ranged(0, 64, "Searcher processes; 0 is one less than the cores, at least 1")] = 0
+    processes: Annotated[
+        int, _ranged(0, 64, "Number of searcher processes; 0 means the number of cores minus 1, at least 1")
+    ] = 0
     queue_limit: Annotated[
-        int, _ranged(1, 65_536, "Queries that wait for a searcher; more are answered 503 at once")
+        int, _ranged(1, 65_536, "Maximum number of queued queries; more are answered with 503 at once")
     ] = 256
-    read_timeout_ms: Annotated[int, _ranged(50, _MINUTE_MS, "A query that reads for longer is given up")] = 2000
+    read_timeout_ms: Annotated[
+        int, _ranged(50, _MINUTE_MS, "Maximum time that a query may run; after it the query is cancelled")
+    ] = 2000
 
 
 class WriterConfig(Struct, frozen=True, rename="camel"):
     """The only process that writes. Source: docs/reliability.md "The writer's loop"; docs/decisions.md 3."""
 
     queue_limit: Annotated[
-        int, _ranged(1, 65_536, "Writes that wait for the writer; more are answered 503 at once")
+        int, _ranged(1, 65_536, "Maximum number of queued writes; more are answered with 503 at once")
     ] = 256
-    queue_bytes: Annotated[int, _ranged(64 * _KIB, _KIB * _MIB, "Bytes that wait for the writer")] = 8 * _MIB
-    batch_limit: Annotated[int, _ranged(1, 4096, "Writes in one transaction")] = 256
-    busy_timeout_ms: Annotated[int, _ranged(0, _MINUTE_MS, "Longest wait for a lock that another program holds")] = 2000
-    request_timeout_ms: Annotated[int, _ranged(100, 10 * _MINUTE_MS, "A write that waited longer is dropped")] = (
-        5 * _SECOND_MS
-    )
+    queue_bytes: Annotated[int, _ranged(64 * _KIB, _KIB * _MIB, "Maximum total size of the queued writes")] = 8 * _MIB
+    batch_limit: Annotated[int, _ranged(1, 4096, "Maximum number of writes per transaction")] = 256
+    busy_timeout_ms: Annotated[
+        int, _ranged(0, _MINUTE_MS, "Maximum wait for a database lock held by another program")
+    ] = 2000
+    request_timeout_ms: Annotated[
+        int, _ranged(100, 10 * _MINUTE_MS, "Maximum time a write waits in the queue; after it the write is dropped")
+    ] = 5 * _SECOND_MS
     reply_retention_ms: Annotated[
-        int, _ranged(_MINUTE_MS, 7 * _DAY_MS, "A retry within this time is given the first answer")
+        int, _ranged(_MINUTE_MS, 7 * _DAY_MS, "A retry of a write within this time gets the first response")
     ] = 10 * _MINUTE_MS
-    touch_flush_ms: Annotated[int, _ranged(10, 10 * _MINUTE_MS, "Recorded accesses are written after this time")] = 1000
+    touch_flush_ms: Annotated[int, _ranged(10, 10 * _MINUTE_MS, "Interval at which recorded accesses are written")] = (
+        1000
+    )
     ballast_bytes: Annotated[
-        int, _ranged(0, _KIB * _MIB, "File that is given up when the disk is full, so that deleting still works")
+        int,
+        _ranged(
+            0,
+            _KIB * _MIB,
+            "Size of a reserve file that is deleted when the disk is full, so that memories can still be deleted",
+        ),
     ] = 16 * _MIB
 
 
 class RestartBudget(Struct, frozen=True, rename="camel"):
     """At most ``restarts`` counted restarts within ``window_ms``."""
 
-    restarts: Annotated[int, _ranged(0, 1000, "Restarts in a window; one more gives the process up")] = 10
+    restarts: Annotated[
+        int, _ranged(0, 1000, "Restarts allowed in a window; after one more the process is not restarted again")
+    ] = 10
     window_ms: Annotated[int, _ranged(_SECOND_MS, _DAY_MS, "Length of the window")] = _MINUTE_MS
 
 
@@ -619,27 +679,31 @@ class SupervisionConfig(Struct, frozen=True, rename="camel"):
     """Monitoring and restarting of processes. Source: docs/reliability.md "Supervision policy", R9, R19, R21."""
 
     heartbeat_ms: Annotated[int, _ranged(50, _MINUTE_MS, "Time between two heartbeats of a process")] = 500
-    liveness: Annotated[int, _ranged(2, 100, "Missing heartbeats after which a process counts as hung")] = 3
-    start_timeout_ms: Annotated[int, _ranged(_SECOND_MS, _HOUR_MS, "A process that is not ready by then is killed")] = (
-        2 * _MINUTE_MS
-    )
-    drain_ms: Annotated[int, _ranged(0, 10 * _MINUTE_MS, "Time to finish when asked to stop")] = 5 * _SECOND_MS
+    liveness: Annotated[int, _ranged(2, 100, "Missed heartbeats after which a process counts as hung")] = 3
+    start_timeout_ms: Annotated[
+        int, _ranged(_SECOND_MS, _HOUR_MS, "Time for a process to become ready; after it the process is killed")
+    ] = 2 * _MINUTE_MS
+    drain_ms: Annotated[
+        int, _ranged(0, 10 * _MINUTE_MS, "Time for a process to finish its work after a stop request")
+    ] = 5 * _SECOND_MS
     budgets: BudgetsConfig = BudgetsConfig()
     backoff_min_ms: Annotated[int, _ranged(1, 10 * _MINUTE_MS, "Wait before the first counted restart")] = 100
     backoff_max_ms: Annotated[int, _ranged(1, _HOUR_MS, "Longest wait before a restart")] = 30 * _SECOND_MS
     settled_ms: Annotated[
-        int, _ranged(0, _HOUR_MS, "A death later than this after ready is not counted against the budget")
+        int, _ranged(0, _HOUR_MS, "An exit later than this after ready does not count against the budget")
     ] = 2 * _SECOND_MS
 
 
 class LoggingConfig(Struct, frozen=True, rename="camel"):
     """The daemon's own log. Source: architecture.txt "User Data Layout"."""
 
-    level: Annotated[LogLevel, _described("The least level that is written")] = "info"
-    max_file_bytes: Annotated[int, _ranged(64 * _KIB, _KIB * _MIB, "A log file is closed at this size")] = 32 * _MIB
-    retention_days: Annotated[int, _ranged(1, 3650, "Older log files are removed")] = 14
+    level: Annotated[LogLevel, _described("Lowest level that is written")] = "info"
+    max_file_bytes: Annotated[
+        int, _ranged(64 * _KIB, _KIB * _MIB, "Size at which a log file is closed and a new one is started")
+    ] = 32 * _MIB
+    retention_days: Annotated[int, _ranged(1, 3650, "Log files older than this are deleted")] = 14
     max_total_bytes: Annotated[
-        int, _ranged(_MIB, 1024 * _KIB * _MIB, "Oldest log files are removed beyond this size")
+        int, _ranged(_MIB, 1024 * _KIB * _MIB, "Maximum total size of the log files; the oldest are deleted first")
     ] = 256 * _MIB
 
 

@@ -201,21 +201,22 @@ class Workspace:
         try:
             if _is_system_directory(self.root.resolve()):
                 raise ConfigError(
-                    f"the workspace {self.root} is a directory of the system; "
-                    f"set {WORKSPACE_VARIABLE} to a folder of its own"
+                    f"the workspace {self.root} is a system directory; set {WORKSPACE_VARIABLE} to a separate directory"
                 )
             self.root.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
             real = self.root.resolve(strict=True)
         except (OSError, RuntimeError) as error:
-            raise ConfigError(f"the workspace {self.root} cannot be made: {_reason(error)}") from None
+            raise ConfigError(f"the workspace {self.root} cannot be created: {_reason(error)}") from None
         _make_private(real, follow=True)
         for directory in (self.memory_dir, self.daemon_dir, self.log_dir, self.index_dir, self.run_dir):
             try:
                 directory.mkdir(mode=_PRIVATE, exist_ok=True)
             except FileExistsError:
-                raise ConfigError(f"{directory} is in the way: a directory is needed there") from None
+                raise ConfigError(
+                    f"{directory} is not a directory; remove or rename it, because the daemon needs a directory there"
+                ) from None
             except OSError as error:
-                raise ConfigError(f"{directory} cannot be made: {_reason(error)}") from None
+                raise ConfigError(f"{directory} cannot be created: {_reason(error)}") from None
             _make_private(directory, follow=False)
 
     def refuse_irregular_files(self) -> None:
@@ -249,7 +250,7 @@ def _make_private(directory: Path, *, follow: bool) -> None:
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     if not follow and directory.is_symlink():
-        raise ConfigError(f"{directory} is a link; it must be a directory of its own")
+        raise ConfigError(f"{directory} is a symbolic link; replace it with a real directory")
     try:
         descriptor = os.open(directory, flags)
     except OSError as error:
@@ -264,7 +265,7 @@ def _make_private(directory: Path, *, follow: bool) -> None:
         if stat.S_IMODE(status.st_mode) != _PRIVATE:
             os.fchmod(descriptor, _PRIVATE)
     except OSError as error:
-        raise ConfigError(f"{directory} cannot be closed to other users: {_reason(error)}") from None
+        raise ConfigError(f"{directory} cannot be made private to this user: {_reason(error)}") from None
     finally:
         os.close(descriptor)
 

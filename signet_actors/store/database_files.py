@@ -53,7 +53,7 @@ def refuse_unsafe_files(database: Path, *, links_allowed: bool = False) -> None:
         except OSError as error:
             raise ConfigError(f"{path} cannot be examined: {error.strerror}") from None
         if not stat.S_ISREG(found.st_mode):
-            raise ConfigError(f"{path} is {_kind(found.st_mode)} where a regular file is needed; move it away")
+            raise ConfigError(f"{path} is {_kind(found.st_mode)} but must be a regular file; move it away")
         if found.st_nlink > 1 and not links_allowed:
             name, copy = shlex.quote(str(path)), shlex.quote(f"{path}.copy")
             raise ConfigError(

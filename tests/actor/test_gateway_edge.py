@@ -201,7 +201,7 @@ def test_head_is_a_get_without_its_body(edge: RunningEdge) -> None:
         (
             "/test/full",
             507,
-            {"error": "The disk is full; nothing was applied and reads go on.", "code": "storage_full"},
+            {"error": "The disk is full; nothing was applied. Reads still work.", "code": "storage_full"},
         ),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_file_with_a_second_name_is_neither_truncated_nor_appended_to(stopped:
     path.hardlink_to(other)
     code, said = stopped.refused_start()
     assert code == 78
-    assert f"{path} is a file with 2 names" in said
+    assert f"{path} has 2 hard links" in said
     assert other.read_text() == "not touched\n"
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from signet_actors.config.load import LoadedConfig, effective_mapping, load_config, workspace_from
-from signet_actors.config.schema import KEY_VARIABLES, Config, RosterEntry
+from signet_actors.config.schema import EMBEDDED_DIMENSIONS, EMBEDDED_MODEL, KEY_VARIABLES, Config, RosterEntry
 from signet_actors.config.yaml_file import MAX_FILE_BYTES, UnreadableYaml, _BoundedLoader, parse_yaml
 from signet_actors.errors import ConfigError
 from tests.support.bus_room import REPOSITORY
@@ -220,7 +220,7 @@ def test_many_unknown_keys_end_in_one_line_for_the_rest(tmp_path: Path) -> None:
         ("writer: {busyTimeoutMs: 6000}", "writer.busyTimeoutMs: 6000 is not less than writer.requestTimeoutMs"),
         (
             "supervision: {budgets: {searcher: {restarts: 10, windowMs: 60000}}}",
-            "supervision.budgets.searcher.windowMs: 60000 is not more than the waits before 10 restarts (81100)",
+            "supervision.budgets.searcher.windowMs: 60000 is not more than the total wait before 10 restarts (81100)",
         ),
         ("agents: {roster: [{name: a, policy_group: g}]}", 'agents.roster: the agent "a" has a policy_group'),
         (
@@ -237,7 +237,7 @@ def test_many_unknown_keys_end_in_one_line_for_the_rest(tmp_path: Path) -> None:
         ),
         (
             "memory: {pipelineV2: {extraction: {provider: none}, hints: {enabled: true}}}",
-            "memory.pipelineV2.hints.enabled: this needs a language model, and extraction.provider is none",
+            "memory.pipelineV2.hints.enabled: needs a language model, but extraction.provider is none",
         ),
     ],
 )
@@ -287,10 +287,13 @@ def test_every_problem_is_listed_at_once(tmp_path: Path) -> None:
             "embedding.provider: null is not one of auto, embedded, ollama, openai, fastembed, none",
         ),
         ("embedding: {model: 4}", "embedding.model: 4 is not text; put it in quotes"),
-        ('embedding: {model: "a\\0b"}', "embedding.model: has a control character or another that cannot be printed"),
+        (
+            'embedding: {model: "a\\0b"}',
+            "embedding.model: contains a control character or another unprintable character",
+        ),
         (
             'embedding: {model: "a\\u0007"}',
-            "embedding.model: has a control character or another that cannot be printed",
+            "embedding.model: contains a control character or another unprintable character",
         ),
         ("embedding: {model: " + "m" * 201 + "}", "embedding.model: is longer than 200 characters"),
         ("gateway: {host: ''}", "gateway.host: is empty"),
@@ -382,7 +385,7 @@ def test_every_variable_that_may_hold_a_key_is_in_the_documentation() -> None:
 @pytest.mark.parametrize("text", ["auth: {{mode: {}}}", "authMode: {}"])
 def test_a_mode_that_needs_authentication_is_refused_with_the_reason(tmp_path: Path, text: str, mode: str) -> None:
     (problem,) = problems(tmp_path, text.format(mode))
-    assert f'"{mode}" is not possible: authentication is not built yet' in problem
+    assert f'"{mode}" is not supported: this release has no authentication' in problem
 
 
 @pytest.mark.parametrize(
@@ -391,7 +394,7 @@ def test_a_mode_that_needs_authentication_is_refused_with_the_reason(tmp_path: P
 def test_a_listening_address_beyond_this_machine_is_refused_with_the_reason(tmp_path: Path, host: str) -> None:
     (problem,) = problems(tmp_path, f"gateway: {{host: '{host}'}}")
     assert problem.startswith(f'agent.yaml: gateway.host: "{host}" is not a loopback address')
-    assert "authentication is not built yet" in problem
+    assert "this release has no authentication" in problem
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.53", "::1", "localhost", "::ffff:127.0.0.1"])
@@ -421,15 +424,15 @@ def test_every_embedding_provider_is_accepted(tmp_path: Path, embedding: str) ->
     [
         (
             "{provider: ollama}",
-            "embedding.dimensions: 256 is not possible with nomic-embed-text, which has 768; set it to 768",
+            "embedding.dimensions: 256 does not fit nomic-embed-text, which has 768 dimensions; set it to 768",
         ),
         (
             "{provider: fastembed, dimensions: 768}",
-            "embedding.dimensions: 768 is not possible with BAAI/bge-small-en-v1.5, which has 384; set it to 384",
+            "embedding.dimensions: 768 does not fit BAAI/bge-small-en-v1.5, which has 384 dimensions; set it to 384",
         ),
         (
             "{provider: openai, model: text-embedding-3-small, dimensions: 2048}",
-            "embedding.dimensions: 2048 is not possible with text-embedding-3-small, which has 1536; set it to 1536",
+            "embedding.dimensions: 2048 does not fit text-embedding-3-small, which has 1536 dimensions; set it to 1536",
         ),
         (
             "{provider: openai}",
@@ -450,9 +453,10 @@ def test_a_pause_of_a_provider_may_not_begin_longer_than_it_may_get(tmp_path: Pa
 
 
 def test_the_embedded_provider_has_one_model(tmp_path: Path) -> None:
-    assert [line.split(" is ")[0] for line in problems(tmp_path, "embedding: {model: minilm, dimensions: 384}")] == [
-        'agent.yaml: embedding.model: "minilm"',
-        "agent.yaml: embedding.dimensions: 384",
+    assert problems(tmp_path, "embedding: {model: minilm, dimensions: 384}") == [
+        'agent.yaml: embedding.model: "minilm" is not a model of the embedded provider; leave it out or use '
+        f"{EMBEDDED_MODEL}",
+        f"agent.yaml: embedding.dimensions: 384 does not fit the embedded model, which has {EMBEDDED_DIMENSIONS} dimensions",
     ]
 
 

@@ -31,7 +31,7 @@ BOUND_BY_RULES = {
     "logging.maxFileBytes",
     "logging.maxTotalBytes",
 }
-RULES = (" is more than ", " must be less than ", " is not possible with ")
+RULES = (" is more than ", " must be less than ", " does not fit ")
 SCALARS = [key for key in keys() if not key.field.kind.startswith("list")]
 
 

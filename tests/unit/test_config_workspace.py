@@ -89,7 +89,7 @@ def test_a_link_in_place_of_a_directory_of_the_daemon_is_refused(tmp_path: Path,
     link = tmp_path / "root" / name
     link.parent.mkdir(parents=True)
     link.symlink_to(elsewhere)
-    with pytest.raises(ConfigError, match="is a link"):
+    with pytest.raises(ConfigError, match="is a symbolic link"):
         Workspace(tmp_path / "root").ensure()
     assert mode(elsewhere) == 0o755
     assert list(elsewhere.iterdir()) == []
@@ -125,7 +125,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("path", ["/", "/tmp", "/etc", "/usr/../etc"])
 def test_a_directory_of_the_system_is_refused_and_left_alone(path: str) -> None:
     before = mode(Path(path))
-    with pytest.raises(ConfigError, match="a directory of the system"):
+    with pytest.raises(ConfigError, match="is a system directory"):
         Workspace(Path(path)).ensure()
     assert mode(Path(path)) == before
 

@@ -100,7 +100,7 @@ def _write_private(path: Path, content: bytes) -> None:
         written.replace(path)
     except IsADirectoryError:
         written.unlink()
-        raise ConfigError(f"{path} is a directory where a regular file is needed; remove it") from None
+        raise ConfigError(f"{path} is a directory but must be a regular file; remove it") from None
     except OSError:
         with contextlib.suppress(OSError):
             written.unlink()
