@@ -462,7 +462,7 @@ def model_findings(context: DoctorContext) -> Iterator[DoctorFinding]:
         return
     model: dict[str, Any] | None = (body.get("providers") or {}).get("extraction")
     if model is None:
-        yield DoctorFinding("model", WARN, "the extractor does not answer; jobs wait", "signet status")
+        yield DoctorFinding("model", WARN, "the extractor does not respond; jobs wait", "signet status")
     elif model.get("name") == "none":
         detail = f"none available ({model.get('reason')}); storing and recall work, jobs wait"
         yield DoctorFinding("model", OK, detail, f"to have facts extracted: {model_remedy(model)}")

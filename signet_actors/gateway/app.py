@@ -251,7 +251,7 @@ class Application:
                 for _ in range(2):  # one iteration reads the end of the stream, one reports it
                     await asyncio.sleep(0)
             if is_disconnected():
-                raise InvalidRequest("The client went away")
+                raise InvalidRequest("The client closed the connection")
         warnings = context.warnings
         query = _query(scope["query_string"], warnings)
         if query and route.permission is not None:
@@ -339,7 +339,7 @@ async def _read_body(receive: Receive, limit: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise InvalidRequest("The client went away before the body had arrived")
+            raise InvalidRequest("The client closed the connection before the complete body arrived")
         size += len(message["body"])
         if size > limit:
             raise SignetError(f"The request body must be at most {limit} bytes", code=ErrorCode.PAYLOAD_TOO_LARGE)
@@ -374,7 +374,7 @@ def _query(raw: bytes, warnings: list[str]) -> Mapping[str, str]:
         if "\0" in name or "\0" in value:
             raise InvalidRequest("The query string is not valid")
         if query.setdefault(name, value) != value:
-            warnings.append(f"the query parameter {shortened(name)} is given more than once; the first one counts")
+            warnings.append(f"the query parameter {shortened(name)} is given more than once; the first value is used")
     return query
 
 

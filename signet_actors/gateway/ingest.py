@@ -202,7 +202,7 @@ class FieldRedactor:
         Raises InvalidRequest if it contains a secret.
         """
         if self.clean(name) != name:
-            raise InvalidRequest(f"{field} must not hold a secret", field=field)
+            raise InvalidRequest(f"{field} must not contain a secret", field=field)
         return name
 
     def scope(self, name: str | None) -> str | None:

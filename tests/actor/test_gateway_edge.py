@@ -888,7 +888,7 @@ def test_a_confirm_key_that_others_could_know_is_refused(tmp_path: Path) -> None
     path = tmp_path / "secret"
     signing_key(path)
     path.chmod(0o640)
-    with pytest.raises(ConfigError, match="open to other users"):
+    with pytest.raises(ConfigError, match="other users can read the key"):
         signing_key(path)
     path.unlink()
     path.write_bytes(b"short")

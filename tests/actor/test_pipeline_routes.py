@@ -398,7 +398,7 @@ def test_the_daemon_s_status_says_that_jobs_wait_for_an_extractor_that_does_not_
     api.bus.script[GetStoreStats] = STATS
     api.bus.script[GetExtractorStatus] = Unavailable("away")
     said = api.request("GET", "/api/status").json
-    assert said["waiting"] == ["1 job waits: the extractor does not answer; memories stay searchable"]
+    assert said["waiting"] == ["1 job waits: the extractor does not respond; memories stay searchable"]
     assert "extractor: away" in said["notes"]
 
 
@@ -489,7 +489,7 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
             "action": "requeueDeadJobs",
             "success": True,
             "affected": 1,
-            "message": "Requeued 1 dead job; 1 not: not_dead; there are more dead jobs",
+            "message": "Requeued 1 dead job; 1 not requeued: not_dead; there are more dead jobs",
             "requeued": ["a"],
             "refused": refused,
             "more": True,
@@ -499,7 +499,7 @@ def test_dead_jobs_are_requeued_by_id_by_kind_or_all(api: MemoryApi, path: str, 
             "action": "requeueDeadJobs",
             "success": True,
             "affected": 1,
-            "message": "Requeued 1 dead job; 1 not: not_dead; there are more dead jobs",
+            "message": "Requeued 1 dead job; 1 not requeued: not_dead; there are more dead jobs",
             "steps": [{"step": "requeue", "count": 1, "more": True}],
         }
 

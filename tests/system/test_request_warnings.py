@@ -70,7 +70,7 @@ def test_an_unknown_query_parameter_is_named(room: Client) -> None:
     ]
     answer = room.get("/api/memory/search?q=x&pined=1&tags=a&tags=b").ok()
     assert answer["warnings"] == [
-        "the query parameter tags is given more than once; the first one counts",
+        "the query parameter tags is given more than once; the first value is used",
         "unknown query parameter: pined (did you mean pinned?)",
     ]
     assert "warnings" not in room.get("/health?t=1").ok(), "a probe may add what it likes"
@@ -95,7 +95,7 @@ def test_the_header_with_warnings_stays_short_whatever_a_request_asks(room: Clie
     assert answer.status == 200
     assert len(answer.headers["x-signet-warnings"]) <= 4096
     told = json.loads(answer.headers["x-signet-warnings"])
-    assert told[0] == f"the query parameter {name} is given more than once; the first one counts"
+    assert told[0] == f"the query parameter {name} is given more than once; the first value is used"
     assert (len(told) > 10, told[-1]) == (True, "and more")
 
 
@@ -109,11 +109,14 @@ def test_an_object_as_a_query_parameter_is_unknown_and_no_guess_names_it_again(r
     [
         ({"expand": True}, "expand is not available yet"),
         ({"aggregate": True}, "aggregate is not available yet"),
-        ({"sessionKey": "s-1"}, "sessionKey does not suppress repeats yet"),
+        ({"sessionKey": "s-1"}, "sessionKey does not suppress repeated results yet"),
         ({"time": {"start": "2026-05-13", "mode": "timeline"}}, "time.mode timeline is not available yet"),
         ({"time": {"start": "2026-05-13", "facets": ["occurred"]}}, "time.facets other than captured are not"),
-        ({"query": "what did we do on May 13, 2026"}, 'the date "May 13, 2026" in the query is not applied yet'),
-        ({"query": "2026/05/13 editor"}, 'the date "2026/05/13" in the query is not applied yet'),
+        (
+            {"query": "what did we do on May 13, 2026"},
+            'the date "May 13, 2026" in the query is not used as a time filter yet',
+        ),
+        ({"query": "2026/05/13 editor"}, 'the date "2026/05/13" in the query is not used as a time filter yet'),
     ],
 )
 def test_a_recall_names_what_is_documented_and_not_built(room: Client, body: dict[str, Any], warning: str) -> None:
@@ -137,8 +140,8 @@ def test_a_search_by_query_names_what_is_not_built_like_a_recall(room: Client) -
 def test_a_remember_names_what_of_it_is_not_stored(room: Client) -> None:
     answer = room.remember("The vault moved", structured={"entities": []}, transcript="User: hello", sourceId="s-2")
     assert sorted(answer["warnings"]) == [
-        "structured is not available yet: it was not stored",
-        "transcript is not stored yet; it only says that sourceId is a session key",
+        "structured is not available yet; the value was not stored",
+        "transcript is not stored yet; it only marks sourceId as a session key",
     ]
 
 
@@ -152,7 +155,7 @@ def test_an_import_names_the_line_of_an_unknown_field(room: Client) -> None:
 
 def test_the_command_line_prints_warnings_to_stderr(daemon: LiveDaemon) -> None:
     result = CliRunner().invoke(cli, ["--url", f"http://127.0.0.1:{daemon.port}", "recall", "2026-05-13 deploy"])
-    assert 'warning: the date "2026-05-13" in the query is not applied yet' in result.stderr
+    assert 'warning: the date "2026-05-13" in the query is not used as a time filter yet' in result.stderr
     assert "warning" not in result.stdout
     lines = b'{"content": "One of many lines"}\n' * 3 + b'{"content": "The odd one", "colour": 1}\n'
     result = CliRunner().invoke(cli, ["--url", f"http://127.0.0.1:{daemon.port}", "import", "-"], input=lines)

@@ -432,7 +432,7 @@ def model_finding(workspace: Path, daemon: ScriptedDaemon) -> dict[str, Any]:
         (OPEN, "warn", "ollama qwen3:4b, is tried again in 9 s; jobs wait", "check that its server runs"),
         (UNMET, "warn", "ollama qwen3:4b, did not answer when it was chosen; jobs wait", "ollama pull qwen3:4b"),
         (MET, "ok", "ollama qwen3:4b", ""),
-        (None, "warn", "the extractor does not answer", "signet status"),
+        (None, "warn", "the extractor does not respond", "signet status"),
     ],
 )
 def test_doctor_tells_how_to_get_a_model_as_information_and_not_as_a_fault(

@@ -32,7 +32,7 @@ async def require_owner(
     """Return if the request is the owner's. Raises a ``SignetError`` with the code FORBIDDEN if it is not."""
     if state.config.gateway.require_owner and not _has_token(state, headers):
         raise _forbidden(
-            f"This needs the header {OWNER_TOKEN_HEADER} with the content of .daemon/owner-token "
+            f"This request needs the header {OWNER_TOKEN_HEADER} with the content of .daemon/owner-token "
             "(gateway.requireOwner is on)"
         )
     if client is None or server is None:
@@ -41,7 +41,7 @@ async def require_owner(
     if uid is None or uid in {0, os.geteuid()}:
         return
     whose = "that has closed its connection" if uid == SOCKET_CLOSED else f"of another user (uid {uid})"
-    raise _forbidden(f"This is answered only to the user that runs the daemon, not to a program {whose}")
+    raise _forbidden(f"Only the user that runs the daemon may make this request, not a program {whose}")
 
 
 def _has_token(state: GatewayState, headers: Iterable[tuple[bytes, bytes]]) -> bool:

@@ -96,18 +96,18 @@ def guard_policy(port: int, allowed_hosts: Iterable[str]) -> GuardPolicy:
 def check_request(policy: GuardPolicy, method: str, headers: Headers, peer: str | None) -> GuardRejection | None:
     """Return None if the request may be served. Header names must be lower-case. Ignores path, query and body."""
     if not _is_loopback(peer):
-        return _forbidden("Only this machine is answered in local mode")
+        return _forbidden("In local mode only requests from this machine are accepted")
     seen: dict[bytes, bytes] = {}
     browser = False
     for name, value in headers:
         if name in PROXY_HEADERS or name.startswith(PROXY_PREFIX):
-            return _forbidden("Requests through a proxy are not answered in local mode")
+            return _forbidden("In local mode requests through a proxy are refused")
         if name.startswith(BROWSER_PREFIX) or name == b"origin":
             browser = browser or (name, value) != NODE_FETCH
             if name in seen:
-                return _forbidden("Doubled browser header")
+                return _forbidden("Duplicate browser header")
         elif name in SINGLE_HEADERS and name in seen:
-            return GuardRejection(ErrorCode.INVALID_REQUEST, f"Doubled header {name.decode()}", 400)
+            return GuardRejection(ErrorCode.INVALID_REQUEST, f"Duplicate header {name.decode()}", 400)
         elif name == b"host" and name in seen:
             return _misdirected("More than one Host header")
         seen[name] = value
@@ -142,19 +142,19 @@ def _check_host(policy: GuardPolicy, raw: bytes | None) -> GuardRejection | None
         return None
     if name in policy.names and (port is None or int(port) == policy.port):
         return None
-    return _misdirected("This host name is not served here; see gateway.allowedHosts")
+    return _misdirected("The host name in the Host header is not allowed; add it to gateway.allowedHosts")
 
 
 def _check_browser(method: str, seen: dict[bytes, bytes]) -> GuardRejection | None:
     """Return None if a browser's request comes from our own page or the address bar, and its body, if any, is JSON."""
     origin = seen.get(b"origin")
     if origin is not None and origin.strip().lower() != b"http://" + seen[b"host"].strip().lower():
-        return _forbidden("Requests from other web origins are not answered")
+        return _forbidden("Requests from other web origins are refused")
     site = seen.get(b"sec-fetch-site")
     if site is not None:
         site = site.strip().lower()
         if site != b"same-origin" and not (site == b"none" and method in READ_METHODS):
-            return _forbidden("Requests from other web sites are not answered")
+            return _forbidden("Requests from other web sites are refused")
     if has_body(list(seen.items())) and media_type(seen.get(b"content-type")) != "application/json":
         return GuardRejection(
             ErrorCode.UNSUPPORTED_MEDIA_TYPE, "A browser's request body must be application/json", 415

@@ -28,24 +28,24 @@ from signet_actors.protocol.http.recall import RecallReply
 WARNINGS: Mapping[str, Any] = {
     "type": "array",
     "items": {"type": "string"},
-    "description": "What of the request had no effect: unknown fields and parameters, and what is not available yet. "
-    "Absent where there is nothing to tell.",
+    "description": "Parts of the request that had no effect: unknown fields and parameters, and features that are not "
+    "available yet. Absent if there are none.",
 }
 REF = "#/components/schemas/{name}"
 
 DESCRIPTION = """\
 Long-term memory for AI coding agents, on this machine only.
 
-A 2xx answer to a write means that it is on disk. 4xx: refused, not applied. 503: certainly not applied, retry after
+A 2xx response to a write means that it is on disk. 4xx: refused, not applied. 503: certainly not applied, retry after
 `Retry-After`. 504: outcome unknown, retry with the same `Idempotency-Key`. 507: the disk is full, not applied.
-A request with a field or parameter that has no effect is served, and its answer names that in `warnings`
-(where the answer is no JSON object: in the header `x-signet-warnings`).
-Every error has the body `{"error", "code", "field"?}`; every answer carries `x-signet-trace-id`.
+A request with fields or parameters that have no effect is served; the response lists them in `warnings`
+(or in the header `x-signet-warnings` if the response is not a JSON object).
+Every error has the body `{"error", "code", "field"?}`; every response has the header `x-signet-trace-id`.
 """
 
 AGENT_HEADERS: tuple[tuple[str, str], ...] = (
-    ("x-signet-agent-id", "The agent whose memories are meant; default `default`"),
-    ("x-signet-actor", "Who acts, as history records it"),
+    ("x-signet-agent-id", "Agent whose memories are read or written; default `default`"),
+    ("x-signet-actor", "Actor that the history records for a change"),
 )
 MEMORY_ID: Mapping[type, str] = {
     RememberReply: "/id",
@@ -58,7 +58,7 @@ MEMORY_ID: Mapping[type, str] = {
 }
 """JSON pointers to a memory's id in responses. The document links from there to the operations on a memory."""
 MEMORY_PATH = "/api/memory/{id}"
-IDEMPOTENCY_HEADER = ("Idempotency-Key", "A retry with the same key and body is given the first answer")
+IDEMPOTENCY_HEADER = ("Idempotency-Key", "A retry with the same key and body returns the first response")
 
 
 def openapi_document(routes: Sequence[Route]) -> dict[str, Any]:
@@ -206,7 +206,8 @@ def _responses(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) 
     error = {"application/json": {"schema": schemas.of(Problem)}}
     responses["4XX"] = {"description": "Refused, not applied", "content": error}
     responses["5XX"] = {
-        "description": "503: not applied, retry later. 504: outcome unknown. 507: disk full. 500: a fault, see the log",
+        "description": "503: not applied, retry later. 504: outcome unknown. 507: disk full. "
+        "500: internal error, see the log",
         "content": error,
     }
     return responses
@@ -215,9 +216,12 @@ def _responses(route: Route, schemas: _Schemas, memory_routes: Sequence[Route]) 
 def _described(status: int) -> str:
     if status < 300:
         return "Done"
-    return {400: "Not valid", 404: "Not found", 409: "Conflicts with the current state", 503: "Not now"}.get(
-        status, "Refused"
-    )
+    return {
+        400: "Invalid request",
+        404: "Not found",
+        409: "Conflicts with the current state",
+        503: "Temporarily not available",
+    }.get(status, "Refused")
 
 
 def for_openapi_30(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def _seconds(wait_ms: int) -> str:
 
 def internal_problem(trace_id: str) -> EncodedResponse:
     """Encode the response to an internal error: it names the trace id, under which the log has the details."""
-    return problem(500, ErrorCode.INTERNAL, f"Internal error; the log has the details under trace {trace_id}")
+    return problem(500, ErrorCode.INTERNAL, f"Internal error; the log contains the details under trace {trace_id}")
 
 
 def encode_json(body: Any) -> bytes:

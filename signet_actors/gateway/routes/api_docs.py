@@ -61,9 +61,9 @@ INDEX_PAGE = """<!doctype html>
 <head><meta charset="utf-8"><title>Signet Actors</title></head>
 <body>
 <h1>Signet Actors {version}</h1>
-<p>The long-term memory of the AI agents on this machine. Nothing here leaves it.</p>
+<p>The long-term memory of the AI agents on this machine.</p>
 <ul>
-<li><a href="/api/docs">API documentation, to read and try</a></li>
+<li><a href="/api/docs">API documentation with a form to try requests</a></li>
 <li><a href="/api/openapi.json">API document (OpenAPI 3.1)</a></li>
 <li><a href="/api/status">Status</a></li>
 <li><a href="/health">Health</a></li>
@@ -75,7 +75,7 @@ INDEX_PAGE = """<!doctype html>
 
 INDEX_TEXT = """Signet Actors {version}: the long-term memory of the AI agents on this machine.
 
-  {base}/api/docs          the API, to read and try in a browser
+  {base}/api/docs          the API documentation, with a form to try requests
   {base}/api/openapi.json  the API document (OpenAPI 3.1)
   {base}/api/status        processes, counts and jobs
   {base}/health            health

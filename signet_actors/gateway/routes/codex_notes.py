@@ -167,7 +167,7 @@ def _read_previous(folder: int, name: str, limit: int) -> bytes:
     try:
         return _read(folder, name, limit)
     except OSError as error:
-        raise OutcomeUnknown("A note under this Idempotency-Key exists and cannot be read") from error
+        raise OutcomeUnknown("A note with this Idempotency-Key exists but cannot be read") from error
 
 
 def _read(folder: int, name: str, limit: int) -> bytes:

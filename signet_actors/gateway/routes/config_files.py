@@ -147,7 +147,7 @@ def _replace(state: GatewayState, name: str, data: bytes, abandoned: threading.E
         try:
             fsync_path(workspace)
         except OSError as error:
-            raise OutcomeUnknown("The file was replaced, but a crash may undo that") from error
+            raise OutcomeUnknown("The file was replaced, but a crash may undo the change") from error
     return warnings
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 PROBE_TTL_MS: Final = 30_000
 PROBE_TIMEOUT_S: Final = 5.0
-PROBE_TEXT: Final = "Is the embedding provider there?"
+PROBE_TEXT: Final = "Is the embedding provider available?"
 VECTOR_DECIMALS: Final = 8
 """More precision than a float32 has below 1, and fewer digits than printing it as a float64 would give."""
 
@@ -159,7 +159,7 @@ async def _recent_probe(state: GatewayState) -> _Probe:
         return last
     try:
         vector = await asyncio.wait_for(asyncio.to_thread(embedder.embed_query, PROBE_TEXT), timeout=PROBE_TIMEOUT_S)
-        error = None if vector.any() else "the provider answered without a vector"
+        error = None if vector.any() else "the provider returned no vector"
     except TimeoutError:
         error = f"the provider did not answer within {PROBE_TIMEOUT_S:g} s"
     except (SignetError, OSError, ValueError, RuntimeError) as failure:
@@ -252,7 +252,7 @@ def _checks(counts: EmbeddingHealth, probe: _Probe, model: str | None) -> list[t
             ),
             2,
         ),
-        (_defect_check("null-vectors", counts.null_vectors, stored, "embeddings are without a vector"), 2),
+        (_defect_check("null-vectors", counts.null_vectors, stored, "embeddings have no vector"), 2),
         (
             _defect_check("vec-table-sync", counts.vec_missing, stored, "embeddings are missing from the vector index"),
             2,

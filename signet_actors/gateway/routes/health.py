@@ -133,13 +133,13 @@ def _uptime(request: HttpRequest) -> float:
 
 ROUTES: tuple[Route, ...] = (
     Route("GET", "/health", health, None, "State of the daemon", "health", replies={200: HealthReply}),
-    Route("GET", "/health/live", live, None, "Whether the gateway answers", "health", replies={200: LiveReply}),
+    Route("GET", "/health/live", live, None, "Liveness of the gateway", "health", replies={200: LiveReply}),
     Route(
         "GET",
         "/health/ready",
         ready,
         None,
-        "Whether memories can be written and read",
+        "Readiness: whether memories can be written and read",
         "health",
         replies={200: ReadyReply, 503: ReadyReply},
     ),

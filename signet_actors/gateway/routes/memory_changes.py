@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState
 
 CHANGE_PARAMETERS: Final = (
-    Parameter("reason", description="Reason, if the body has none"),
+    Parameter("reason", description="Reason; used if the body has none"),
     Parameter("if_version", "integer", "Refuse unless this is the current version; used if the body has none"),
     *AGENT_PARAMETERS,
 )

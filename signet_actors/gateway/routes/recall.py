@@ -111,7 +111,9 @@ def _read(request: HttpRequest, fields: RequestReader, body: Mapping[str, Any] |
     if window is None:
         phrase = date_phrase(query)
         if phrase is not None:
-            request.warnings.append(f'the date "{phrase}" in the query is not applied yet: it is searched for as words')
+            request.warnings.append(
+                f'the date "{phrase}" in the query is not used as a time filter yet; its words are searched for'
+            )
     return _RecallParams(
         query=query,
         limit=fields.query_integer("limit", 10, 1, 100) if in_query else fields.limit(10, 1, 100),

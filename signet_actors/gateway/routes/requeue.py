@@ -48,7 +48,7 @@ def requeue_message(done: JobsRequeued) -> str:
     count = len(done.requeued)
     message = f"Requeued {count} dead job{'' if count == 1 else 's'}"
     if done.refused:
-        message += f"; {len(done.refused)} not: {', '.join(sorted({one.reason for one in done.refused}))}"
+        message += f"; {len(done.refused)} not requeued: {', '.join(sorted({one.reason for one in done.refused}))}"
     return f"{message}; there are more dead jobs" if done.more else message
 
 
@@ -64,7 +64,7 @@ async def requeue_jobs(request: HttpRequest) -> JobsRequeued:
         raise InvalidRequest("give ids or kinds, not both", field="kinds")
     unknown = sorted(set(kinds) - set(_KINDS))
     if unknown:
-        raise InvalidRequest(f"kinds must be of: {', '.join(_KINDS)}", field="kinds")
+        raise InvalidRequest(f"kinds must be among: {', '.join(_KINDS)}", field="kinds")
     limit = body.get("limit", MAX_REQUEUED)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_REQUEUED:
         raise InvalidRequest(f"limit must be an integer from 1 to {MAX_REQUEUED}", field="limit")

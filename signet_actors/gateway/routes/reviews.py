@@ -31,15 +31,15 @@ from signet_actors.protocol.pipeline_queries import ListReviews, ReviewItem
 _CONFLICT: Final = ErrorCode.CONFLICT
 _REFUSALS: Final[Mapping[str, OutcomeError]] = {
     "not_found": OutcomeError(ErrorCode.NOT_FOUND, "Proposal not found"),
-    "not_reviewable": OutcomeError(_CONFLICT, "The proposal is not up for review"),
+    "not_reviewable": OutcomeError(_CONFLICT, "The proposal does not wait for a review"),
     "decided_otherwise": OutcomeError(_CONFLICT, "The proposal was already decided differently"),
     "content_gone": OutcomeError(_CONFLICT, "The text of the proposal was erased"),
     "version_conflict": OutcomeError(_CONFLICT, "The memory has changed since the proposal was made"),
-    "target_gone": OutcomeError(_CONFLICT, "The memory that the proposal is about no longer exists"),
+    "target_gone": OutcomeError(_CONFLICT, "The memory that the proposal would change no longer exists"),
     "source_gone": OutcomeError(_CONFLICT, "The memory that the proposal came from was forgotten"),
     "pinned": OutcomeError(_CONFLICT, "The memory is pinned"),
     "other_scope": OutcomeError(_CONFLICT, "The memory belongs to another owner or scope"),
-    "own_source": OutcomeError(_CONFLICT, "The proposal came from this memory"),
+    "own_source": OutcomeError(_CONFLICT, "The proposal would change the memory that it was extracted from"),
     "constraint": OutcomeError(_CONFLICT, "The memory is a constraint"),
     "duplicate_content": OutcomeError(_CONFLICT, "Another memory already has this content"),
     "unchanged": OutcomeError(_CONFLICT, "The memory already has this content"),

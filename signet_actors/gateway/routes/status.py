@@ -158,7 +158,7 @@ def waiting_reasons(pending: Mapping[str, int], config: Config, extractor: Extra
         if not config.memory.pipeline_v2.enabled:
             why = "the pipeline is switched off (memory.pipelineV2.enabled)"
         else:
-            why = "the extractor does not answer"
+            why = "the extractor does not respond"
         return [f"{_jobs_wait(count)}: {why}; memories stay searchable"]
     paused = [lane for lane in extractor.lanes if lane.paused_because and pending.get(lane.kind)]
     if not paused:

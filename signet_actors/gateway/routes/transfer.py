@@ -152,7 +152,7 @@ def _read_batch(request: HttpRequest) -> _Batch:
         rows += len(line.chunks) or 1
         if rows > MAX_ROWS and lines:
             raise InvalidRequest(
-                f"the lines of a request must not become more than {MAX_ROWS} rows; send fewer at once",
+                f"the lines of a request must not produce more than {MAX_ROWS} rows; send fewer lines per request",
                 code=ErrorCode.PAYLOAD_TOO_LARGE,
             )
         lines.append(line)
@@ -181,7 +181,7 @@ def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, 
             yield number, body
         first = False
     if first:
-        raise InvalidRequest("the body must hold a JSON object on each line")
+        raise InvalidRequest("each line of the body must be a JSON object")
 
 
 def _check_header(header: Mapping[str, Any]) -> None:

@@ -33,7 +33,7 @@ class HttpRejection:
 
 
 BUSY: Final = HttpRejection(
-    503, ErrorCode.BUSY, "Too many requests are waiting; nothing of this one was applied", retry_after_ms=1000
+    503, ErrorCode.BUSY, "Too many requests are waiting; this request was not applied", retry_after_ms=1000
 )
 TOO_MANY_CONNECTIONS: Final = HttpRejection(503, ErrorCode.BUSY, "Too many connections", retry_after_ms=1000)
 TOO_MANY_PIPELINED: Final = HttpRejection(503, ErrorCode.BUSY, "Too many pipelined requests", retry_after_ms=1000)

@@ -78,18 +78,20 @@ def readiness(
     damaged = any(child.counters.get("damaged") for child in others if child.state == UP)
     scrubbed = any(child.counters.get("scrub_findings") for child in others)
     unknown = [role for role in missing if not any(child.role == role for child in others)]
-    sentences = [f"the supervisor has been silent for {silent_ms} ms"] if silent else []
+    sentences = [f"the supervisor has sent no message for {silent_ms} ms"] if silent else []
     sentences += [_sentence(child) for child in down] + [f"{role} has not reported yet" for role in unknown]
     if damaged:
         sentences.append(
-            "the database is damaged: nothing is written, and what is sound is read (see `signet doctor --deep`);"
-            " `signet stop`, then `signet restore latest`, puts the newest backup in its place"
+            "the database is damaged: writes are refused, and only undamaged data is read (see `signet doctor --deep`);"
+            " to restore the newest backup, run `signet stop`, then `signet restore latest`"
         )
     elif scrubbed:
         sentences.append("the last check of the database found damage (see `signet doctor --deep`)")
     sentences += [unanswered[role] for role in unresponsive]
     if full:
-        sentences.append("the disk is full: writes are refused, reads go on; make room, and writes go on by themselves")
+        sentences.append(
+            "the disk is full: writes are refused, reads still work; free disk space, and writes resume automatically"
+        )
     sentences += notes
     sentences += [text for text in (failure, warning) if text]
     if draining:

@@ -33,7 +33,7 @@ class ForgetRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     pinned: bool | None = None
     importance_min: Importance | None = None
     limit: Annotated[
-        float, Meta(description="Memories at most; a fraction is cut off; taken as 1 below 1, as 200 above")
+        float, Meta(description="Maximum number of memories; fractions are truncated; limited to 1 to 200")
     ] = 20
     reason: str | None = None
     force: bool = False

@@ -54,8 +54,8 @@ class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults
     valid_until: str | None = None
     agent_id: str | None = None
     visibility: Literal["global", "private"] | None = None
-    structured: Annotated[dict[str, Any] | None, not_yet("is not available yet: it was not stored")] = None
-    transcript: Annotated[str | None, not_yet("is not stored yet; it only says that sourceId is a session key")] = None
+    structured: Annotated[dict[str, Any] | None, not_yet("is not available yet; the value was not stored")] = None
+    transcript: Annotated[str | None, not_yet("is not stored yet; it only marks sourceId as a session key")] = None
     metadata: ProvenanceMetadata | None = None
 
 

@@ -23,13 +23,13 @@ class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):
     facets: Annotated[
         list[TimeFacet] | None,
         not_yet(
-            "other than captured are not available yet: the time window filters by when a memory was captured",
+            "other than captured are not available yet; the time window filters by the capture time",
             *(facet for facet in TIME_FACETS if facet != "captured"),
         ),
     ] = None
     mode: Annotated[
         Literal["auto", "timeline", "filter"] | None,
-        not_yet("timeline is not available yet: the time window filters", "timeline"),
+        not_yet("timeline is not available yet; the time window is used as a filter", "timeline"),
     ] = None
 
 
@@ -38,7 +38,7 @@ class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     query: str
     limit: Annotated[
-        float, Meta(description="Results at most; a fraction is cut off; taken as 1 below 1, as 100 above")
+        float, Meta(description="Maximum number of results; fractions are truncated; limited to 1 to 100")
     ] = 10
     type: str | None = None
     tags: TagsInput = None
@@ -52,14 +52,14 @@ class RecallRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     scope: str | None = None
     min_score: float | None = None
     time: RecallTime | None = None
-    aggregate: Annotated[bool, not_yet("is not available yet: aggregate.stoppedReason says so")] = False
-    expand: Annotated[bool, not_yet("is not available yet: no transcript is joined")] = False
+    aggregate: Annotated[bool, not_yet("is not available yet; see aggregate.stoppedReason")] = False
+    expand: Annotated[bool, not_yet("is not available yet; no transcript is added")] = False
     aggregate_budget: Literal["small", "medium", "large"] | None = msgspec.field(default=None, name="aggregateBudget")
     save_aggregate: bool | None = msgspec.field(default=None, name="saveAggregate")
     agent_id: str | None = msgspec.field(default=None, name="agentId")
-    session_key: Annotated[str | None, not_yet("does not suppress repeats yet: meta.dedupe.enabled is false")] = (
-        msgspec.field(default=None, name="sessionKey")
-    )
+    session_key: Annotated[
+        str | None, not_yet("does not suppress repeated results yet; meta.dedupe.enabled is false")
+    ] = msgspec.field(default=None, name="sessionKey")
     include_recalled: bool = msgspec.field(default=False, name="includeRecalled")
 
 
