@@ -570,6 +570,28 @@ def test_a_broken_legacy_expression_is_a_bad_request(room: StoreRoom) -> None:
                 memories.legacy_search(view, LegacySearch(bad, ReadScope()))
 
 
+def test_a_legacy_expression_without_a_useful_bound_is_a_bad_request(room: StoreRoom) -> None:
+    room.remember("apple")
+    many = [f"word{index}" for index in range(65)]
+    expensive = (
+        " ".join(many),
+        "+".join(["a"] * 3500),
+        " ".join(f"{letter}*" for letter in "etaoinshrdlu" * 200),
+        f"NEAR({' '.join(many[:9])}, 999999)",
+        "running run runs ran running run",  # one word of the index, five times
+        "\ue000 " * 5,  # a word to the index's tokenizer, if not to Python
+    )
+    with room.reader.open_snapshot() as view:
+        for expression in expensive:
+            with pytest.raises(InvalidRequest, match="q must have") as refused:
+                memories.legacy_search(view, LegacySearch(expression, ReadScope()))
+            assert refused.value.field == "q"
+        with pytest.raises(InvalidRequest):
+            memories.legacy_search(view, LegacySearch("(" * 2000 + "apple" + ")" * 2000, ReadScope()))
+        columns = "{" + "content " * 900 + "} : apple"
+        assert len(memories.legacy_search(view, LegacySearch(columns, ReadScope())).rows) == 1
+
+
 def test_counts_of_health_and_store(room: StoreRoom, tmp_path: Path) -> None:
     room.remember("with", vector=[1.0])
     room.remember("without")

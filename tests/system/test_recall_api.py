@@ -329,6 +329,27 @@ def test_the_search_alias_answers_like_recall(reader: Client, library: dict[str,
     assert reader.get("/api/memory/search").refused(400)["error"]
 
 
+def test_an_fts_expression_without_a_useful_bound_is_refused_and_ends_no_searcher(
+    daemon: LiveDaemon, room: Client
+) -> None:
+    row = {"id": "01a20000-0000-7000-8000-00000000a110", "content": "a " * 400_000 + "heron"}
+    room.post("/api/memory/import", row).ok()
+    searchers = {name: pid for name, pid in daemon.children().items() if name.startswith("searcher")}
+    for expression in (
+        "+".join(["a"] * 2000),
+        "NEAR(" + " ".join(["a"] * 1500) + ",999999)",
+        " ".join(f"{letter}*" for letter in "etaoinshrdlu" * 80),
+        " OR ".join(f"{letter}*" for letter in "abcdefghijklmnopqrstuvwxyz" * 20),
+        " ".join(f"word{number}" for number in range(65)),
+        "(" * 1000 + "a" + ")" * 1000,
+    ):
+        assert room.get("/memory/search", q=expression).refused(400)["field"] == "q"
+    for expression in ("heron", "NEAR(a a, 5)", "a+a+a+a", "content : her*", "{content cjk} : heron NOT missing"):
+        (found,) = room.get("/memory/search", q=expression).ok()["results"]
+        assert found["id"] == row["id"]
+    assert searchers.items() <= daemon.children().items()
+
+
 def test_the_legacy_search_takes_fts_syntax(reader: Client, library: dict[str, str]) -> None:
     def found(**parameters: Any) -> list[str]:
         rows = reader.get("/memory/search", project="library", **parameters).ok()["results"]

@@ -5,6 +5,7 @@ Source: memory-api.txt; docs/compatibility.md "Reading memories"; docs/decisions
 
 from __future__ import annotations
 
+from signet_actors.domain.fts_limits import check_fts_limits
 from signet_actors.domain.memories import CRITICAL_MIN_IMPORTANCE
 from signet_actors.domain.ranking.fusion import keyword_score
 from signet_actors.errors import InvalidRequest
@@ -26,6 +27,7 @@ from signet_actors.protocol.searcher import (
 from signet_actors.searcher.queries.pipeline import FACT_FORGOTTEN, REASON_FORGOTTEN
 from signet_actors.searcher.reader import Reader
 from signet_actors.store.errors import QueryRefused
+from signet_actors.store.fts_tokens import stem
 from signet_actors.store.read_policy import conjunction, matching, readable, readable_in_any_scope
 from signet_actors.store.rows import MEMORY_COLUMNS, to_memory
 from signet_actors.store.snapshot import Snapshot
@@ -119,7 +121,7 @@ def list_authors(snapshot: Snapshot, query: ListAuthors) -> AuthorsListed:
 def legacy_search(snapshot: Snapshot, query: LegacySearch) -> LegacySearched:
     """Run the caller's FTS5 expression, best first; without one, return the newest memories that pass the filters.
 
-    Raises ``InvalidRequest`` if the text is not a valid FTS5 expression.
+    Raises ``InvalidRequest`` if the text is not a valid FTS5 expression, or too expensive a one.
     """
     where, bindings = conjunction(
         ("m.is_deleted = 0", {}), readable(snapshot.connection, query.read), matching(query.filters)
@@ -131,6 +133,8 @@ def legacy_search(snapshot: Snapshot, query: LegacySearch) -> LegacySearched:
             {**bindings, "limit": query.limit},
         )
         return LegacySearched(rows=[(to_memory(row), None) for row in rows])
+    check_fts_limits(query.query, lambda text: stem(snapshot.connection, text))
+    snapshot.check_often()
     try:
         found = snapshot.rows(
             f"SELECT {MEMORY_COLUMNS}, bm25(memories_fts) FROM memories_fts"
