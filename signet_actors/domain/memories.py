@@ -158,7 +158,7 @@ def parse_tags(tags: str | Sequence[object] | None) -> tuple[str, ...]:
             parts.extend(tag.split(","))
     else:
         raise InvalidRequest("tags must be a string or an array of strings", field="tags")
-    return tuple(dict.fromkeys(filter(None, map(collapsed, parts))))
+    return tuple(dict.fromkeys(filter(None, map(collapsed, dict.fromkeys(parts)))))
 
 
 def importance_to_store(named: float | None, *, pinned: bool | None, otherwise: T) -> float | T:

@@ -108,6 +108,7 @@ def test_a_foreign_id_is_replaced_and_a_line_without_one_is_recognised_by_its_so
         (b'"text"', "invalid_request", None),
         (b"\xff\xfe", "invalid_request", None),
         (b"[" * 5000, "invalid_request", None),
+        (b'{"content":"x","z":[' + b"[]," * 60_000 + b"[]]}", "invalid_request", None),
         ({"content": ""}, "invalid_request", "content"),
         ({"type": "fact"}, "invalid_request", "content"),
         ({"content": 7}, "invalid_request", "content"),

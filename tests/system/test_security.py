@@ -337,6 +337,10 @@ BOMBS: list[tuple[str, bytes]] = [
     ("not UTF-8", b'{"content":"\xff\xfe"}'),
     ("cut off", b'{"content":"x"'),
     ("two documents", b'{"content":5}{"content":5}'),
+    ("a million lists", b'{"content":"x","query":"x","patches":[' + b"[]," * 1_000_000 + b"[]]}"),
+    ("half a million names", b'{"content":"x",' + b'"k":0,' * 500_000 + b'"query":"x"}'),
+    ("tags of commas", b'{"content":"x","query":"x","tags":"' + b"," * 4_000_000 + b'"}'),
+    ("a version of blanks", b'{"patches":5,"query":" ","content":"","if_version":"' + b" " * 4_000_000 + b'"}'),
 ]
 
 

@@ -159,6 +159,26 @@ def test_tags_are_bounded(name: str, limit: int) -> None:
         RequestReader({"tags": tags}).tags()
 
 
+@pytest.mark.parametrize("tags", ["," * 4_000_000, "a," * 2_000_000, " " * 60_000, ["," * 60_000], ["a"] * 50_000])
+def test_tags_that_would_take_long_to_split_are_refused_unread(tags: object) -> None:
+    with pytest.raises(InvalidRequest, match="tags must be at most"):
+        RequestReader({"tags": tags}).tags()
+
+
+def test_a_hundred_tags_of_full_length_are_read_from_a_string_and_from_an_array() -> None:
+    tags = tuple(f"{n:03}".ljust(500, "x") for n in range(100))
+    assert RequestReader({"tags": ",".join(tags)}).tags() == tags
+    assert RequestReader({"tags": list(tags)}).tags() == tags
+    assert RequestReader({"tags": "a,b," * 12_000}).tags() == ("a", "b")
+
+
+def test_repeated_names_count_once() -> None:
+    assert RequestReader({"ids": ["a", " b", "a", "b"] * 500}).names("ids", max_items=2) == ("a", "b")
+    for bad in (["a", " "], ["a", 1], "a"):
+        with pytest.raises(InvalidRequest, match="array of strings"):
+            RequestReader({"ids": bad}).names("ids", max_items=2)
+
+
 @pytest.mark.parametrize(
     ("moment", "before"),
     [

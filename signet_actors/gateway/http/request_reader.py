@@ -29,6 +29,8 @@ MAX_TEXT_CHARS: Final = 4096
 MAX_NAME_CHARS: Final = 500
 MAX_QUERY_CHARS: Final = 20_000
 MAX_TAGS: Final = 100
+MAX_TAGS_CHARS: Final = MAX_TAGS * (MAX_NAME_CHARS + 1)
+"""Characters of all tags as they are given, with commas and white space. More are refused before they are split."""
 MAX_OFFSET: Final = 1_000_000_000
 MAX_VERSION: Final = 2**53
 
@@ -55,7 +57,7 @@ def parse_flag(value: object) -> bool | None:
         return value
     if isinstance(value, int | float) and value in {0, 1}:
         return value == 1
-    if isinstance(value, str):
+    if isinstance(value, str) and len(value) <= MAX_NAME_CHARS:
         word = value.strip().lower()
         return True if word in _TRUE else False if word in _FALSE else None
     return None
@@ -213,8 +215,8 @@ class RequestReader:
     def tags(self, name: str = "tags") -> tuple[str, ...]:
         """Return tags from a comma-separated string or an array; () if absent or null."""
         _, value = self.find(name)
-        tags = parse_tags(value)
-        if len(tags) > MAX_TAGS or any(len(tag) > MAX_NAME_CHARS for tag in tags):
+        tags = parse_tags(value) if _tags_chars(value) <= MAX_TAGS_CHARS else None
+        if tags is None or len(tags) > MAX_TAGS or any(len(tag) > MAX_NAME_CHARS for tag in tags):
             raise InvalidRequest(
                 f"tags must be at most {MAX_TAGS} of at most {MAX_NAME_CHARS} characters each", field=name
             )
@@ -251,7 +253,7 @@ class RequestReader:
         if value is None:
             return None
         if isinstance(value, str):
-            match = _WHOLE_INTEGER.fullmatch(value)
+            match = _WHOLE_INTEGER.fullmatch(value) if len(value) <= MAX_NAME_CHARS else None
             value = int(match[1]) if match else None
         elif isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -264,9 +266,12 @@ class RequestReader:
         _, value = self.find(name)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise InvalidRequest(f"{name} must be an array of strings", field=name)
-        items = tuple(dict.fromkeys(sanitize_text(item).strip() for item in value))
+        given = dict.fromkeys(value)
+        if not all(map(str.strip, given)):
+            raise InvalidRequest(f"{name} must be an array of strings", field=name)
+        items = tuple(dict.fromkeys(sanitize_text(item).strip() for item in given))
         if len(items) > max_items:
             raise InvalidRequest(f"{name} must be at most {max_items}", field=name)
         if any(len(item) > MAX_NAME_CHARS for item in items):
@@ -362,6 +367,13 @@ def read_scope_of(request: HttpRequest, body: Mapping[str, Any] | None = None) -
 def joined_tags(tags: Sequence[str]) -> str | None:
     """Return tags as most responses show them: a comma-separated string, or None if there are none."""
     return ",".join(tags) or None
+
+
+def _tags_chars(value: object) -> int:
+    """Return the characters of the tags as given, and one for each comma between the elements of an array."""
+    if isinstance(value, str):
+        return len(value)
+    return sum(len(tag) + 1 for tag in value if isinstance(tag, str)) if isinstance(value, list) else 0
 
 
 def _finite(value: float, name: str) -> float:

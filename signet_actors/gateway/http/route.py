@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.session_keys import agent_from_session_key
 from signet_actors.errors import InvalidRequest, MutationsFrozen
+from signet_actors.gateway.http.json_body import decode_json
 from signet_actors.gateway.http.request_warnings import body_warnings
 from signet_actors.protocol.message import Idempotency, Principal
 
@@ -128,10 +127,7 @@ class HttpRequest:
             if required:
                 raise InvalidRequest("Invalid JSON body")
             return {}
-        try:
-            value = msgspec.json.decode(self.raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
-            raise InvalidRequest("Invalid JSON body") from error
+        value = decode_json(self.raw)
         if not isinstance(value, dict):
             raise InvalidRequest("Invalid JSON body")
         self.warnings += body_warnings(self.route, value)

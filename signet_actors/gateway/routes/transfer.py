@@ -23,6 +23,7 @@ from signet_actors.domain.memories import DEFAULT_IMPORTANCE, TIME_FACETS, impor
 from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
+from signet_actors.gateway.http.json_body import TooManyValues, decode_json
 from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, RequestReader, read_scope_of
 from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
@@ -169,12 +170,15 @@ def _parse_lines(raw: bytes, refused: list[RefusedLine]) -> Iterator[tuple[int, 
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue
+        why = "the line is not a JSON object"
         try:
-            body = msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+            body = decode_json(text)
+        except TooManyValues as error:
+            body, why = None, error.detail
+        except InvalidRequest:
             body = None
         if not isinstance(body, dict):
-            refused.append(RefusedLine(number, "the line is not a JSON object", ErrorCode.INVALID_REQUEST.value))
+            refused.append(RefusedLine(number, why, ErrorCode.INVALID_REQUEST.value))
         elif first and "format" in body and "content" not in body:
             _check_header(body)
         else:
