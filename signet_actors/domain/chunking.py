@@ -6,8 +6,12 @@ Source: memory-pipeline "Configuration Reference" (guardrails); docs/operations.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
 
+from signet_actors.domain.normalization import content_hash, storage_content
 from signet_actors.domain.windowed_search import windowed_matches
 
 MAX_CHUNKS = 2001
@@ -17,6 +21,7 @@ _PLANNED_CHUNKS = 1000
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _LIST_NUMBER = re.compile(r"\s{0,40}+\d{1,9}\.")
 _BLANKS = 1024
+_INVISIBLE: Final = ""
 
 
 def chunk_target(chars: int, configured: int) -> int:
@@ -41,23 +46,85 @@ def chunk_by_sentence(text: str, target: int) -> list[str]:
     Departs: the specification joins sentences with one space and cuts a long sentence anywhere, which breaks code,
     tables and lists. Here the number of a list item does not end a sentence.
     """
-    if target < 1:
-        raise ValueError("target must be at least 1 character")
+    pieces = _Pieces(text, target)
     chunks: list[str] = []
-    start = end = 0
-    for begin, stop in _units(text, 2 * target):
-        if end > start and stop - start <= target:
-            end = stop
-            continue
-        if end > start:
-            chunks.append(text[start:end])
-        start, end = begin, stop
-        if stop - begin > 2 * target:
-            chunks.extend(_cut(text[begin:stop], target))
-            start = end
-    if end > start:
-        chunks.append(text[start:end])
+    first = 0
+    while first < len(pieces.ends):
+        after = pieces.group(first)
+        chunks.append(pieces.text(first, after))
+        first = after
     return chunks
+
+
+def distinct_chunks(text: str, target: int) -> list[str]:
+    """Return chunks like ``chunk_by_sentence``, except that each has visible characters and a content hash of its own.
+
+    A chunk that equals an earlier one also takes the sentences or pieces after it, until it differs, so that a text
+    that repeats itself loses nothing although each content is stored once. If the text ends before that, the last
+    chunks become one. Such chunks may exceed ``2 * target``.
+    """
+    pieces = _Pieces(text, target)
+    chunks: dict[str, int] = {}  # hash -> first piece, in text order
+    added: dict[str, int] = {}  # hash of a chunk as grouped -> pieces that the last chunk of this hash took besides
+    first = 0
+    while first < len(pieces.ends):
+        after = pieces.group(first)
+        digest = grouped = pieces.digest(first, after)
+        if digest in chunks:
+            after += added.get(grouped, 0)  # it would equal the chunks that took fewer
+        while digest in chunks or digest == _INVISIBLE:
+            if after >= len(pieces.ends):
+                after = len(pieces.ends)
+                if not chunks:
+                    return []
+                _, first = chunks.popitem()
+            else:
+                after += 1
+                added[grouped] = added.get(grouped, 0) + 1
+            digest = pieces.digest(first, after)
+        chunks[digest] = first
+        first = after
+    firsts = [*chunks.values(), len(pieces.ends)]
+    return [pieces.text(begin, end) for begin, end in pairwise(firsts)]
+
+
+class _Pieces:
+    """The bounds of the sentences, lines and parts of lines from which the chunks of a text are made."""
+
+    def __init__(self, text: str, target: int) -> None:
+        if target < 1:
+            raise ValueError("target must be at least 1 character")
+        self._text, self._target = text, target
+        self._begins, self.ends = array("q"), array("q")  # a tuple for each piece would take ten times the memory
+        self._cut: set[int] = set()
+        for begin, end in _units(text, 2 * target):
+            if end - begin <= 2 * target:
+                self._begins.append(begin)
+                self.ends.append(end)
+                continue
+            for part_begin, part_end in _cut(text, begin, end, target):
+                self._cut.add(len(self.ends))
+                self._begins.append(part_begin)
+                self.ends.append(part_end)
+
+    def group(self, first: int) -> int:
+        """Return the index after the last piece of the chunk that begins with the piece ``first``."""
+        after = first + 1
+        if first in self._cut:
+            return after  # each part of a line that was cut is a chunk
+        limit = self._begins[first] + self._target
+        while after < len(self.ends) and self.ends[after] <= limit and after not in self._cut:
+            after += 1
+        return after
+
+    def text(self, first: int, after: int) -> str:
+        """Return the text from the piece ``first`` to the one before ``after``."""
+        return self._text[self._begins[first] : self.ends[after - 1]]
+
+    def digest(self, first: int, after: int) -> str:
+        """Return the content hash of these pieces, or ``_INVISIBLE`` if they have no visible characters."""
+        chunk = self.text(first, min(after, len(self.ends)))
+        return content_hash(chunk) if storage_content(chunk) else _INVISIBLE
 
 
 def _units(text: str, longest: int) -> Iterator[tuple[int, int]]:
@@ -107,9 +174,10 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
     yield begin, size
 
 
-def _cut(line: str, size: int) -> Iterator[str]:
-    for start in range(0, len(line), size):
-        piece = line[start : start + size]
-        piece = piece.strip() if start else piece.rstrip()
-        if piece:
-            yield piece
+def _cut(text: str, begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of the parts of a line, ``size`` characters each, without surrounding white space."""
+    for start in range(begin, end, size):
+        part = text[start : min(start + size, end)]
+        if part.strip():
+            first = start if start == begin else start + len(part) - len(part.lstrip())
+            yield first, start + len(part.rstrip())

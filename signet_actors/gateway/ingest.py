@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from signet_actors.domain.chunking import chunk_by_sentence, chunk_target
+from signet_actors.domain.chunking import chunk_target, distinct_chunks
 from signet_actors.domain.memories import infer_type, parse_prefixes
-from signet_actors.domain.normalization import collapsed, content_hash, storage_content
+from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.errors import Busy, InvalidRequest, SignetError
 from signet_actors.gateway.redaction import Kinds
 from signet_actors.protocol.message import Principal
@@ -254,21 +254,14 @@ async def embed_texts(
 
 
 def chunks_of(content: str, guardrails: GuardrailsConfig) -> tuple[str, ...]:
-    """Return the chunks of an oversized content in text order, without duplicates; empty if it is stored whole.
+    """Return the chunks of an oversized content in text order, no two of them equal; empty if it is stored whole.
 
     A content that would be a single chunk is stored whole too.
     """
     if len(content) <= guardrails.max_content_chars:
         return ()
-    chunks = chunk_by_sentence(content, chunk_target(len(content), guardrails.chunk_target_chars))
-    if len(chunks) == 1:
-        return ()
-    # A text may repeat itself: each chunk is stored once, at its first position.
-    unique: dict[str, str] = {}
-    for chunk in chunks:
-        if storage_content(chunk):  # skip chunks without visible characters
-            unique.setdefault(content_hash(chunk), chunk)
-    return tuple(unique.values())
+    chunks = distinct_chunks(content, chunk_target(len(content), guardrails.chunk_target_chars))
+    return tuple(chunks) if len(chunks) > 1 else ()
 
 
 def raw_frame(row: Vectors) -> bytes:

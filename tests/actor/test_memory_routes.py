@@ -386,12 +386,12 @@ def test_an_oversized_content_becomes_chunks(tmp_path: Path) -> None:
     assert len(sent.frames) == 3
 
 
-def test_a_content_that_repeats_itself_is_stored_once_each(tmp_path: Path) -> None:
+def test_a_content_that_repeats_itself_is_stored_whole_in_chunks_that_differ(tmp_path: Path) -> None:
     api = MemoryApi(tmp_path, config=with_guardrails(max_content_chars=50, chunk_target_chars=50))
     api.bus.script[RememberChunks] = lambda request: ChunksRemembered(list(request.chunks), "g", deduped=False)
     first, second = "All of this is written in it once more.", "And here is something else in between."
     answer = api.request("POST", "/api/memory/remember", {"content": f"{first} {second} {first.upper()} {second}"})
-    assert answer.json["ids"] == [first, second]
+    assert answer.json["ids"] == [first, second, f"{first.upper()} {second}"]
 
 
 def test_chunks_are_embedded_all_or_none(tmp_path: Path) -> None:

@@ -137,3 +137,19 @@ def test_a_long_text_that_differs_in_white_space_within_a_word_is_another_one(ro
     ).refused(409)
     assert "different chunked content" in refused["error"]
     assert {row["id"] for row in room.listed()} == {*first["ids"], *other["ids"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The nightly job failed, and nobody noticed it until noon.\n\n" * 40 + "It was mended then.",
+        "| host | state |\n|---|---|\n" + "| web | up |\n| WEB | Up. |\n" * 60,
+        "12:00:01 disk is full\n12:00:01 DISK IS FULL!\n" * 40 + "12:00:02 rebooted",
+    ],
+    ids=["paragraphs", "table", "log"],
+)
+def test_every_word_of_a_text_that_repeats_itself_is_stored(room: Client, text: str) -> None:
+    stored = remembered(room, text)
+    chunks = [room.get(f"/api/memory/{chunk}").ok()["content"] for chunk in stored["ids"]]
+    assert "\n".join(chunks).split() == text.split()
+    assert remembered(room, text) == {**stored, "deduped": True}

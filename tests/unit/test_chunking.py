@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signet_actors.domain.chunking import MAX_CHUNKS, chunk_by_sentence, chunk_target
-from signet_actors.domain.normalization import collapsed, storage_content
+from signet_actors.domain.chunking import MAX_CHUNKS, chunk_by_sentence, chunk_target, distinct_chunks
+from signet_actors.domain.normalization import collapsed, content_hash, storage_content
 
 
 @pytest.mark.parametrize(
@@ -100,3 +100,48 @@ def test_the_configured_target_holds_for_all_but_the_longest_texts() -> None:
 def test_the_longest_content_of_any_shape_stays_within_the_bound(unit: str) -> None:
     text = storage_content((unit * (1_000_000 // len(unit) + 1))[:1_000_000])
     assert len(chunk_by_sentence(text, chunk_target(len(text), 50))) <= MAX_CHUNKS
+    assert len(distinct_chunks(text, chunk_target(len(text), 50))) <= MAX_CHUNKS
+
+
+PARAGRAPH = "The nightly job copies the tables, then it checks them. Nobody watches it.\n\n"
+TABLE = "| host | state |\n|---|---|\n" + "| web | up |\n| WEB | Up. |\n" * 60
+LOG = "12:00:01 disk is full\n12:00:01 DISK IS FULL!\n12:00:01   disk is full.\n" * 40
+
+
+@pytest.mark.parametrize("target", [50, 300])
+@pytest.mark.parametrize(
+    "text",
+    [
+        PARAGRAPH * 40,
+        (PARAGRAPH * 4 + "\n") * 2 + PARAGRAPH.upper() * 20,
+        TABLE,
+        LOG,
+        LOG + PARAGRAPH * 9 + LOG + TABLE + PARAGRAPH,
+        "word " * 3000,
+        "y" * 9000,
+        "Done. " * 2000,
+        "---\n" * 900,
+    ],
+)
+def test_a_text_that_repeats_itself_loses_no_word(text: str, target: int) -> None:
+    stored = storage_content(text)
+    chunks = distinct_chunks(stored, target)
+    assert "".join("".join(chunks).split()) == "".join(stored.split())
+    assert len(set(map(content_hash, chunks))) == len(chunks)
+
+
+@given(
+    st.lists(st.sampled_from(["a.", "A!", "b", "b b", "\n\n", "c: d", "| a | b |\n", "xxxxxxxxxxxx", "\ufeff"])),
+    st.sampled_from([" ", "\n", "  "]),
+    st.integers(1, 12),
+)
+def test_no_two_chunks_are_equal_and_none_is_missing(parts: list[str], gap: str, target: int) -> None:
+    text = storage_content(gap.join(parts))
+    chunks = distinct_chunks(text, target)
+    if collapsed(text):
+        assert "".join("".join(chunks).split()) == "".join(text.split())
+    assert len(set(map(content_hash, chunks))) == len(chunks)
+    assert all(collapsed(chunk) and chunk in text for chunk in chunks)
+    plain = chunk_by_sentence(text, target)
+    if len(set(map(content_hash, plain))) == len(plain) and all(map(collapsed, plain)):
+        assert chunks == plain
