@@ -10,27 +10,24 @@ Source: docs/transfer.md; docs/decisions.md 3.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import queue
 import re
-import secrets
 import sys
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
 from signet_actors.cli.exit_codes import REFUSED
+from signet_actors.cli.import_progress import CONNECTIONS, Batch, ImportProgress, ImportState
 from signet_actors.cli.invocation import agent_option, shared_options
 from signet_actors.cli.output_file import is_standard_output, is_stream, new_private_file, refuse_target
 from signet_actors.cli.presentation import console, one_line, print_bytes, print_json, print_message
-from signet_actors.config.regular_file import read_regular
-from signet_actors.errors import ConfigError, ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
+from signet_actors.errors import ErrorCode, InvalidRequest, OutcomeUnknown, RequestRefused, SignetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,120 +42,10 @@ MAX_LINE_BYTES = 3 * 1024 * 1024
 """A longer line cannot be a memory, and would not fit into a request."""
 MAX_SKIPPED_BYTES = 64 * 1024 * 1024
 """Bytes to skip after a line that is too long. If it is longer still, the file is not JSON lines."""
-CONNECTIONS = 2
-"""While the daemon commits one batch, it can receive another one."""
 CLIENT_WAIT_S = 120.0
 ATTEMPTS = 4
 SHOWN_REFUSALS = 50
-KEPT_REFUSALS = 1000
 PAGE_LINES = 500
-_LONGEST_POSITION = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Lines that are sent in one request, with their place in the input, and the lines that are too long to be sent.
-
-    ``run`` names the import that they belong to.
-    """
-
-    offset: int
-    end: int
-    first_line: int
-    lines: tuple[bytes, ...]
-    refused: tuple[dict[str, Any], ...]
-    run: str = ""
-
-    @property
-    def payload(self) -> bytes:
-        """The body of the request.
-
-        A blank line replaces a line that is too long, so that the line numbers stay correct.
-        """
-        return b"\n".join(self.lines)
-
-    @property
-    def key(self) -> str:
-        """The Idempotency-Key, unique to these lines at this place in this import."""
-        place = f"{self.run}\0{self.offset}\0{self.first_line}\0{len(self.lines)}\0"
-        digest = hashlib.sha256(place.encode() + self.payload)
-        return f"import-{digest.hexdigest()}"
-
-
-@dataclass
-class ImportProgress:
-    """The progress of an import: everything before ``offset`` and ``line`` is stored or refused.
-
-    ``run`` names the import. It stays the same when the import is interrupted and continued.
-    """
-
-    offset: int = 0
-    line: int = 1
-    imported: int = 0
-    deduped: int = 0
-    redacted: int = 0
-    refused: int = 0
-    refusals: list[dict[str, Any]] = field(default_factory=list)
-    run: str = field(default_factory=lambda: secrets.token_hex(16))
-
-    def is_valid(self, size: int) -> bool:
-        """Return whether these are values that an import of a file of ``size`` bytes can have."""
-        counts = (self.offset, self.line, self.imported, self.deduped, self.redacted, self.refused)
-        if not all(type(count) is int and 0 <= count <= size + 1 for count in counts):
-            return False
-        refusals = isinstance(self.refusals, list) and all(isinstance(refusal, dict) for refusal in self.refusals)
-        return refusals and isinstance(self.run, str) and (self.line > 1 if self.offset else self.line == 1)
-
-    def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
-        """Add the results of a batch."""
-        self.offset, self.line = batch.end, batch.first_line + len(batch.lines)
-        for name in ("imported", "deduped", "redacted"):
-            setattr(self, name, getattr(self, name) + int(counts[name]))
-        self.refused += len(refused)
-        self.refusals += refused[: max(0, KEPT_REFUSALS - len(self.refusals))]
-
-
-class ImportState:
-    """The saved progress of an import, in ``FILE.import-state``.
-
-    It is ignored if the file, the agent or the daemon (``address``) differs.
-    """
-
-    def __init__(self, path: Path, agent: str | None, address: str) -> None:
-        status = path.stat()
-        self._path = path.with_name(path.name + ".import-state")
-        self._of: dict[str, Any] = {
-            "size": status.st_size,
-            "modified_ns": status.st_mtime_ns,
-            "agent": agent,
-            "daemon": address,
-        }
-
-    def read(self) -> ImportProgress:
-        """Return the progress of an interrupted run, else the beginning.
-
-        Raises click.UsageError if something other than a regular file is at the path.
-        """
-        try:
-            kept = json.loads(read_regular(self._path, _LONGEST_POSITION))
-            progress = ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
-        except ConfigError as error:
-            raise click.UsageError(error.detail) from error
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return ImportProgress()
-        return progress if progress.is_valid(self._of["size"]) else ImportProgress()
-
-    def write(self, progress: ImportProgress) -> None:
-        """Write the progress to disk atomically; raise SignetError if the write fails."""
-        content = json.dumps({"of": self._of, "done": asdict(progress)}).encode()
-        try:
-            _replace(self._path, content)
-        except OSError as error:
-            raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
-
-    def forget(self) -> None:
-        """Delete the saved progress."""
-        self._path.unlink(missing_ok=True)
 
 
 @click.command()
@@ -219,12 +106,35 @@ def import_(invocation: Invocation, file: str, agent: str | None) -> None:
             progress = state.read()
             state.write(progress)  # before the first batch: a continued import must send it with the same key
             if progress.offset:
-                print_message(f"Continuing at line {progress.line}.")
+                progress = _continued(invocation, source, agent, progress)
             progress = _import(invocation, source, agent, progress, state.write, advance)
         state.forget()
     _report(invocation, progress)
     if progress.refused:
         click.get_current_context().exit(REFUSED)
+
+
+def _continued(invocation: Invocation, source: BinaryIO, agent: str | None, progress: ImportProgress) -> ImportProgress:
+    """Return ``progress``, or the beginning of the import if the store does not hold everything before it any more.
+
+    The last batches are sent again under their keys. A store that holds them answers with the receipts of then; one
+    that was restored or replaced, or has deleted its replies since, stores them and makes new receipts.
+    """
+    client = invocation.client()
+    client.retry_window_s = CLIENT_WAIT_S
+    held = len(progress.last) > 0
+    for sent in progress.last:
+        source.seek(sent["offset"])
+        batch = next(batches(source, sent["offset"], sent["line"], progress.run), None)
+        held = held and batch is not None and _send_batch(client, batch, agent)[0]["receipts"] == sent["receipts"]
+        if not held:
+            break
+    if held:
+        print_message(f"Continuing at line {progress.line}.")
+        return progress
+    print_message("The store does not hold what was imported before. Beginning at line 1 again.")
+    source.seek(0)
+    return progress.restarted()
 
 
 def _export_to_stream(client: DaemonClient, path: Path, scope: str | None, agent: str | None) -> int:
@@ -395,7 +305,7 @@ _LINE = re.compile(r"^line ([0-9]{1,6}):")
 
 def _send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Send the batch; return the daemon's counts, and the refused lines with their line numbers in the input."""
-    counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
+    counts: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0, "receipts": []}
     if not batch.payload.strip():
         return counts, list(batch.refused)
     try:
@@ -406,7 +316,8 @@ def _send_batch(client: DaemonClient, batch: Batch, agent: str | None) -> tuple[
         if len(batch.lines) == 1:
             return counts, [{"line": batch.first_line, "error": error.detail, "code": error.code.value}]
         return _send_in_halves(client, batch, agent)
-    counts = answer.body
+    receipt = answer.body.get("receipt")  # none if no line was stored, or from an older daemon
+    counts = {**answer.body, "receipts": [receipt] if isinstance(receipt, str) else []}
     for warning in answer.warnings:
         print_message(f"warning: {_LINE.sub(lambda match: f'line {batch.first_line + int(match[1]) - 1}:', warning)}")
     refused = [{**line, "line": batch.first_line + int(line["line"]) - 1} for line in answer.records("refused")]
@@ -418,12 +329,13 @@ def _send_in_halves(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Send a batch that is too large for the daemon as two halves."""
     middle = len(batch.lines) // 2
-    totals: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0}
+    totals: dict[str, Any] = {"imported": 0, "deduped": 0, "redacted": 0, "receipts": []}
     refused = list(batch.refused)
     for begin, end in ((0, middle), (middle, len(batch.lines))):
         half = Batch(batch.offset, batch.end, batch.first_line + begin, batch.lines[begin:end], (), batch.run)
         counts, more = _send_batch(client, half, agent)
-        totals = {name: totals[name] + int(counts[name]) for name in totals}
+        totals |= {name: totals[name] + int(counts[name]) for name in ("imported", "deduped", "redacted")}
+        totals["receipts"] += counts["receipts"]
         refused += more
     return totals, sorted(refused, key=lambda line: int(line["line"]))
 
@@ -457,13 +369,6 @@ def _report(invocation: Invocation, progress: ImportProgress) -> None:
     if progress.redacted:
         parts.append(f"secrets redacted in {progress.redacted}")
     click.echo(", ".join(parts) + ".")
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".new")
-    with new_private_file(temporary) as file:
-        file.write(content)
-    temporary.replace(path)
 
 
 @contextlib.contextmanager

@@ -140,11 +140,15 @@ class LineRefused(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MemoriesImported(Message, frozen=True, tag="writer.memories_imported"):
-    """Every line except the ``refused`` ones is on disk."""
+    """Every line except the ``refused`` ones is on disk.
+
+    ``receipt`` identifies the commit; a repeated reply has the same. A reply that an earlier release stored has none.
+    """
 
     imported: int
     deduped: int
     refused: list[LineRefused]
+    receipt: str = ""
 
 
 class ImportMemories(Request[MemoriesImported], frozen=True, tag="writer.import_memories"):

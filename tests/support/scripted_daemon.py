@@ -98,6 +98,10 @@ class ScriptedDaemon:
         """Script the next response to this request."""
         self._answers.setdefault((method, path), []).append(Scripted(status, body, **more))
 
+    def script(self, method: str, path: str, *bodies: Any) -> None:
+        """Replace the responses to this request by these, each a 200."""
+        self._answers[method, path] = [Scripted(200, body) for body in bodies]
+
     def _next(self, method: str, path: str) -> Scripted:
         answers = self._answers.get((method, path))
         if not answers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -146,6 +147,54 @@ def test_an_import_that_was_killed_goes_on_and_stores_each_line_once(target: Liv
     assert told["imported"] + told["deduped"] == 8000
     assert target.read("SELECT count(*), count(DISTINCT content) FROM memories") == [(8000, 8000)]
     assert not state.exists()
+
+
+@pytest.mark.parametrize("back_to", ["a backup from before", "a fresh workspace"])
+def test_an_import_that_goes_on_after_the_store_went_back_stores_every_line(tmp_path: Path, back_to: str) -> None:
+    file = tmp_path / "in.jsonl"
+    file.write_bytes(lines(8000))
+    with live_daemon(started=False) as daemon:
+        daemon.start()
+        daemon.api.remember("from before")
+        backup = run_signet(daemon, "--json", "backup")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "signet_actors.cli", "import", str(file)],
+            env=daemon.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        state = tmp_path / "in.jsonl.import-state"
+        eventually(
+            lambda: (
+                process.poll() is not None or json.loads(state.read_bytes())["done"]["offset"] > 0
+                if state.exists()
+                else False
+            ),
+            within_s=30,
+            what="a first batch",
+        )
+        process.kill()
+        process.wait(30)
+        if not state.exists():
+            pytest.fail("the import was over before it could be interrupted")
+        assert daemon.stop() == 0
+        if back_to == "a fresh workspace":
+            shutil.rmtree(daemon.workspace / "memory")
+            shutil.rmtree(daemon.workspace / ".daemon")
+        else:
+            run_signet(daemon, "restore", "--yes", json.loads(backup)["path"])
+        daemon.start()
+        run_signet(daemon, "import", str(file))
+        assert daemon.read("SELECT count(DISTINCT content) FROM memories WHERE content LIKE 'memory%'") == [(8000,)]
+        assert daemon.stop() == 0
+
+
+def run_signet(daemon: LiveDaemon, *arguments: str) -> str:
+    """Run the command line beside the daemon, on its workspace, and return what it printed."""
+    command = [sys.executable, "-m", "signet_actors.cli", *arguments]
+    done = subprocess.run(command, env=daemon.environment(), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout
 
 
 def test_only_what_an_agent_may_read_leaves_by_its_export(origin: LiveDaemon) -> None:

@@ -40,8 +40,9 @@ def signet(daemon: ScriptedDaemon) -> Callable[..., Result]:
     return run
 
 
-def done(imported: int, *refused: dict[str, Any], deduped: int = 0) -> dict[str, Any]:
-    return {"imported": imported, "deduped": deduped, "redacted": 0, "refused": list(refused)}
+def done(imported: int, *refused: dict[str, Any], deduped: int = 0, receipt: str | None = None) -> dict[str, Any]:
+    counts = {"imported": imported, "deduped": deduped, "redacted": 0, "refused": list(refused)}
+    return counts if receipt is None else {**counts, "receipt": receipt}
 
 
 def memories(count: int) -> bytes:
@@ -147,32 +148,57 @@ def test_a_line_too_long_to_send_is_refused_here_and_its_neighbours_are_sent(
     assert daemon.asked[0].body == b'{"content":"a"}\n\n{"content":"b"}'
 
 
-def test_an_interrupted_import_goes_on_where_it_stopped(
+@pytest.fixture
+def interrupted(
     daemon: ScriptedDaemon, signet: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+) -> Path:
+    """An import of six lines, two in a batch, of which the first two batches were stored."""
     monkeypatch.setattr(transfer, "BATCH_LINES", 2)
     monkeypatch.setattr(transfer, "CONNECTIONS", 1)
     file = tmp_path / "in.jsonl"
     file.write_bytes(memories(6))
-    daemon.on("POST", IMPORT, done(2))
+    daemon.on("POST", IMPORT, done(2, receipt="r1"))
+    daemon.on("POST", IMPORT, done(2, receipt="r2"))
     daemon.on("POST", IMPORT, {"error": "disk full", "code": "storage_full"}, status=507)
     stopped = signet("import", str(file))
     assert stopped.exit_code == 4
-    assert "before line 3 is done" in stopped.stderr
-    kept = tmp_path / "in.jsonl.import-state"
+    assert "before line 5 is done" in stopped.stderr
+    return file
+
+
+def test_an_interrupted_import_goes_on_where_it_stopped(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], interrupted: Path
+) -> None:
+    kept = interrupted.with_name("in.jsonl.import-state")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    tried = daemon.asked[-1]
+    before = list(daemon.asked)
+    daemon.script("POST", IMPORT, done(2, receipt="r1"), done(2, receipt="r2"), done(2, receipt="r3"))
     daemon.asked.clear()
-    assert signet("import", str(file)).exit_code == 4  # still full
-    daemon.on("POST", IMPORT, done(2))
-    daemon.on("POST", IMPORT, done(2))
-    assert signet("import", str(file)).exit_code == 4  # the last scripted refusal
-    result = signet("import", str(file))
+    result = signet("import", str(interrupted))
     assert (result.exit_code, result.stdout) == (0, "Imported 6 memories, 0 existed already, 0 refused.\n")
-    assert "Continuing at line 3" in result.stderr
-    assert daemon.asked[0].body == tried.body
-    assert daemon.asked[0].headers["idempotency-key"] == tried.headers["idempotency-key"]
+    assert "Continuing at line 5" in result.stderr
+    assert [asked.body for asked in daemon.asked] == [asked.body for asked in before]
+    keys = [asked.headers["idempotency-key"] for asked in daemon.asked]
+    assert keys == [asked.headers["idempotency-key"] for asked in before]
     assert not kept.exists()
+
+
+@pytest.mark.parametrize("receipts", [("other",), ("r1", "other"), (None,)], ids=["none", "one", "older daemon"])
+def test_an_import_whose_batches_the_store_does_not_hold_any_more_begins_at_line_1(
+    daemon: ScriptedDaemon, signet: Callable[..., Result], interrupted: Path, receipts: tuple[str | None, ...]
+) -> None:
+    before = list(daemon.asked)
+    proofs = [done(2, receipt=receipt) for receipt in receipts]
+    daemon.script("POST", IMPORT, *proofs, *(done(2, receipt=f"new {number}") for number in range(3)))
+    daemon.asked.clear()
+    result = signet("import", str(interrupted))
+    assert (result.exit_code, result.stdout) == (0, "Imported 6 memories, 0 existed already, 0 refused.\n")
+    assert "Beginning at line 1 again" in result.stderr
+    sent = daemon.asked[len(receipts) :]
+    assert [asked.body for asked in sent] == [asked.body for asked in before]
+    assert [asked.headers["idempotency-key"] for asked in sent] == [
+        asked.headers["idempotency-key"] for asked in before
+    ]
 
 
 @pytest.mark.parametrize("offset", ["abc", -5, 10**30, 10**9, None, True, 1.5])

@@ -103,6 +103,7 @@ async def import_memories(request: HttpRequest) -> HttpResponse:
             redacted=batch.redacted,
             redactions=redaction_fields(batch.redactions).redactions,
             refused=sorted(batch.refused + refused, key=lambda line: line.line),
+            receipt=done.receipt or UNSET,
         )
     )
 

@@ -72,7 +72,8 @@ class ImportReply(msgspec.Struct, frozen=True):
     """Every line except the ``refused`` ones is on disk.
 
     Each is a new memory, or the one that it duplicates (``deduped``). ``redacted`` counts lines from which a secret was
-    removed; ``redactions`` are the kinds of these secrets, if any.
+    removed; ``redactions`` are the kinds of these secrets, if any. ``receipt`` identifies the commit: the same request,
+    repeated under its ``Idempotency-Key``, gets the same receipt from a store that still holds the commit.
     """
 
     imported: int
@@ -80,3 +81,4 @@ class ImportReply(msgspec.Struct, frozen=True):
     redacted: int
     refused: list[RefusedLine]
     redactions: list[str] | UnsetType = UNSET
+    receipt: str | UnsetType = UNSET

@@ -25,7 +25,7 @@ def import_memories(context: CommandContext, command: ImportMemories) -> Memorie
                 imported += 1
         except SignetError as error:
             refused.append(LineRefused(line.line, error.code, error.detail, error.field))
-    return MemoriesImported(imported=imported, deduped=deduped, refused=refused)
+    return MemoriesImported(imported=imported, deduped=deduped, refused=refused, receipt=context.new_id())
 
 
 def _store(context: CommandContext, line: ImportLine, principal: Principal) -> bool:

@@ -1,0 +1,153 @@
+"""The progress of an import, saved next to its file, and the batches whose replies prove it.
+
+Source: docs/transfer.md "What an import does"; docs/decisions.md 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from signet_actors.cli.output_file import new_private_file
+from signet_actors.config.regular_file import read_regular
+from signet_actors.errors import ConfigError, SignetError
+
+KEPT_REFUSALS = 1000
+CONNECTIONS = 2
+"""While the daemon commits one batch, it can receive another one."""
+PROVEN = CONNECTIONS
+"""Batches that prove the progress: all earlier ones were committed before the last of these was sent."""
+_LONGEST_POSITION = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Lines that are sent in one request, with their place in the input, and the lines that are too long to be sent.
+
+    ``run`` names the import that they belong to.
+    """
+
+    offset: int
+    end: int
+    first_line: int
+    lines: tuple[bytes, ...]
+    refused: tuple[dict[str, Any], ...]
+    run: str = ""
+
+    @property
+    def payload(self) -> bytes:
+        """The body of the request.
+
+        A blank line replaces a line that is too long, so that the line numbers stay correct.
+        """
+        return b"\n".join(self.lines)
+
+    @property
+    def key(self) -> str:
+        """The Idempotency-Key, unique to these lines at this place in this import."""
+        place = f"{self.run}\0{self.offset}\0{self.first_line}\0{len(self.lines)}\0"
+        digest = hashlib.sha256(place.encode() + self.payload)
+        return f"import-{digest.hexdigest()}"
+
+
+@dataclass
+class ImportProgress:
+    """The progress of an import: everything before ``offset`` and ``line`` is stored or refused.
+
+    ``run`` names the import. It stays the same when the import is interrupted and continued. ``last`` are the last
+    ``PROVEN`` batches that stored anything: ``offset`` and ``line`` where each begins, ``receipts`` of its commits.
+    """
+
+    offset: int = 0
+    line: int = 1
+    imported: int = 0
+    deduped: int = 0
+    redacted: int = 0
+    refused: int = 0
+    refusals: list[dict[str, Any]] = field(default_factory=list)
+    run: str = field(default_factory=lambda: secrets.token_hex(16))
+    last: list[dict[str, Any]] = field(default_factory=list)
+
+    def is_valid(self, size: int) -> bool:
+        """Return whether these are values that an import of a file of ``size`` bytes can have."""
+        counts = (self.offset, self.line, self.imported, self.deduped, self.redacted, self.refused)
+        if not all(type(count) is int and 0 <= count <= size + 1 for count in counts):
+            return False
+        refusals = isinstance(self.refusals, list) and all(isinstance(refusal, dict) for refusal in self.refusals)
+        if not refusals or not isinstance(self.run, str) or (self.line <= 1 if self.offset else self.line != 1):
+            return False
+        places = [(0, 1), *((batch["offset"], batch["line"]) for batch in self.last), (self.offset, self.line)]
+        if not all(type(number) is int for place in places for number in place):
+            return False
+        return places == sorted(places) and all(isinstance(batch["receipts"], list) for batch in self.last)
+
+    def add(self, batch: Batch, counts: dict[str, Any], refused: list[dict[str, Any]]) -> None:
+        """Add the results of a batch."""
+        self.offset, self.line = batch.end, batch.first_line + len(batch.lines)
+        for name in ("imported", "deduped", "redacted"):
+            setattr(self, name, getattr(self, name) + int(counts[name]))
+        self.refused += len(refused)
+        self.refusals += refused[: max(0, KEPT_REFUSALS - len(self.refusals))]
+        if counts["receipts"]:
+            taken = {"offset": batch.offset, "line": batch.first_line, "receipts": counts["receipts"]}
+            self.last = [*self.last, taken][-PROVEN:]
+
+    def restarted(self) -> ImportProgress:
+        """Return the beginning of the same import: what the store still holds is answered like the first time."""
+        return ImportProgress(run=self.run)
+
+
+class ImportState:
+    """The saved progress of an import, in ``FILE.import-state``.
+
+    It is ignored if the file, the agent or the daemon (``address``) differs.
+    """
+
+    def __init__(self, path: Path, agent: str | None, address: str) -> None:
+        status = path.stat()
+        self._path = path.with_name(path.name + ".import-state")
+        self._of: dict[str, Any] = {
+            "size": status.st_size,
+            "modified_ns": status.st_mtime_ns,
+            "agent": agent,
+            "daemon": address,
+        }
+
+    def read(self) -> ImportProgress:
+        """Return the progress of an interrupted run, else the beginning.
+
+        Raises click.UsageError if something other than a regular file is at the path.
+        """
+        try:
+            kept = json.loads(read_regular(self._path, _LONGEST_POSITION))
+            progress = ImportProgress(**kept["done"]) if kept["of"] == self._of else ImportProgress()
+            return progress if progress.is_valid(self._of["size"]) else ImportProgress()
+        except ConfigError as error:
+            raise click.UsageError(error.detail) from error
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return ImportProgress()
+
+    def write(self, progress: ImportProgress) -> None:
+        """Write the progress to disk atomically; raise SignetError if the write fails."""
+        content = json.dumps({"of": self._of, "done": asdict(progress)}).encode()
+        try:
+            _replace(self._path, content)
+        except OSError as error:
+            raise SignetError(f"{self._path} cannot be written: {error.strerror}") from error
+
+    def forget(self) -> None:
+        """Delete the saved progress."""
+        self._path.unlink(missing_ok=True)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(path.name + ".new")
+    with new_private_file(temporary) as file:
+        file.write(content)
+    temporary.replace(path)
