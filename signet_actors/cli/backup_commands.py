@@ -81,25 +81,33 @@ def backup(invocation: Invocation, target: str | None, only_list: bool, prune: b
 
 
 def back_up(client: DaemonClient, timeout_s: float) -> tuple[dict[str, Any], str]:
-    """Make a backup; return how it ended and the directory of the backups. Raises Unavailable after ``timeout_s``."""
+    """Make a backup; return how it ended and the directory of the backups. Raises Unavailable after ``timeout_s``.
+
+    The backup was begun after the request. If one was running then, it is the one after that.
+    """
     answer = client.send("POST", "/api/repair/backup", {})
     directory = answer.text("directory")
-    name = answer.body.get("running")
+    older = {_last_name(answer)} if answer.body.get("running") is not None else set()
+    if answer.body.get("queued") is True:
+        older.add(answer.body.get("running"))  # its copy may lack what was stored just before the command
     until = time.monotonic() + timeout_s
     while True:
         last = answer.body.get("last")
-        if answer.body.get("running") is None or (name is not None and answer.body.get("running") != name):
-            if isinstance(last, dict) and (name is None or str(last.get("name")) >= str(name)):
-                return last, directory
-            if answer.body.get("running") is None:
-                raise Unavailable("the daemon's retention process was restarted during the backup; no backup was made")
-            name = answer.body.get("running")  # a second attempt, because the first copy failed its check
+        if isinstance(last, dict) and last.get("name") not in older:
+            return last, directory
+        if answer.body.get("running") is None and answer.body.get("queued") is not True:
+            raise Unavailable("the daemon's retention process was restarted during the backup; no backup was made")
         if time.monotonic() > until:
             raise Unavailable(
                 f"the backup did not finish within {timeout_s:.0f} s; `signet backup --list` shows its progress"
             )
         time.sleep(POLL_S)
         answer = client.get("/api/repair/backup")
+
+
+def _last_name(answer: DaemonReply) -> Any:
+    last = answer.body.get("last")
+    return last.get("name") if isinstance(last, dict) else None
 
 
 def copy_out(made: Path, target: Path, workspace: Path) -> Path:

@@ -80,7 +80,10 @@ class BackupOutcome(msgspec.Struct, frozen=True):
 
 
 class BackupState(Message, frozen=True, tag="retention.backup_state"):
-    """``running`` names the backup in progress, ``phase`` is copying or verifying; ``backups`` newest first."""
+    """``running`` names the backup in progress, ``phase`` is copying or verifying; ``backups`` newest first.
+
+    ``queued``: another backup follows, because it was requested when the copy in progress may have been complete.
+    """
 
     running: str | None
     phase: str | None
@@ -89,10 +92,14 @@ class BackupState(Message, frozen=True, tag="retention.backup_state"):
     last: BackupOutcome | None
     backups: list[BackupFile]
     directory: str
+    queued: bool = False
 
 
 class BackUpNow(Request[BackupState], frozen=True, tag="retention.back_up_now"):
-    """Begin a backup unless one is in progress; answered at once, ``running`` names the one to wait for."""
+    """Begin a backup, or queue one if one is in progress; answered at once.
+
+    The one to wait for is ``running``, or the one after it if ``queued``.
+    """
 
 
 class GetBackups(Request[BackupState], frozen=True, tag="retention.get_backups"):

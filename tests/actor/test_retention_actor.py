@@ -646,6 +646,47 @@ def test_a_backup_that_is_asked_for_twice_is_made_once(vault: Room) -> None:
     assert len(vault.checks) == 1
 
 
+@pytest.mark.parametrize("phase", ["copying", "copied"])
+def test_a_backup_that_is_asked_for_during_another_is_made_after_it(vault: Room, phase: str) -> None:
+    vault.say(BackUpNow())
+    vault.run_for(200)
+    vault.writer.copy_state = phase
+    vault.run_for(200)
+    for _ in range(2):
+        vault.say(BackUpNow())
+    assert [(state.running, state.queued) for state in vault.replies.sent if isinstance(state, BackupState)][1:] == [
+        (vault.writer.copies[0], True)
+    ] * 2
+    first = one_backup(vault, FINE)
+    vault.run_for(200)
+    assert backups(vault).running not in (None, first)
+    assert not backups(vault).queued
+    second = one_backup(vault, FINE)
+    vault.run_for(HOUR_MS)
+    assert [entry.name for entry in backups(vault).backups] == [second, first]
+
+
+def test_a_backup_that_is_asked_for_during_one_that_fails_is_made_after_it(vault: Room) -> None:
+    vault.say(BackUpNow())
+    vault.run_for(200)
+    vault.say(BackUpNow())
+    one_backup(vault, FLIPPED)
+    vault.actor.reload(DAILY)
+    second = one_backup(vault, FINE)
+    assert [entry.name for entry in backups(vault).backups] == [second]
+
+
+def test_backups_whose_names_are_in_the_future_do_not_keep_the_next_one_waiting(vault: Room) -> None:
+    ahead = backup_name(START + 300 * DAY, 1)
+    keep(vault, ahead)
+    vault.actor = vault.born()
+    vault.run_for(HOUR_MS)
+    made = one_backup(vault, FINE)
+    assert (vault.status().last_backup_at or "") < iso(START + DAY)
+    vault.run_for(20 * HOUR_MS)
+    assert set(vault.writer.copies) == {made}
+
+
 def test_damage_of_the_structure_is_looked_at_twice_before_writes_are_refused(vault: Room) -> None:
     vault.say(BackUpNow())
     one_backup(vault, TORN)

@@ -273,6 +273,19 @@ def test_what_was_forgotten_and_purged_is_in_no_file_of_the_workspace(daemon: Li
     assert holders(daemon) == []
 
 
+def test_a_text_erased_while_an_older_backup_is_checked_is_not_in_the_backup_that_is_asked_for_then() -> None:
+    with live_daemon(environ={"SIGNET_SYNC_POINTS": "backup.before_rename=sleep:3000"}) as daemon:
+        erased = [daemon.api.remember(f"the {CANARY} is in the {place}")["id"] for place in ("drawer", "hall")]
+        older = daemon.api.post("/api/repair/backup").ok()["running"]
+        eventually(
+            lambda: daemon.api.get("/api/repair/backup").ok()["phase"] == "verifying", within_s=30, what="a check"
+        )
+        assert signet(daemon, "forget", *erased, "--force", "--yes", SIGNET_SYNC_POINTS="")[0] == 0
+        code, told, said = signet(daemon, "backup", "--prune", SIGNET_SYNC_POINTS="")
+        assert (code, told["pruned"]) == (0, [older]), (told, said)
+        assert not any(CANARY.encode() in path.read_bytes() for path in daemon.workspace.rglob("*.db"))
+
+
 def test_a_writer_that_dies_in_the_middle_of_a_backup_makes_it_in_its_next_life() -> None:
     with live_daemon(environ={"SIGNET_SYNC_POINTS": "writer.mid_backup=kill@3/1"}) as daemon:
         ids = [daemon.api.remember(f"memory number {number}")["id"] for number in range(20)]

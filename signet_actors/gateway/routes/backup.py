@@ -17,7 +17,7 @@ ASK_MS = 5000
 
 
 async def back_up(request: HttpRequest) -> HttpResponse:
-    """Start a backup, or join the running one, and return at once, because a large database takes a while."""
+    """Start a backup, or queue one behind the running one, and return at once: a large database takes a while."""
     request.json_object(required=False)
     return HttpResponse(
         _backup_reply(await request.state.bus.ask_retention(BackUpNow(), trace_id=request.trace_id, timeout_ms=ASK_MS))
@@ -53,6 +53,7 @@ def _backup_reply(state: BackupState) -> BackupReply:
             for file in state.backups
         ],
         directory=state.directory,
+        queued=state.queued,
     )
 
 
@@ -68,7 +69,8 @@ ROUTES: tuple[Route, ...] = (
         limit="admin",
         owner=True,
         writes=True,
-        description="Starts a backup while the daemon runs, or joins the running one. GET reports the result.",
+        description="Starts a backup while the daemon runs. One that is running may lack what was stored since it"
+        " began, so another one follows it (`queued`). GET reports the result.",
     ),
     Route(
         "GET",

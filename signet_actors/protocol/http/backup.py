@@ -36,6 +36,7 @@ class BackupReply(msgspec.Struct, frozen=True, rename="camel"):
     """The progress of the current backup, the outcome of the last one, and the list of backups.
 
     ``running`` names the backup in progress, its ``phase`` is copying or verifying, with ``pages_left`` of ``pages``.
+    ``queued``: another backup follows, because it was requested when this one's copy had begun.
     ``last`` is the outcome of the last one since the daemon started; ``backups`` are on disk, newest first.
     """
 
@@ -46,3 +47,4 @@ class BackupReply(msgspec.Struct, frozen=True, rename="camel"):
     last: BackupEnd | None
     backups: list[BackupEntry]
     directory: str
+    queued: bool = False

@@ -72,6 +72,8 @@ class Backup:
         self._checking: VerificationHandle | None = None
         self._begun_ns = 0
         self._is_recheck = False
+        self._copy_begun = False
+        self._queued = False
         self._last: BackupOutcome | None = None
         self.findings: tuple[str, ...] = ()
         self.problem: str | None = None
@@ -86,12 +88,17 @@ class Backup:
     def reload(self, config: Config) -> None:
         """Apply the new interval and the number of backups to keep."""
         self._config = config
-        if not self.running:
+        if not self.running and not self._queued:
             self.due_ns = self._next_ns(at_least_ms=0)
 
     def begin(self) -> Failure | None:
-        """Start a backup unless one is in progress; return a ``Failure`` if the disk has no room for it."""
+        """Start a backup; return a ``Failure`` if the disk has no room for it.
+
+        A backup holds what was committed before it was requested. So one whose copy may be complete already is followed
+        by another one, for all that are requested meanwhile.
+        """
         if self.running:
+            self._queued = self._queued or self._copy_begun
             return None
         self._is_recheck = False
         self._start()
@@ -140,16 +147,18 @@ class Backup:
             last=self._last,
             backups=self._backups(),
             directory=str(self._directory),
+            queued=self._queued,
         )
 
     def newest_at(self) -> str | None:
         """Return when the newest backup was made (ISO), or None."""
-        names = newest_first(self._names())
+        names = newest_first(self._names(), now_ms=self._clock.wall_ms())
         return iso(names[0].made_ms) if names else None
 
     def _start(self) -> None:
         now_ns = self._clock.monotonic_ns()
         self._begun_ns = self.due_ns = now_ns
+        self._copy_begun = self._queued = False  # every request so far came before this copy
         status = self._writer.ask(GetWriterStatus(), timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(status, Failure) or status.damage is not None:
             why = status.detail if isinstance(status, Failure) else status.damage
@@ -160,6 +169,7 @@ class Backup:
         self._progress = None
 
     def _copy(self, name: str) -> None:
+        self._copy_begun = True
         answer = self._writer.ask(AdvanceBackup(name), timeout_ms=ASK_TIMEOUT_MS)
         if isinstance(answer, Failure):
             if answer.code not in _TRANSIENT and not self._is_transient(answer):
@@ -211,12 +221,19 @@ class Backup:
         self._log.info("backup_made", name=name, memories=memories)
         self._end(BackupOutcome(name, True, None, [], memories, self._clock.wall_ms()))
         self.due_ns = self._next_ns(at_least_ms=POLL_MS)
+        self._begin_queued()
 
     def _failed(self, name: str, why: str, findings: list[tuple[str, str]] | None = None) -> None:
         self.problem = why
         self._log.warning("backup_failed", name=name, detail=why)
         self._end(BackupOutcome(name, False, why, findings or [], 0, self._clock.wall_ms()))
         self.due_ns = self._clock.monotonic_ns() + RETRY_MS * 1_000_000 if self._config.backup.interval_ms else NEVER_NS
+        self._begin_queued()
+
+    def _begin_queued(self) -> None:
+        """Make the next step begin the backup that was requested during the one that has ended."""
+        if self._queued:
+            self.due_ns = self._clock.monotonic_ns()
 
     def _end(self, outcome: BackupOutcome) -> None:
         self._last = outcome
@@ -225,13 +242,15 @@ class Backup:
     def _next_ns(self, *, at_least_ms: int) -> int:
         """Return when the next backup is due, by the age of the newest one.
 
-        The wait never exceeds one interval, so that a clock that jumped cannot delay backups further.
+        A backup whose name is in the future does not count, since the clock was wrong when it was made or is now. The
+        wait never exceeds one interval.
         """
         interval_ms = self._config.backup.interval_ms
         if interval_ms == 0:
             return NEVER_NS
-        names = newest_first(self._names())
-        age_ms = self._clock.wall_ms() - names[0].made_ms if names else interval_ms
+        now_ms = self._clock.wall_ms()
+        ages_ms = [now_ms - found.made_ms for found in newest_first(self._names()) if not found.is_ahead_of(now_ms)]
+        age_ms = ages_ms[0] if ages_ms else interval_ms
         wait_ms = min(max(interval_ms - age_ms, at_least_ms), max(interval_ms, at_least_ms))
         return self._clock.monotonic_ns() + wait_ms * 1_000_000
 
