@@ -608,6 +608,24 @@ def test_tags_may_be_patched_as_text_as_array_or_away(room: Client, tags: Any, s
     assert room.memory(memory_id)["tags"] == stored
 
 
+@pytest.mark.parametrize("field", ["content", "type", "importance", "pinned", "who", "if_version", "changed_by"])
+def test_null_in_a_patch_destroys_nothing_but_tags(room: Client, field: str) -> None:
+    stored = room.remember("A full memory", type="rule", tags="a,b", importance=0.7, pinned=True, who="ada")["id"]
+    before = room.memory(stored)
+    kept = {name: before[name] for name in ("content", "type", "importance", "pinned", "who")}
+    alone = room.request("PATCH", f"/api/memory/{stored}", {field: None, "reason": "r"})
+    assert alone.refused(400)["error"] == "at least one of content, type, tags, importance, pinned is required"
+    batch = {"patches": [{"id": stored, field: None}], "reason": "r"}
+    assert [one["status"] for one in room.post("/api/memory/modify", batch).ok()["results"]] == ["invalid_request"]
+    assert room.memory(stored) == before
+    room.request("PATCH", f"/api/memory/{stored}", {field: None, "tags": "c", "reason": "r"}).ok()
+    batch = {"patches": [{"id": stored, field: None, "tags": None}], "reason": "r"}
+    assert [one["status"] for one in room.post("/api/memory/modify", batch).ok()["results"]] == ["updated"]
+    after = room.memory(stored)
+    assert {name: after[name] for name in kept} == kept
+    assert (after["tags"], after["version"]) == (None, 3)
+
+
 def test_a_patch_without_a_difference_changes_nothing(room: Client) -> None:
     memory_id = room.remember("As it is", tags="t")["id"]
     body = {"content": "As it is", "tags": "t", "importance": 0.8, "pinned": False, "type": "fact", "reason": "r"}
