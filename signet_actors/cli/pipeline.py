@@ -212,19 +212,24 @@ def undo(invocation: Invocation, run_id: str, yes: bool, agent: str | None) -> N
     show_default=True,
     help="Jobs at most, oldest first.",
 )
+@agent_option
 @shared_options
 @click.pass_obj
-def requeue(invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...], limit: int) -> None:
+def requeue(
+    invocation: Invocation, ids: tuple[str, ...], kinds: tuple[str, ...], limit: int, agent: str | None
+) -> None:
     """Give dead jobs all their attempts again.
 
     Without JOB: all dead jobs, or those of a kind, except jobs that were requeued before; these must be named. On a
-    pipe: the ids of the requeued jobs. Exit code 1 if a named job was not requeued.
+    pipe: the ids of the requeued jobs. Exit code 1 if a named job was not requeued; a job of a memory that the agent
+    may not read is not found.
     """
     if ids and kinds:
         raise click.UsageError("give jobs or kinds, not both")
     if len(ids) > MAX_REQUEUED:
         raise click.UsageError(f"at most {MAX_REQUEUED} jobs at a time")
-    body = {"ids": list(ids) or None, "kinds": list(kinds) or None, "limit": None if ids else limit}
+    chosen = {"ids": list(ids) or None, "kinds": list(kinds) or None}
+    body = {**chosen, "limit": None if ids else limit, "agentId": agent}
     answer = invocation.client().send("POST", "/api/pipeline/requeue", body)
     answer.confirm("success", True)
     refused = answer.records("refused")

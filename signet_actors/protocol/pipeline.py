@@ -109,13 +109,14 @@ class RequeueJobs(Request[JobsRequeued], frozen=True, tag="writer.requeue_jobs")
 
     A job that is not named is requeued only once, so that a job that kills its worker does not come back forever. A
     repetition that is too early or too frequent (``memory.pipelineV2.repair``) changes nothing:
-    ``Failure(RATE_LIMITED)``.
+    ``Failure(RATE_LIMITED)``. A named job of a memory outside ``read`` is refused as ``not_found``.
     """
 
     ids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     limit: int = 50
     principal: Principal = Principal()
+    read: ReadScope = ReadScope()
     idempotency: Idempotency | None = None
 
 

@@ -346,6 +346,25 @@ def test_a_dead_job_is_not_revived_beside_a_living_one_or_without_its_memory(roo
     assert reasons == {first: "already_waiting", second: "memory_gone"}
 
 
+def test_a_named_job_of_a_memory_that_the_caller_may_not_read_is_not_found(room: PipelineRoom) -> None:
+    memory_id = stored(room, "Private", agent_id="alice", visibility="private")
+    job_id = died(room)
+    stranger, owner = ReadScope(agent_id="ben"), ReadScope(agent_id="alice")
+    for state in ("dead", "deleted"):
+        answer = room.ask(RequeueJobs(ids=("no-such-job", job_id), read=stranger))
+        assert answer.requeued == [], state
+        assert [(one.job_id, one.reason) for one in answer.refused] == [
+            ("no-such-job", "not_found"),
+            (job_id, "not_found"),
+        ]
+        if state == "dead":
+            room.ask(ForgetMemory(id=memory_id, reason="r", principal=ME, read=owner))
+    assert [one.reason for one in room.ask(RequeueJobs(ids=(job_id,), read=owner)).refused] == ["memory_gone"]
+    room.ask(RecoverMemory(id=memory_id, reason="r", principal=ME, read=owner))
+    assert room.value("SELECT status FROM memory_jobs WHERE id = ?", job_id) == "dead"
+    assert room.ask(RequeueJobs(ids=(job_id,), read=owner)).requeued == [job_id]
+
+
 def test_many_dead_jobs_are_revived_a_few_at_a_time(room: PipelineRoom) -> None:
     for number in range(5):
         stored(room, f"Memory number {number}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 
@@ -88,6 +90,54 @@ def test_another_agents_private_memory_stays_unknown_with_or_without_the_scope(
     assert [result["status"] for result in batch["results"]] == ["not_found"]
     assert stranger.post("/api/memory/forget", {"ids": [memory]}).ok()["candidates"] == []
     assert room.memory(memory)["version"] == 1
+
+
+BY_ID: dict[str, ByID] = {
+    **READS,
+    "get deleted": lambda client, memory: client.get(f"/api/memory/{memory}", include_deleted="true"),
+    "patch": lambda client, memory: client.request(
+        "PATCH", f"/api/memory/{memory}", {"tags": "a", "reason": "r", "if_version": 7}
+    ),
+    "delete": lambda client, memory: client.request("DELETE", f"/api/memory/{memory}?reason=r&if_version=7"),
+    "erase": lambda client, memory: client.request("DELETE", f"/api/memory/{memory}?reason=r&force=true"),
+    "recover": lambda client, memory: client.post(f"/api/memory/{memory}/recover", {"reason": "r", "if_version": 7}),
+    "modify": lambda client, memory: client.post(
+        "/api/memory/modify", {"patches": [{"id": memory, "importance": 0.3, "if_version": 7}], "reason": "r"}
+    ),
+    "forget": lambda client, memory: client.post(
+        "/api/memory/forget", {"ids": [memory], "mode": "execute", "reason": "r"}
+    ),
+    "runs": lambda client, memory: client.get("/api/pipeline/runs", memory_id=memory),
+}
+JOBS_BY_ID: dict[str, ByID] = {
+    "job": lambda client, job: client.get(f"/api/memory/jobs/{job}"),
+    "run": lambda client, job: client.get(f"/api/pipeline/runs/{job}"),
+    "requeue": lambda client, job: client.post("/api/pipeline/requeue", {"ids": [job]}),
+    "repair": lambda client, job: client.post("/api/repair/requeue-dead", {"ids": [job]}),
+}
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["live", "deleted"])
+def test_nothing_tells_anothers_private_memory_or_its_job_from_one_that_does_not_exist(
+    daemon: LiveDaemon, room: Client, deleted: bool
+) -> None:
+    stranger = daemon.agent("wide")
+    missing = "01a20000-0000-7000-8000-0000000000ff"
+    memory = room.remember(f"{TEXT} {deleted}", visibility="private")["id"]
+    with closing(sqlite3.connect(f"file:{daemon.database}?mode=ro", uri=True)) as database:
+        (job,) = database.execute("SELECT id FROM memory_jobs WHERE memory_id = ? LIMIT 1", (memory,)).fetchone()
+    assert room.get(f"/api/memory/jobs/{job}").ok()["id"] == job
+    if deleted:
+        room.request("DELETE", f"/api/memory/{memory}?reason=r").ok()
+    before = room.get(f"/api/memory/{memory}/history").ok()
+    for hidden, routes in ((memory, BY_ID), (job, JOBS_BY_ID)):
+        for name, ask in routes.items():
+            seen, unknown = ask(stranger, hidden), ask(stranger, missing)
+            assert (seen.status, seen.raw.replace(hidden.encode(), missing.encode())) == (
+                unknown.status,
+                unknown.raw,
+            ), name
+    assert room.get(f"/api/memory/{memory}/history").ok() == before
 
 
 def test_searches_and_lists_show_it_only_to_who_asks_for_its_scope(room: Client, scoped: str) -> None:

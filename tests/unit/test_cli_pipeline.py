@@ -311,6 +311,8 @@ def test_requeue_prints_what_waits_again_and_names_what_does_not(
     assert (result.exit_code, result.stdout) == (0, "a\n")
     assert "There are more dead jobs" in result.stderr
     assert daemon.asked[1].body == {"kinds": ["extract"], "limit": 3}
+    assert signet("pipeline", "requeue", "a", "--agent", "alice").exit_code == 1
+    assert daemon.asked[2].body == {"ids": ["a"], "agentId": "alice"}
     assert signet("pipeline", "requeue", "a", "--kind", "extract").exit_code == 2
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS
 from signet_actors.gateway.routes.requeue import REPAIR_PROBLEMS, REQUEUE_DEAD, requeue_jobs, requeue_message
 from signet_actors.protocol.http.pipeline import RequeueRequest
 from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
@@ -82,6 +83,7 @@ ROUTES: tuple[Route, ...] = (
         "Requeue dead jobs",
         "repair",
         body=RequeueRequest,
+        query=AGENT_PARAMETERS,
         replies={200: RepairReply, **REPAIR_PROBLEMS},
         limit="admin",
         owner=True,

@@ -11,10 +11,10 @@ from typing import Any, Final
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import RequestReader
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import FieldRedactor
-from signet_actors.gateway.routes.memories import PROBLEMS
+from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.protocol.http.pipeline import NotRequeued, RequeueReply, RequeueRequest
 from signet_actors.protocol.http.problem import Problem
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
@@ -74,6 +74,7 @@ async def requeue_jobs(request: HttpRequest) -> JobsRequeued:
             kinds=kinds,
             limit=max(limit, len(ids)),
             principal=FieldRedactor(request.state).principal(request.principal(body)),
+            read=read_scope_of(request, body),
             idempotency=request.idempotency(body),
         ),
         trace_id=request.trace_id,
@@ -100,6 +101,7 @@ ROUTES: tuple[Route, ...] = (
         summary="Requeue dead jobs",
         tag="Pipeline",
         body=RequeueRequest,
+        query=AGENT_PARAMETERS,
         replies={200: RequeueReply, **REPAIR_PROBLEMS},
         limit="admin",
         writes=True,

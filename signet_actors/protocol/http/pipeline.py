@@ -443,7 +443,10 @@ class RequeueRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class NotRequeued(msgspec.Struct, frozen=True, rename="camel"):
-    """Why a job was not requeued. ``reason``: not_found, not_dead, memory_gone, already_waiting."""
+    """Why a job was not requeued. ``reason``: not_found, not_dead, memory_gone, already_waiting.
+
+    A job of a memory that the caller may not read is ``not_found``.
+    """
 
     job_id: str
     reason: str

@@ -39,6 +39,7 @@ from signet_actors.protocol.pipeline import (
     RequeueRefused,
 )
 from signet_actors.protocol.writer import LeasesReaped, ReapLeases
+from signet_actors.store.read_policy import readable_in_any_scope
 from signet_actors.writer.command_context import CommandContext
 from signet_actors.writer.commands import repairs
 from signet_actors.writer.insert_buffer import Insert
@@ -241,11 +242,15 @@ def requeue(context: CommandContext, command: RequeueJobs) -> JobsRequeued:
         hourly_budget=limits.requeue_hourly_budget,
     )
     limit = min(command.limit, _MAX_REQUEUED)
-    columns = "seq, id, job_type, memory_id, status, requeues"
+    columns = "j.seq, j.id, j.job_type, j.memory_id, j.status, j.requeues"
     if command.ids:
+        # A job whose memory the caller may not read is answered like one that does not exist.
+        predicate, bindings = readable_in_any_scope(context.tx.connection, command.read.agent_id)
         rows = context.tx.rows(
-            f"SELECT {columns} FROM memory_jobs WHERE id IN (SELECT value FROM json_each(?)) ORDER BY seq LIMIT ?",
-            (_json(command.ids), limit),
+            f"SELECT {columns} FROM memory_jobs j WHERE j.id IN (SELECT value FROM json_each(:ids))"
+            f" AND (j.memory_id IS NULL OR EXISTS (SELECT 1 FROM memories m WHERE m.id = j.memory_id AND {predicate}))"
+            " ORDER BY j.seq LIMIT :limit",
+            {**bindings, "ids": _json(command.ids), "limit": limit},
         )
     else:
         rows = context.tx.rows(
