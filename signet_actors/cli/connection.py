@@ -32,7 +32,7 @@ from signet_actors.errors import (
     OutcomeUnknown,
     RequestRefused,
 )
-from signet_actors.protocol.http.headers import NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER
+from signet_actors.operations.headers import NEXT_CURSOR_HEADER, OWNER_TOKEN_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

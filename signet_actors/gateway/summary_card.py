@@ -20,8 +20,8 @@ from signet_actors.domain.extraction.summary_card import MIN_LIMIT, SUMMARY_SOUR
 from signet_actors.domain.timestamps import iso
 from signet_actors.errors import SignetError
 from signet_actors.gateway.http.route import HttpRequest
+from signet_actors.operations.recall import RecallResult
 from signet_actors.protocol.extractor import Summarize
-from signet_actors.protocol.http.recall import RecallResult
 from signet_actors.protocol.searcher import RecalledRow
 
 MAX_CONCURRENT: Final = 8

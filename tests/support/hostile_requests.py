@@ -172,7 +172,7 @@ class Attacker:
     def _valid(self, route: Route, chance: random.Random) -> HostileRequest:
         path = re.sub(r"\{\w+\}", lambda _: chance.choice(self._ids), route.path)
         query = [
-            (parameter.name, self._parameter(parameter.name, parameter.kind, chance))
+            (parameter.name, self._parameter(parameter.name, parameter.schema.get("type", parameter.kind), chance))
             for parameter in route.query
             if parameter.required or chance.random() < 0.25
         ]
@@ -225,7 +225,7 @@ class Attacker:
                 }
             case inspect.UnionType(types=types):
                 return self._value(chance.choice(types), name, chance)
-            case inspect.ListType(item_type=item):
+            case inspect.ListType(item_type=item) | inspect.VarTupleType(item_type=item):
                 return [self._value(item, name, chance) for _ in range(chance.randrange(1, 4))]
             case inspect.LiteralType(values=values):
                 return chance.choice(values)

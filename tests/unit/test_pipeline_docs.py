@@ -15,7 +15,7 @@ from signet_actors.domain.extraction.junk_filter import JunkReason
 from signet_actors.domain.jobs import JOB_KINDS
 from signet_actors.domain.providers import CircuitState
 from signet_actors.gateway.routes import ROUTES
-from signet_actors.protocol.http.pipeline import PipelineStatusReply
+from signet_actors.operations.pipeline import PipelineStatusReply
 from signet_actors.writer.commands.proposals import CONSTRAINT, OTHER_SCOPE, OWN_SOURCE, SOURCE_CHANGED
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "pipeline.md").read_text()

@@ -14,7 +14,7 @@ import pytest
 from signet_actors.config.schema import ExtractionProvider
 from signet_actors.domain.providers import NO_PROVIDER, CircuitState, OutcomeCounts
 from signet_actors.errors import ProviderError, ProviderErrorKind
-from signet_actors.protocol.http.embeddings import Tracker
+from signet_actors.operations.embeddings import Tracker
 from signet_actors.providers.llm.breaker import BreakerPolicy, CircuitBreaker
 from signet_actors.providers.llm.claude_code import ClaudeCodeProvider
 from signet_actors.providers.llm.ollama import DEFAULT_ENDPOINT, DEFAULT_MODEL

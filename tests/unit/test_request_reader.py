@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import RequestReader, just_before, parse_flag, parse_integer
+from signet_actors.gateway.http.request_reader import RequestReader, just_before
+from signet_actors.operations.field_types import parse_flag, parse_integer
 
 
 @pytest.mark.parametrize("value", [True, 1, 1.0, "1", "true", "TRUE", " True "])

@@ -21,9 +21,10 @@ import pytest
 import signet_actors
 from signet_actors.domain.query_words import fts_match
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import MAX_VERSION, RequestReader
+from signet_actors.gateway.http.request_reader import RequestReader
 from signet_actors.gateway.http.responses import encode_json
 from signet_actors.gateway.http.route import HttpRequest
+from signet_actors.operations.field_types import MAX_VERSION
 
 LARGEST_STORED = 2**63 - 1
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from signet_actors.errors import ErrorCode, SignetError
 from signet_actors.gateway.auth.peer_uid import SOCKET_CLOSED, End, peer_uid
-from signet_actors.protocol.http.headers import OWNER_TOKEN_HEADER
+from signet_actors.operations.headers import OWNER_TOKEN_HEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

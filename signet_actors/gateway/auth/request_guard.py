@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from signet_actors.errors import ErrorCode
-from signet_actors.protocol.http.headers import OWNER_TOKEN_HEADER
+from signet_actors.operations.headers import OWNER_TOKEN_HEADER
 
 Headers = Sequence[tuple[bytes, bytes]]
 

@@ -14,16 +14,11 @@ import msgspec
 
 import signet_actors
 from signet_actors.gateway.http.route import Parameter, Route
-from signet_actors.protocol.http.memories import (
-    DeleteReply,
-    MemoryListReply,
-    MemoryReply,
-    PatchReply,
-    RecoverReply,
-    RememberReply,
-)
-from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.http.recall import RecallReply
+from signet_actors.operations.memories import MemoryListReply, MemoryReply
+from signet_actors.operations.memory_changes import DeleteReply, PatchReply, RecoverReply
+from signet_actors.operations.problem import Problem
+from signet_actors.operations.recall import RecallReply
+from signet_actors.operations.remember import RememberReply
 
 WARNINGS: Mapping[str, Any] = {
     "type": "array",
@@ -158,10 +153,12 @@ def _query_parameter(parameter: Parameter) -> dict[str, Any]:
         "name": parameter.name,
         "in": "query",
         "required": parameter.required,
-        "schema": {"type": parameter.kind},
+        "schema": {key: value for key, value in parameter.schema.items() if key != "description"}
+        or {"type": parameter.kind},
     }
-    if parameter.description:
-        described["description"] = parameter.description
+    description = parameter.schema.get("description", parameter.description)
+    if description:
+        described["description"] = description
     return described
 
 

@@ -8,38 +8,36 @@ Source: docs/compatibility.md "Query parsing", "Remember", "Forget and modify"; 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
-from signet_actors.domain.memories import TIME_FACETS, memory_type, parse_tags
+from signet_actors.domain.memories import TIME_FACETS, memory_type
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.timestamps import iso, normalize_timestamp
 from signet_actors.errors import ErrorCode, InvalidRequest
-from signet_actors.gateway.http.request_warnings import integer_warning
 from signet_actors.gateway.http.route import HttpRequest
+from signet_actors.operations.field_types import (
+    DAY_MS,
+    LEADING_INTEGER,
+    MAX_CONTENT_BYTES,
+    MAX_NAME_CHARS,
+    MAX_QUERY_CHARS,
+    MAX_TEXT_CHARS,
+    NUMBER,
+    WHOLE_INTEGER,
+    FieldType,
+    Given,
+    Names,
+    Tags,
+    Version,
+    integer_warning,
+    parse_flag,
+    parse_integer,
+)
 from signet_actors.protocol.memories import Filters, ReadScope
 from signet_actors.protocol.writer import TemporalEdge
 
-MAX_CONTENT_BYTES: Final = 1_000_000
-"""UTF-8 bytes of one remembered or patched content. The chunks in a message to the writer stay below its mailbox limit.
-"""
-MAX_TEXT_CHARS: Final = 4096
-MAX_NAME_CHARS: Final = 500
-MAX_QUERY_CHARS: Final = 20_000
-MAX_TAGS: Final = 100
-MAX_TAGS_CHARS: Final = MAX_TAGS * (MAX_NAME_CHARS + 1)
-"""Characters of all tags as they are given, with commas and white space. More are refused before they are split."""
-MAX_OFFSET: Final = 1_000_000_000
-MAX_VERSION: Final = 2**53
-
-_DAY_MS = 86_400_000
-_TRUE = frozenset({"true", "1"})
-_FALSE = frozenset({"false", "0"})
-_LEADING_INTEGER = re.compile(r"\s*([+-]?)([0-9]+)")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]{1,3})?")
-_WHOLE_INTEGER = re.compile(r"\s*\+?([0-9]{1,16})\s*")
 _MOMENTS = (
     ("occurred", ("occurredAt", "occurred_at")),
     ("observed", ("observedAt", "observed_at")),
@@ -49,29 +47,6 @@ _VALID_FROM = ("validFrom", "valid_from")
 _VALID_UNTIL = ("validUntil", "valid_until")
 _EDGE_NAMES = (*(name for _, names in _MOMENTS for name in names), *_VALID_FROM, *_VALID_UNTIL)
 _TIME_MODES = ("auto", "timeline", "filter")
-
-
-def parse_flag(value: object) -> bool | None:
-    """Return True for true/1/"1"/"true", False for false/0/"0"/"false" in any case, None for anything else."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int | float) and value in {0, 1}:
-        return value == 1
-    if isinstance(value, str) and len(value) <= MAX_NAME_CHARS:
-        word = value.strip().lower()
-        return True if word in _TRUE else False if word in _FALSE else None
-    return None
-
-
-def parse_integer(text: str, default: int, low: int, high: int) -> int:
-    """Return the integer at the start of ``text`` ("12abc" is 12), clamped; ``default`` if there is none."""
-    match = _LEADING_INTEGER.match(text)
-    if match is None:
-        return default
-    sign, digits = match.groups()
-    # 16 digits decide every clamp below 2**53, and a 5,000-digit number never reaches int().
-    magnitude = int(digits.lstrip("0")[:17] or "0")
-    return max(low, min(high, -magnitude if sign == "-" else magnitude))
 
 
 class RequestReader:
@@ -169,7 +144,7 @@ class RequestReader:
         if value is None:
             return None
         name, _ = self.find(*names)
-        if _NUMBER.fullmatch(value) is None:
+        if NUMBER.fullmatch(value) is None:
             raise InvalidRequest(f"{name} must be a number", field=name)
         return _finite(float(value), name)
 
@@ -186,7 +161,7 @@ class RequestReader:
         _, value = self.find("limit")
         if value is None:
             return default
-        if isinstance(value, str) and len(value) <= MAX_NAME_CHARS and _NUMBER.fullmatch(value.strip()) is not None:
+        if isinstance(value, str) and len(value) <= MAX_NAME_CHARS and NUMBER.fullmatch(value.strip()) is not None:
             value = float(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InvalidRequest("limit must be a number", field="limit")
@@ -197,14 +172,14 @@ class RequestReader:
         value = self.text(name, max_chars=MAX_QUERY_CHARS)
         if value is None:
             return default
-        if _LEADING_INTEGER.match(value) is None:
+        if LEADING_INTEGER.match(value) is None:
             self._warnings.append(integer_warning(name, default))
         return parse_integer(value, default, low, high)
 
     def cursor(self, name: str, high: int) -> int:
         """Return a cursor from an earlier response; 0 if absent. Invalid values raise, since 0 would start again."""
         value = self.text(name)
-        if value is not None and _WHOLE_INTEGER.fullmatch(value) is None:
+        if value is not None and WHOLE_INTEGER.fullmatch(value) is None:
             raise InvalidRequest(f"{name} must be an integer", field=name)
         return self.query_integer(name, 0, 0, high)
 
@@ -214,13 +189,7 @@ class RequestReader:
 
     def tags(self, name: str = "tags") -> tuple[str, ...]:
         """Return tags from a comma-separated string or an array; () if absent or null."""
-        _, value = self.find(name)
-        tags = parse_tags(value) if _tags_chars(value) <= MAX_TAGS_CHARS else None
-        if tags is None or len(tags) > MAX_TAGS or any(len(tag) > MAX_NAME_CHARS for tag in tags):
-            raise InvalidRequest(
-                f"tags must be at most {MAX_TAGS} of at most {MAX_NAME_CHARS} characters each", field=name
-            )
-        return tags
+        return self._read(Tags(), (name,)) or ()
 
     def memory_type(self) -> str | None:
         """Return the explicit ``type`` in storage form; None if it is absent."""
@@ -242,41 +211,25 @@ class RequestReader:
     def past_timestamp(self, *names: str, now_ms: int) -> str | None:
         """Return the time of a past event. It may be a day ahead of our clock, as clocks and time zones differ."""
         moment = self.timestamp(*names)
-        if moment is not None and moment > iso(now_ms + _DAY_MS):
+        if moment is not None and moment > iso(now_ms + DAY_MS):
             name = self.find(*names)[0]
             raise InvalidRequest(f"{name} must not be in the future", field=name)
         return moment
 
     def if_version(self) -> int | None:
         """Return a positive integer, also given as text; raises for 0, 1.5, true and "x"."""
-        name, value = self.find("if_version", "ifVersion")
-        if value is None:
-            return None
-        if isinstance(value, str):
-            match = _WHOLE_INTEGER.fullmatch(value) if len(value) <= MAX_NAME_CHARS else None
-            value = int(match[1]) if match else None
-        elif isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_VERSION:
-            raise InvalidRequest("if_version must be a positive integer", field=name)
-        return value
+        version: int | None = self._read(Version(), ("if_version", "ifVersion"))
+        return version
 
     def names(self, name: str, *, max_items: int) -> tuple[str, ...]:
         """Return an array of non-blank strings in order, without duplicates; () if absent or null."""
-        _, value = self.find(name)
+        return self._read(Names(max_items=max_items), (name,)) or ()
+
+    def _read(self, field_type: FieldType, names: tuple[str, ...]) -> Any:
+        name, value = self.find(*names)
         if value is None:
-            return ()
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise InvalidRequest(f"{name} must be an array of strings", field=name)
-        given = dict.fromkeys(value)
-        if not all(map(str.strip, given)):
-            raise InvalidRequest(f"{name} must be an array of strings", field=name)
-        items = tuple(dict.fromkeys(sanitize_text(item).strip() for item in given))
-        if len(items) > max_items:
-            raise InvalidRequest(f"{name} must be at most {max_items}", field=name)
-        if any(len(item) > MAX_NAME_CHARS for item in items):
-            raise InvalidRequest(f"{name} must be at most {MAX_NAME_CHARS} characters each", field=name)
-        return items
+            return None
+        return field_type.read(Given(name, value, default=None, in_query=False, now_ms=0, warnings=self._warnings))
 
     def visibility(self) -> str:
         """Return "global" (default) or "private". Only the daemon sets "archived"."""
@@ -367,13 +320,6 @@ def read_scope_of(request: HttpRequest, body: Mapping[str, Any] | None = None) -
 def joined_tags(tags: Sequence[str]) -> str | None:
     """Return tags as most responses show them: a comma-separated string, or None if there are none."""
     return ",".join(tags) or None
-
-
-def _tags_chars(value: object) -> int:
-    """Return the characters of the tags as given, and one for each comma between the elements of an array."""
-    if isinstance(value, str):
-        return len(value)
-    return sum(len(tag) + 1 for tag in value if isinstance(tag, str)) if isinstance(value, list) else 0
 
 
 def _finite(value: float, name: str) -> float:

@@ -8,14 +8,14 @@ Source: memory-api.txt "Memories" (the documented fields).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, get_args, get_origin
 
 import msgspec
 
-from signet_actors.protocol.http.request_fields import NOT_YET, ONLY_FOR, CallerFields
+from signet_actors.operations.request_fields import NOT_YET, ONLY_FOR, CallerFields
+from signet_actors.operations.request_reader import camel_case, snake_case
 
 if TYPE_CHECKING:
     from signet_actors.gateway.http.route import Route
@@ -26,8 +26,6 @@ AND_MORE: Final = "and more"
 _MAX_GUESSED_CHARS: Final = 40
 _MAX_GUESSES: Final = 5
 _NO: Final = frozenset({"", "0", "false"})
-_CAPITAL: Final = re.compile("([A-Z])")
-_AFTER_UNDERSCORE: Final = re.compile("_([a-z])")
 
 
 class _Pending(NamedTuple):
@@ -67,7 +65,7 @@ def known_fields(*structs: type) -> KnownFields:
     nested: dict[str, KnownFields] = {}
     pending: dict[str, _Pending] = {}
     for field in (field for struct in structs for field in msgspec.structs.fields(struct)):
-        spellings = {field.name, field.encode_name, _camel(field.encode_name), _snake(field.encode_name)}
+        spellings = {field.name, field.encode_name, camel_case(field.encode_name), snake_case(field.encode_name)}
         names |= spellings
         shown.append(field.encode_name)
         inner = next(_structs(field.type), None)
@@ -98,11 +96,6 @@ def query_warnings(route: Route, query: Mapping[str, str]) -> list[str]:
     return [] if known.covers(query) else _bounded(_parameters_without_effect(known, query), "")
 
 
-def integer_warning(name: str, default: int) -> str:
-    """Return the warning for a query parameter that should be an integer but does not start with one."""
-    return f"{name} is not an integer; the default {default} was used"
-
-
 @cache
 def _of_body(route: Route) -> KnownFields:
     return known_fields(CallerFields) if route.body is None else known_fields(route.body, CallerFields)
@@ -113,7 +106,7 @@ def _of_query(route: Route) -> KnownFields:
     """Return the known query parameters. An object, such as a time window, is accepted only in a body."""
     known = known_fields(CallerFields) if route.query_struct is None else known_fields(route.query_struct, CallerFields)
     declared = tuple(parameter.name for parameter in route.query)
-    spelled = (spelling for name in declared for spelling in (name, _camel(name), _snake(name)))
+    spelled = (spelling for name in declared for spelling in (name, camel_case(name), snake_case(name)))
     return known._replace(
         names=known.names - known.nested.keys() | frozenset(spelled),
         shown=(*declared, *(name for name in known.shown if name not in known.nested)),
@@ -204,11 +197,3 @@ def _pending_marks(kind: Any) -> Iterator[_Pending]:
             extra = meta.extra if isinstance(meta, msgspec.Meta) else None
             if extra and NOT_YET in extra:
                 yield _Pending(extra[NOT_YET], extra[ONLY_FOR])
-
-
-def _camel(name: str) -> str:
-    return _AFTER_UNDERSCORE.sub(lambda match: match[1].upper(), name)
-
-
-def _snake(name: str) -> str:
-    return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)

@@ -20,7 +20,7 @@ from msgspec import UNSET
 from signet_actors.errors import HTTP_STATUS, ErrorCode, MutationsFrozen, SignetError
 from signet_actors.gateway.http.request_warnings import AND_MORE
 from signet_actors.gateway.http.route import HttpResponse
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.problem import Problem
 
 JSON = "application/json"
 WARNINGS_HEADER: Final = "x-signet-warnings"

@@ -46,12 +46,13 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter in the API document. ``kind``: string, integer, number or boolean."""
+    """A query parameter in the API document. ``kind``: string, integer, number or boolean; ``schema`` replaces it."""
 
     name: str
     kind: str = "string"
     description: str = ""
     required: bool = False
+    schema: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from signet_actors.errors import HTTP_STATUS, ErrorCode
 from signet_actors.gateway.http.route import HttpResponse
-from signet_actors.protocol.http.memories import Refusal
+from signet_actors.operations.memory_changes import Refusal
 
 RECOVERY_DAYS: Final = 30
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.protocol.http.auth import WhoAmIReply
+from signet_actors.operations.auth import WhoAmIReply
 
 
 async def who_am_i(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - all callers get the same reply

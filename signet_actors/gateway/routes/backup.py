@@ -10,7 +10,7 @@ from __future__ import annotations
 from signet_actors.domain.permissions import Permission
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.protocol.http.backup import BackupEnd, BackupEntry, BackupFinding, BackupReply
+from signet_actors.operations.backup import BackupEnd, BackupEntry, BackupFinding, BackupReply
 from signet_actors.protocol.retention import BackUpNow, BackupState, GetBackups
 
 ASK_MS = 5000

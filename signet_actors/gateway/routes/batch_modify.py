@@ -20,8 +20,8 @@ from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memories import PROBLEMS
 from signet_actors.gateway.routes.memory_changes import read_patch, unembedded_versions
-from signet_actors.protocol.http.modify import ModifyReply, ModifyRequest, ModifyResult
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.modify import ModifyReply, ModifyRequest, ModifyResult
+from signet_actors.operations.problem import Problem
 from signet_actors.protocol.writer import MemoryPatch, Modified, ModifyMany
 
 MAX_PATCHES: Final = 200

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Final
 from signet_actors.domain.normalization import collapsed, sanitize_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError, StorageFull
-from signet_actors.gateway.http.request_reader import MAX_NAME_CHARS, RequestReader
+from signet_actors.gateway.http.request_reader import RequestReader
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.redaction import redaction_fields
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.protocol.http.notes import NoteReply, NoteRequest
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.field_types import MAX_NAME_CHARS
+from signet_actors.operations.notes import NoteReply, NoteRequest
+from signet_actors.operations.problem import Problem
 from signet_actors.runtime.messaging.dispatch import mark_sent
 from signet_actors.runtime.sync_points import sync_point
 

@@ -24,7 +24,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError, Conflict, ErrorCode, InvalidRequest, OutcomeUnknown, SignetError
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.state import GatewayState
-from signet_actors.protocol.http.config_files import (
+from signet_actors.operations.config_files import (
     ConfigFile,
     ConfigFilesReply,
     SkippedFile,

@@ -21,8 +21,7 @@ from signet_actors.gateway.http.request_reader import RequestReader, read_scope_
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
 from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
-from signet_actors.protocol.extractor import TrackerState
-from signet_actors.protocol.http.embeddings import (
+from signet_actors.operations.embeddings import (
     EmbeddingCheck,
     EmbeddingHealthReply,
     EmbeddingSettings,
@@ -31,6 +30,7 @@ from signet_actors.protocol.http.embeddings import (
     ExportedEmbedding,
     Tracker,
 )
+from signet_actors.protocol.extractor import TrackerState
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.searcher import EmbeddingHealth, EmbeddingRow, ExportEmbeddings, GetEmbeddingHealth
 from signet_actors.providers.embedding import Embedder

@@ -21,12 +21,13 @@ from signet_actors.domain.confirm import ConfirmCheck, check_confirm_token, conf
 from signet_actors.domain.forget_budget import CONFIRM_ABOVE, needs_confirmation, recently_deleted
 from signet_actors.domain.permissions import AUTONOMOUS_ACTOR_TYPES, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest, SignetError
-from signet_actors.gateway.http.request_reader import MAX_QUERY_CHARS, RequestReader, read_scope_of
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.http.write_errors import OUTCOME_ERRORS, outcome_text
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.protocol.http.forget import (
+from signet_actors.operations.field_types import MAX_QUERY_CHARS
+from signet_actors.operations.forget import (
     ForgetCandidateBody,
     ForgetPreviewReply,
     ForgetProblem,
@@ -34,7 +35,7 @@ from signet_actors.protocol.http.forget import (
     ForgetRequest,
     ForgetResult,
 )
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.problem import Problem
 from signet_actors.protocol.memories import Filters
 from signet_actors.protocol.searcher import FindForgetCandidates, ForgetCandidate
 from signet_actors.protocol.writer import ForgetMany, ForgetTarget, Forgotten

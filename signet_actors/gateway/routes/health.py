@@ -16,8 +16,7 @@ from signet_actors.domain.jobs import EXTRACT
 from signet_actors.errors import ErrorCode
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.status.readiness import Readiness
-from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.http.health import (
+from signet_actors.operations.health import (
     ActorBrief,
     HealthReply,
     LiveReply,
@@ -25,6 +24,7 @@ from signet_actors.protocol.http.health import (
     ReadyReply,
     ResourcesHealth,
 )
+from signet_actors.protocol.control import UP, ChildState
 
 if TYPE_CHECKING:
     from signet_actors.gateway.state import GatewayState

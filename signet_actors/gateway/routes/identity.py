@@ -15,7 +15,7 @@ from signet_actors.domain.identity import identity_of_document, identity_of_text
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ConfigError
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.protocol.http.identity import IdentityReply
+from signet_actors.operations.identity import IdentityReply
 
 DEFAULT_NAME: Final = "Agent"
 MAX_FILE_BYTES: Final = 1024 * 1024

@@ -10,8 +10,8 @@ from signet_actors.errors import NotFound
 from signet_actors.gateway.http.request_reader import read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.protocol.http.jobs import JobReply
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.jobs import JobReply
+from signet_actors.operations.problem import Problem
 from signet_actors.protocol.searcher import GetJob
 
 

@@ -13,20 +13,26 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, NotFound
-from signet_actors.gateway.http.request_reader import MAX_OFFSET, RequestReader, joined_tags, read_scope_of
-from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
-from signet_actors.protocol.http.memories import (
+from signet_actors.gateway.http.endpoints import Call, filters_of, serve
+from signet_actors.gateway.http.request_reader import joined_tags
+from signet_actors.gateway.http.route import HttpResponse, Parameter, Route
+from signet_actors.operations.memories import (
+    GET_HISTORY,
+    GET_MEMORY,
+    LIST_MEMORIES,
+    GetHistoryRequest,
+    GetMemoryRequest,
     HistoryItem,
     HistoryProblem,
     HistoryReply,
     ListedMemory,
+    ListMemoriesRequest,
     ListStats,
     MemoryListReply,
     MemoryReply,
 )
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.problem import Problem
 from signet_actors.protocol.memories import HistoryEvent, Memory
 from signet_actors.protocol.searcher import GetHistory, GetMemory, ListMemories
 
@@ -50,19 +56,17 @@ FILTER_PARAMETERS: Final = (
 PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
 
 
-async def list_memories(request: HttpRequest) -> HttpResponse:
+async def list_memories(call: Call[ListMemoriesRequest]) -> HttpResponse:
     """Return a page of live memories, newest first; with ``deleted=true`` a page of tombstones."""
-    fields = RequestReader(request.query, warnings=request.warnings)
-    deleted = fields.query_flag("deleted")
-    page, _ = await request.state.bus.ask_searcher(
+    request = call.request
+    page = await call.ask_searcher(
         ListMemories(
-            read=read_scope_of(request),
-            filters=fields.filters(query=True),
-            limit=fields.query_integer("limit", 100, 1, 1000),
-            offset=fields.query_integer("offset", 0, 0, MAX_OFFSET),
-            deleted=deleted,
-        ),
-        trace_id=request.trace_id,
+            read=call.read,
+            filters=filters_of(request),
+            limit=request.limit,
+            offset=request.offset,
+            deleted=request.deleted,
+        )
     )
     return HttpResponse(
         MemoryListReply(
@@ -91,17 +95,10 @@ def _listed(memory: Memory) -> ListedMemory:
     )
 
 
-async def get_memory(request: HttpRequest) -> HttpResponse:
+async def get_memory(call: Call[GetMemoryRequest]) -> HttpResponse:
     """Return the memory; a tombstone only on request, and never a memory outside the caller's scope."""
-    found, _ = await request.state.bus.ask_searcher(
-        GetMemory(
-            id=request.path["id"],
-            read=read_scope_of(request),
-            include_deleted=RequestReader(request.query, warnings=request.warnings).query_flag(
-                "include_deleted", "includeDeleted"
-            ),
-        ),
-        trace_id=request.trace_id,
+    found = await call.ask_searcher(
+        GetMemory(id=call.path["id"], read=call.read, include_deleted=call.request.include_deleted)
     )
     if found.memory is None:
         raise NotFound("not found")
@@ -145,17 +142,10 @@ def memory_reply(memory: Memory) -> MemoryReply:
     )
 
 
-async def get_history(request: HttpRequest) -> HttpResponse:
+async def get_history(call: Call[GetHistoryRequest]) -> HttpResponse:
     """Return the audit trail, oldest first, also of a deleted memory."""
-    memory_id = request.path["id"]
-    found, _ = await request.state.bus.ask_searcher(
-        GetHistory(
-            memory_id=memory_id,
-            read=read_scope_of(request),
-            limit=RequestReader(request.query, warnings=request.warnings).query_integer("limit", 200, 1, 1000),
-        ),
-        trace_id=request.trace_id,
-    )
+    memory_id = call.path["id"]
+    found = await call.ask_searcher(GetHistory(memory_id=memory_id, read=call.read, limit=call.request.limit))
     if found.events is None:
         problem = HistoryProblem(error="Not found", code=ErrorCode.NOT_FOUND.value, memory_id=memory_id)
         return HttpResponse(problem, status=HTTP_STATUS[ErrorCode.NOT_FOUND])
@@ -186,40 +176,7 @@ def _history_item(event: HistoryEvent) -> HistoryItem:
 
 
 ROUTES: tuple[Route, ...] = (
-    Route(
-        method="GET",
-        path="/api/memories",
-        handler=list_memories,
-        permission=Permission.RECALL,
-        summary="List memories",
-        tag="Memories",
-        query=(
-            Parameter("limit", "integer", "Records to return, 1 to 1000; default 100"),
-            Parameter("offset", "integer", "Records to skip"),
-            Parameter("deleted", "boolean", "true: deleted memories instead of live ones"),
-            *FILTER_PARAMETERS,
-            *AGENT_PARAMETERS,
-        ),
-        replies={200: MemoryListReply, **PROBLEMS},
-    ),
-    Route(
-        method="GET",
-        path="/api/memory/{id}",
-        handler=get_memory,
-        permission=Permission.RECALL,
-        summary="Read a memory",
-        tag="Memories",
-        query=(Parameter("include_deleted", "boolean", "1 or true: also return a deleted memory"), *AGENT_PARAMETERS),
-        replies={200: MemoryReply, 404: Problem, **PROBLEMS},
-    ),
-    Route(
-        method="GET",
-        path="/api/memory/{id}/history",
-        handler=get_history,
-        permission=Permission.RECALL,
-        summary="Audit trail of a memory",
-        tag="Memories",
-        query=(Parameter("limit", "integer", "Events, 1 to 1000; default 200"), *AGENT_PARAMETERS),
-        replies={200: HistoryReply, 404: HistoryProblem, **PROBLEMS},
-    ),
+    *serve(LIST_MEMORIES, list_memories),
+    *serve(GET_MEMORY, get_memory),
+    *serve(GET_HISTORY, get_history),
 )

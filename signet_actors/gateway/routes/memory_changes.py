@@ -19,7 +19,7 @@ from signet_actors.gateway.http.write_errors import outcome_response
 from signet_actors.gateway.ingest import FieldRedactor, embed_texts, prepare_text
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.protocol.http.memories import (
+from signet_actors.operations.memory_changes import (
     DeleteReply,
     DeleteRequest,
     PatchReply,
@@ -28,7 +28,7 @@ from signet_actors.protocol.http.memories import (
     RecoverRequest,
     Refusal,
 )
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.problem import Problem
 from signet_actors.protocol.writer import ForgetMemory, MemoryPatch, Modified, ModifyMemory, RecoverMemory
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from signet_actors.domain.permissions import Permission
 from signet_actors.domain.providers import ModelState, ProviderReport
 from signet_actors.domain.timestamps import epoch_ms, iso
 from signet_actors.errors import NotFound
-from signet_actors.gateway.http.request_reader import MAX_OFFSET, RequestReader, read_scope_of
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
@@ -25,9 +25,8 @@ from signet_actors.gateway.routes.status import ask_queues, ask_store, waiting_r
 from signet_actors.gateway.status.pipeline_health import diagnostics, latency
 from signet_actors.gateway.status.pipeline_metrics import junk_counts, with_prefix
 from signet_actors.gateway.status.status_probe import ask_decider, ask_extractor, probe
-from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.extractor import LaneState
-from signet_actors.protocol.http.pipeline import (
+from signet_actors.operations.field_types import MAX_OFFSET
+from signet_actors.operations.pipeline import (
     BudgetReport,
     CallsReport,
     DeadReport,
@@ -54,7 +53,9 @@ from signet_actors.protocol.http.pipeline import (
     UsageReport,
     WorkerState,
 )
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.problem import Problem
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.extractor import LaneState
 from signet_actors.protocol.pipeline import UndoRun
 from signet_actors.protocol.pipeline_queries import (
     DeadCause,

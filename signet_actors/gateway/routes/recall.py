@@ -19,19 +19,14 @@ from signet_actors.domain.date_phrases import date_phrase
 from signet_actors.domain.extraction.prompts import MAX_RESULT_CHARS
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode, InvalidRequest
-from signet_actors.gateway.http.request_reader import (
-    MAX_QUERY_CHARS,
-    RequestReader,
-    joined_tags,
-    just_before,
-    read_scope_of,
-)
+from signet_actors.gateway.http.request_reader import RequestReader, joined_tags, just_before, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.query_embedding import query_vectors
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, FILTER_PARAMETERS, PROBLEMS
 from signet_actors.gateway.summary_card import rows_beside_card, summary_card
-from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.http.recall import (
+from signet_actors.operations.field_types import MAX_QUERY_CHARS
+from signet_actors.operations.problem import Problem
+from signet_actors.operations.recall import (
     Aggregate,
     AuthorsReply,
     Dedupe,

@@ -16,13 +16,14 @@ from msgspec import UNSET
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, RequestReader, joined_tags
+from signet_actors.gateway.http.request_reader import RequestReader, joined_tags
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import FieldRedactor, PreparedMemory, embed_texts, prepare_remembered_text
 from signet_actors.gateway.redaction import RedactionFields, redaction_fields
 from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.protocol.http.memories import RememberChunksReply, RememberReply, RememberRequest
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.field_types import MAX_TEXT_CHARS
+from signet_actors.operations.problem import Problem
+from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
 from signet_actors.protocol.writer import ChunksRemembered, NewMemory, Remember, RememberChunks, Remembered
 
 

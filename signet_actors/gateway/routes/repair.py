@@ -11,8 +11,8 @@ from signet_actors.errors import InvalidRequest
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS
 from signet_actors.gateway.routes.requeue import REPAIR_PROBLEMS, REQUEUE_DEAD, requeue_jobs, requeue_message
-from signet_actors.protocol.http.pipeline import RequeueRequest
-from signet_actors.protocol.http.repair import RepairReply, RepairStep, SweepRequest
+from signet_actors.operations.pipeline import RequeueRequest
+from signet_actors.operations.repair import RepairReply, RepairStep, SweepRequest
 from signet_actors.protocol.retention import SweepNow, Swept
 
 

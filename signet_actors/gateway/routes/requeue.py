@@ -15,8 +15,8 @@ from signet_actors.gateway.http.request_reader import RequestReader, read_scope_
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.protocol.http.pipeline import NotRequeued, RequeueReply, RequeueRequest
-from signet_actors.protocol.http.problem import Problem
+from signet_actors.operations.pipeline import NotRequeued, RequeueReply, RequeueRequest
+from signet_actors.operations.problem import Problem
 from signet_actors.protocol.pipeline import JobsRequeued, RequeueJobs
 
 MAX_REQUEUED: Final = 50

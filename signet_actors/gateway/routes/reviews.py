@@ -12,13 +12,14 @@ from msgspec import UNSET
 
 from signet_actors.domain.permissions import PERSON_ACTOR_TYPE, Permission
 from signet_actors.errors import HTTP_STATUS, ErrorCode
-from signet_actors.gateway.http.request_reader import MAX_OFFSET, MAX_TEXT_CHARS, RequestReader, read_scope_of
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.http.write_errors import OutcomeError
 from signet_actors.gateway.ingest import FieldRedactor
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.http.reviews import (
+from signet_actors.operations.field_types import MAX_OFFSET, MAX_TEXT_CHARS
+from signet_actors.operations.problem import Problem
+from signet_actors.operations.reviews import (
     ReviewListReply,
     ReviewRefusal,
     ReviewReply,

@@ -18,9 +18,7 @@ from signet_actors.domain.providers import NO_PROVIDER, CircuitState
 from signet_actors.domain.timestamps import iso
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
 from signet_actors.gateway.status.status_probe import PROBE_TIMEOUT_MS, ask_extractor, probe
-from signet_actors.protocol.control import UP, ChildState
-from signet_actors.protocol.extractor import ExtractorStatus
-from signet_actors.protocol.http.health import (
+from signet_actors.operations.health import (
     ActorReport,
     EmbeddingReport,
     HealthScore,
@@ -32,6 +30,8 @@ from signet_actors.protocol.http.health import (
     StoreReport,
     WriterReport,
 )
+from signet_actors.protocol.control import UP, ChildState
+from signet_actors.protocol.extractor import ExtractorStatus
 from signet_actors.protocol.pipeline_queries import GetPipelineStatus, PipelineStatus
 from signet_actors.protocol.retention import GetRetentionStatus, RetentionStatus
 from signet_actors.protocol.searcher import GetStoreStats, StoreStats

@@ -24,16 +24,17 @@ from signet_actors.domain.normalization import collapsed, storage_content
 from signet_actors.domain.permissions import Permission
 from signet_actors.errors import ErrorCode, InvalidRequest, SignetError
 from signet_actors.gateway.http.json_body import TooManyValues, decode_json
-from signet_actors.gateway.http.request_reader import MAX_TEXT_CHARS, RequestReader, read_scope_of
+from signet_actors.gateway.http.request_reader import RequestReader, read_scope_of
 from signet_actors.gateway.http.request_warnings import MAX_WARNINGS, known_fields, object_warnings
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
 from signet_actors.gateway.ingest import TEXT_EXECUTOR, FieldRedactor, chunks_of
 from signet_actors.gateway.redaction import Kinds, redaction_fields
 from signet_actors.gateway.routes.memories import AGENT_PARAMETERS, PROBLEMS
-from signet_actors.protocol.http.headers import NEXT_CURSOR_HEADER
-from signet_actors.protocol.http.problem import Problem
-from signet_actors.protocol.http.request_fields import CallerFields
-from signet_actors.protocol.http.transfer import (
+from signet_actors.operations.field_types import MAX_TEXT_CHARS
+from signet_actors.operations.headers import NEXT_CURSOR_HEADER
+from signet_actors.operations.problem import Problem
+from signet_actors.operations.request_fields import CallerFields
+from signet_actors.operations.transfer import (
     FORMAT,
     FORMAT_VERSION,
     MEDIA_TYPE,

@@ -14,7 +14,7 @@ from signet_actors.domain.health import (
 )
 from signet_actors.domain.providers import ModelState
 from signet_actors.gateway.status.request_metrics import RequestMetrics
-from signet_actors.protocol.http.pipeline import (
+from signet_actors.operations.pipeline import (
     CompositeHealth,
     DiagnosticsReport,
     IndexHealth,

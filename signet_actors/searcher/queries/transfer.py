@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from signet_actors.protocol.http.transfer import LineTime, MemoryLine
+from signet_actors.operations.transfer import LineTime, MemoryLine
 from signet_actors.protocol.memories import ReadScope
 from signet_actors.protocol.searcher import ExportMemories, MemoriesExported
 from signet_actors.store.read_policy import conjunction, readable, readable_in_any_scope

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from signet_actors.domain.memories import TIME_FACETS, TimeFacet
-from signet_actors.protocol.http.memories import Importance, TagsInput
-from signet_actors.protocol.http.request_fields import not_yet
+from signet_actors.operations.memories import Importance, TagsInput
+from signet_actors.operations.request_fields import not_yet
 
 
 class RecallTime(msgspec.Struct, frozen=True, omit_defaults=True):

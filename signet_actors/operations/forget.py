@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from signet_actors.protocol.http.memories import Importance, TagsInput
+from signet_actors.operations.memories import Importance, TagsInput
 
 
 class ForgetRequest(msgspec.Struct, frozen=True, omit_defaults=True):

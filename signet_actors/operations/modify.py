@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.protocol.http.memories import Importance, TagsInput, Version
+from signet_actors.operations.memories import Importance, TagsInput, Version
 
 
 class ModifyPatch(msgspec.Struct, frozen=True, omit_defaults=True):

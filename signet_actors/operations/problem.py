@@ -5,6 +5,9 @@ Source: docs/compatibility.md "Errors"; docs/decisions.md 30.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -15,3 +18,7 @@ class Problem(msgspec.Struct, frozen=True):
     error: str
     code: str
     field: str | UnsetType = UNSET
+
+
+PROBLEMS: Final[Mapping[int, Any]] = {400: Problem, 503: Problem}
+"""Errors of every operation that reads fields."""

@@ -1,0 +1,168 @@
+"""Binds handlers to operations: reads and redacts a request before its handler runs.
+
+A handler is a coroutine from ``Call`` to ``HttpResponse``. It sees no field that was not checked, and no secret in a
+field that is stored; principal, agent, scope and idempotency key come from the call.
+
+Source: docs/architecture.md "How to add"; docs/decisions.md 3, 26, 40.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Parameter, Route
+from signet_actors.gateway.ingest import FieldRedactor
+from signet_actors.gateway.redaction import Kinds
+from signet_actors.gateway.state import GatewayState
+from signet_actors.operations.field_types import MAX_NAME_CHARS, SecretRule
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.request_fields import FilterFields
+from signet_actors.operations.request_reader import read_request, request_fields, request_schemas
+from signet_actors.protocol.memories import Filters, ReadScope
+from signet_actors.protocol.message import Idempotency, Principal, Request
+
+RequestT = TypeVar("RequestT", bound=msgspec.Struct)
+R = TypeVar("R")
+
+
+class Call(Generic[RequestT]):
+    """One request of an operation. ``redactions`` are the kinds of the secrets that were cut out of ``request``."""
+
+    def __init__(self, http: HttpRequest, body: Mapping[str, Any] | None, request: RequestT, redactions: Kinds) -> None:
+        self.http = http
+        self.request = request
+        self.redactions = redactions
+        self._body = body
+
+    @property
+    def state(self) -> GatewayState:
+        """The state that all handlers share."""
+        return self.http.state
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """The parameters of the path."""
+        return self.http.path
+
+    @cached_property
+    def principal(self) -> Principal:
+        """The author of a change, as history records it, without secrets. Raises InvalidRequest."""
+        return FieldRedactor(self.state).principal(self.http.principal(self._body))
+
+    @cached_property
+    def idempotency(self) -> Idempotency | None:
+        """The client's idempotency key, if it sent one. Raises InvalidRequest."""
+        return self.http.idempotency(self._body)
+
+    @cached_property
+    def agent_id(self) -> str:
+        """The agent on whose behalf the caller acts. Raises InvalidRequest."""
+        return self.http.agent_id(self._body)
+
+    @cached_property
+    def read(self) -> ReadScope:
+        """What the caller may read. Raises InvalidRequest."""
+        scope = (self._body or {}).get("scope", self.http.query.get("scope"))
+        if scope is not None and not isinstance(scope, str):
+            raise InvalidRequest("scope must be a string", field="scope")
+        if scope and (len(scope) > MAX_NAME_CHARS or "\0" in scope):
+            raise InvalidRequest(f"scope must be at most {MAX_NAME_CHARS} characters without NUL", field="scope")
+        return ReadScope(agent_id=self.agent_id, scope=scope or None)
+
+    async def ask_searcher(self, query: Request[R], *, frames: Sequence[bytes] = ()) -> R:
+        """Return a searcher's reply. Raises SignetError."""
+        reply, _ = await self.state.bus.ask_searcher(query, trace_id=self.http.trace_id, frames=frames)
+        return reply
+
+    async def ask_writer(self, command: Request[R], *, frames: Sequence[bytes] = ()) -> R:
+        """Return the writer's reply; what it reports is on disk. Raises SignetError."""
+        return await self.state.bus.ask_writer(command, trace_id=self.http.trace_id, frames=frames)
+
+
+Handler = Callable[[Call[RequestT]], Awaitable[HttpResponse]]
+
+
+def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[Route, ...]:
+    """Return the routes of ``operation``, one for each path. ``handler`` answers all of them."""
+    fields = request_fields(operation.request)  # raises at import if a field has no reader
+
+    async def endpoint(http: HttpRequest) -> HttpResponse:
+        body = http.json_object(required=operation.body_required) if operation.in_body else None
+        query = http.query if operation.in_query else None
+        request = read_request(
+            operation.request, body=body, query=query, now_ms=http.state.clock.wall_ms(), warnings=http.warnings
+        )
+        redactions: Kinds = ()
+        if operation.has_effect:
+            request, redactions = _redacted(http.state, request)
+        return await handler(Call(http, body, request, redactions))
+
+    return tuple(
+        Route(
+            method=operation.method,
+            path=path,
+            handler=endpoint,
+            permission=operation.permission,
+            summary=operation.summary if path == operation.paths[0] else f"{operation.summary} (alias)",
+            tag=operation.tag,
+            body=operation.request if operation.in_body and fields else None,
+            query=_query_parameters(operation) if operation.in_query else (),
+            replies=operation.replies,
+            limit=operation.rate,
+            owner=operation.owner_only,
+            mutates=operation.effect in {Effect.MEMORIES, Effect.MAYBE_MEMORIES},
+            mutates_conditionally=operation.effect is Effect.MAYBE_MEMORIES,
+            writes=operation.effect is Effect.OTHER,
+            description=operation.description,
+            media_types=operation.media_types,
+            query_struct=None if operation.in_body else operation.request,
+        )
+        for path in operation.paths
+    )
+
+
+def filters_of(request: FilterFields) -> Filters:
+    """Return the conditions of ``request``. ``pinned`` false is no condition."""
+    return Filters(
+        type=request.type,
+        tags=request.tags,
+        who=request.who,
+        pinned=True if request.pinned else None,
+        importance_min=request.importance_min,
+        since=request.since,
+        until=request.until,
+        project=request.project,
+        source_type=request.source_type,
+    )
+
+
+def _redacted(state: GatewayState, request: RequestT) -> tuple[RequestT, Kinds]:
+    """Return ``request`` without the secrets in its fields, and their kinds. Raises InvalidRequest."""
+    redactor = FieldRedactor(state)
+    changed: dict[str, Any] = {}
+    for field in request_fields(type(request)):
+        rule = field.type.secret
+        value = getattr(request, field.name)
+        if rule is SecretRule.KEEP or not value:
+            continue
+        if rule is SecretRule.REFUSE:
+            redactor.identifier(value, field.spellings[0])
+            continue
+        clean = redactor.clean(value) if isinstance(value, str) else redactor.tags(value)
+        if clean != value:
+            changed[field.name] = clean
+    return msgspec.structs.replace(request, **changed) if changed else request, redactor.redactions
+
+
+def _query_parameters(operation: Operation[RequestT]) -> tuple[Parameter, ...]:
+    """Return the fields of the request as query parameters of the API document."""
+    schemas = request_schemas(operation.request)
+    return tuple(
+        Parameter(field.spellings[0], schema=schemas[field.spellings[0]], required=field.required)
+        for field in request_fields(operation.request)
+    )

@@ -1,0 +1,132 @@
+"""Reads a request's Struct from what a caller sent.
+
+Every field is accepted under the name that the API document shows, and in camel case and snake case; the first spelling
+present counts, and null counts as absent. A plain type stands for its field type: ``str`` for ``Text()``, ``bool`` for
+``Flag()``, ``float`` for ``Number()``, a ``Literal`` of texts for ``Choice``. An inner Struct is an object.
+
+Source: docs/compatibility.md "Query parsing", "Remember"; docs/decisions.md 30, 33.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from signet_actors.errors import InvalidRequest
+from signet_actors.operations.field_types import ABSENT, Choice, FieldType, Flag, Given, Number, Text
+
+RequestT = TypeVar("RequestT", bound=msgspec.Struct)
+
+_CAPITAL: Final = re.compile("([A-Z])")
+_AFTER_UNDERSCORE: Final = re.compile("_([a-z])")
+_PLAIN: Final[Mapping[Any, FieldType]] = {str: Text(), bool: Flag(), float: Number()}
+
+
+class RequestField(NamedTuple):
+    """A field of a request. ``spellings``: the accepted names, the documented one first."""
+
+    name: str
+    spellings: tuple[str, ...]
+    type: FieldType
+    required: bool
+    default: Any
+
+
+def read_request(
+    kind: type[RequestT],
+    *,
+    body: Mapping[str, Any] | None = None,
+    query: Mapping[str, str] | None = None,
+    now_ms: int,
+    warnings: list[str],
+) -> RequestT:
+    """Return the request in ``body`` and ``query``; a field of the body takes precedence.
+
+    Unknown fields are ignored. Raises InvalidRequest.
+    """
+    values: dict[str, Any] = {}
+    for field in request_fields(kind):
+        for source in (body, query):
+            name = None if source is None else next((s for s in field.spellings if source.get(s) is not None), None)
+            if source is None or name is None:
+                continue
+            value = field.type.read(Given(name, source[name], field.default, source is query, now_ms, warnings))
+            if value is not ABSENT:
+                values[field.name] = value
+            break
+        if field.required and field.name not in values:
+            raise InvalidRequest(f"{field.spellings[0]} is required", field=field.spellings[0])
+    return kind(**values)
+
+
+@cache
+def request_fields(kind: type[msgspec.Struct]) -> tuple[RequestField, ...]:
+    """Return the fields of a request in order. Raises TypeError for a type that has no reader."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(
+        RequestField(
+            name=field.name,
+            spellings=tuple(
+                dict.fromkeys((field.encode_name, camel_case(field.encode_name), snake_case(field.encode_name)))
+            ),
+            type=_field_type(hints[field.name], f"{kind.__name__}.{field.name}"),
+            required=field.required,
+            default=None if field.required or field.default is msgspec.NODEFAULT else field.default,
+        )
+        for field in msgspec.structs.fields(kind)
+    )
+
+
+def request_schemas(kind: type[msgspec.Struct]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the JSON Schema of each field's values other than null, by the field's documented name."""
+    _, components = msgspec.json.schema_components((kind,), ref_template="#/components/schemas/{name}")
+    properties = components[kind.__name__]["properties"]
+    return {field.spellings[0]: _schema(properties[field.spellings[0]], field.type) for field in request_fields(kind)}
+
+
+def _schema(generated: Mapping[str, Any], field_type: FieldType) -> Mapping[str, Any]:
+    """Return msgspec's schema of a field with what its type adds, and without null."""
+    branches = [branch for branch in generated.get("anyOf", ()) if branch != {"type": "null"}]
+    if len(branches) == 1:
+        generated = {**branches[0], **{key: value for key, value in generated.items() if key != "anyOf"}}
+    added = field_type.schema
+    schema = {**generated, **added}
+    descriptions = [part["description"] for part in (generated, added) if "description" in part]
+    if descriptions:
+        schema["description"] = ". ".join(descriptions)
+    default = schema.pop("default", None)
+    if default is not None:
+        schema["default"] = list(default) if isinstance(default, tuple) else default
+    return schema
+
+
+def camel_case(name: str) -> str:
+    """Return ``name`` with capitals instead of underscores."""
+    return _AFTER_UNDERSCORE.sub(lambda match: match[1].upper(), name)
+
+
+def snake_case(name: str) -> str:
+    """Return ``name`` with underscores instead of capitals."""
+    return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", name)
+
+
+def _field_type(hint: Any, where: str) -> FieldType:
+    """Return the reader of a field with this type hint."""
+    if get_origin(hint) is Annotated:
+        named = next((mark for mark in hint.__metadata__ if isinstance(mark, FieldType)), None)
+        return named if named is not None else _field_type(get_args(hint)[0], where)
+    if get_origin(hint) in {Union, UnionType}:
+        members = [member for member in get_args(hint) if member is not NoneType]
+        if len(members) == 1:
+            return _field_type(members[0], where)
+    if get_origin(hint) is Literal:
+        return Choice(values=get_args(hint))
+    found = _PLAIN.get(hint)
+    if found is None:
+        raise TypeError(f"{where} has no field type: {hint}")
+    return found
