@@ -34,19 +34,19 @@ def short() -> Iterator[Path]:
 
 
 def test_sockets_live_in_the_workspace_when_its_path_is_short(short: Path) -> None:
-    assert socket_directory(short, {}) == short.resolve() / ".daemon" / "run"
+    assert socket_directory(short) == short.resolve() / ".daemon" / "run"
 
 
-def test_a_long_workspace_falls_back_to_the_runtime_directory_and_then_to_tmp(short: Path) -> None:
+def test_a_long_workspace_falls_back_to_tmp_and_not_to_a_directory_that_goes_at_logout(
+    short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
     long = short / ("deep" * 30)
-    fallback = socket_directory(long, {"XDG_RUNTIME_DIR": str(short)})
-    assert fallback.parent == short
-    assert fallback.name.startswith("signet-")
-    last = socket_directory(long, {})
-    assert str(last).startswith(f"/tmp/signet-{os.getuid()}-")
-    assert len(str(last)) + len("/gateway-search.sock") <= MAX_PATH_BYTES
-    assert socket_directory(long, {}) == last
-    assert socket_directory(long / "other", {}) != last
+    fallback = socket_directory(long)
+    assert str(fallback).startswith(f"/tmp/signet-{os.getuid()}-")
+    assert len(str(fallback)) + len("/gateway-search.sock") <= MAX_PATH_BYTES
+    assert socket_directory(long) == fallback
+    assert socket_directory(long / "other") != fallback
 
 
 def test_a_socket_directory_is_private_even_if_it_was_not(short: Path) -> None:

@@ -69,7 +69,7 @@ def test_the_supervisor_may_be_killed_at_any_moment_of_its_start_and_leaves_noth
 
 def test_a_second_daemon_leaves_at_once_and_touches_neither_sockets_nor_files(tmp_path: Path) -> None:
     with live_daemon(config=TWO_SEARCHERS) as daemon:
-        sockets = socket_directory(Path(os.path.realpath(daemon.workspace)), daemon.environment())
+        sockets = socket_directory(Path(os.path.realpath(daemon.workspace)))
 
         def traces() -> dict[str, tuple[int, int]]:
             places = [*sockets.iterdir(), *(daemon.workspace / ".daemon" / name for name in ("pid", "address"))]

@@ -89,7 +89,7 @@ def test_a_writer_whose_socket_is_taken_ends_the_daemon_and_not_in_a_storm() -> 
     with live_daemon(config=config) as live:
         tail = LogTail(live.workspace)
         tail.look()
-        path = socket_directory(Path(os.path.realpath(live.workspace)), live.environment()) / "writer.sock"
+        path = socket_directory(Path(os.path.realpath(live.workspace))) / "writer.sock"
         assert path.is_socket()
         os.kill(tail.lives["writer"].pid, signal.SIGSTOP)  # it must not unbind what is about to be taken
         path.unlink()

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 import zmq
 
+from signet_actors.runtime.messaging.sockets import socket_directory
 from tests.support.bus_room import eventually
-from tests.support.live_daemon import LiveDaemon, live_daemon
+from tests.support.live_daemon import LiveDaemon, live_daemon, private_root
 
 pytestmark = pytest.mark.system
 
@@ -96,6 +97,33 @@ def test_sockets_that_were_removed_are_made_anew(daemon: LiveDaemon) -> None:
     assert statuses <= {200, 503}
     assert daemon.api.recalled("long day")
     assert daemon.stop() == 0
+
+
+def test_a_daemon_with_a_long_path_goes_on_when_the_user_logs_out() -> None:
+    """logind removes the runtime directory then, in a place where the user may not create one."""
+    root = private_root()
+    runtime = root / "run" / "user" / "1000"
+    runtime.mkdir(mode=0o700, parents=True)
+    daemon = LiveDaemon(root, name="w" * 100, environ={"XDG_RUNTIME_DIR": str(runtime)})
+    try:
+        daemon.start()
+        run = socket_directory(daemon.workspace)
+        assert run.is_dir()
+        shutil.rmtree(root / "run")
+        for _ in range(2):
+            statuses = outcomes_until_healed(daemon, (run / "writer.sock").exists)
+            assert statuses <= {200, 503}
+            for name in ("writer", "searcher-1"):
+                daemon.kill(name)
+                daemon.wait_ready()
+            assert daemon.api.recalled("long day")
+            shutil.rmtree(run)
+        outcomes_until_healed(daemon, (run / "writer.sock").exists)
+        assert daemon.stop() == 0
+    finally:
+        daemon.close()
+        shutil.rmtree(root, ignore_errors=True)
+        shutil.rmtree(socket_directory(daemon.workspace), ignore_errors=True)
 
 
 def test_health_stays_good_while_nothing_is_written_after_a_recall(daemon: LiveDaemon) -> None:

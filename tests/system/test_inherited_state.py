@@ -196,7 +196,7 @@ def test_something_else_in_the_place_of_a_socket_is_named_with_the_remedy() -> N
 def sockets_of(daemon: LiveDaemon) -> list[Path]:
     from signet_actors.runtime.messaging.sockets import socket_directory
 
-    return sorted(socket_directory(Path(os.path.realpath(daemon.workspace)), daemon.environment()).iterdir())
+    return sorted(socket_directory(Path(os.path.realpath(daemon.workspace))).iterdir())
 
 
 @pytest.mark.parametrize("how", ["open to others", "too short"])

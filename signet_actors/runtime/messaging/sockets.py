@@ -14,7 +14,6 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import zmq
@@ -44,26 +43,21 @@ _EVENTS = int(zmq.EVENTS)
 _POLLIN = int(zmq.POLLIN)
 
 
-def socket_directory(workspace: Path, environ: Mapping[str, str] | None = None) -> Path:
+def socket_directory(workspace: Path) -> Path:
     """Return the private directory of this workspace's sockets; it need not exist yet.
 
-    It is ``<workspace>/.daemon/run``, else ``$XDG_RUNTIME_DIR/signet-<8 hex>``, else ``/tmp/signet-<uid>-<8 hex>``: the
-    first that is short enough for the kernel. The hex digits come from the real path of the workspace: the same
-    workspace always has the same directory.
-    Source: docs/messaging.md rule 13; docs/decisions.md 28.
+    It is ``<workspace>/.daemon/run``, else ``/tmp/signet-<uid>-<8 hex>`` if that is too long for the kernel. The hex
+    digits come from the real path of the workspace: the same workspace always has the same directory. It is not in
+    ``$XDG_RUNTIME_DIR``, which is removed at logout and cannot be made again by the user.
+
+    Source: docs/messaging.md rule 13; docs/reliability.md R22.
     """
-    environ = os.environ if environ is None else environ
     real = Path(os.path.realpath(workspace))
     digest = hashlib.sha256(os.fsencode(real)).hexdigest()[:8]
-    candidates = [real / ".daemon" / "run"]
-    runtime = environ.get("XDG_RUNTIME_DIR", "")
-    if runtime.startswith("/") and Path(runtime).is_dir() and os.access(runtime, os.W_OK):
-        candidates.append(Path(runtime) / f"signet-{digest}")
-    candidates.append(Path(f"/tmp/signet-{os.getuid()}-{digest}"))  # noqa: S108 - checked for owner, mode and links
-    for candidate in candidates:
-        if len(os.fsencode(candidate)) + len(_LONGEST_NAME) <= MAX_PATH_BYTES:
-            return candidate
-    raise ConfigError("no directory is short enough for the daemon's sockets")
+    own = real / ".daemon" / "run"
+    if len(os.fsencode(own)) + len(_LONGEST_NAME) <= MAX_PATH_BYTES:
+        return own
+    return Path(f"/tmp/signet-{os.getuid()}-{digest}")  # noqa: S108 - checked for owner, mode and links
 
 
 def make_private_directory(path: Path) -> None:
