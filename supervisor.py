@@ -14,6 +14,11 @@ from __future__ import annotations
 import os
 import sys
 
+if __name__ == "__main__":  # before anything is imported that a file of the working directory could replace
+    from signet_actors.runtime.processes.import_path import leave_working_directory
+
+    leave_working_directory(program=True)
+
 from signet_actors.config.load import load_config, workspace_from
 from signet_actors.config.schema import Config
 from signet_actors.errors import ConfigError, ExitCode

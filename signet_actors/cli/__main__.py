@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
-from signet_actors.cli.main import main
+from signet_actors.runtime.processes.import_path import leave_working_directory
+
+leave_working_directory(program=True)
+
+from signet_actors.cli.main import main  # noqa: E402 - imported from the reduced path
 
 main()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import configparser
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.bus_room import REPOSITORY
 from tests.support.live_daemon import live_daemon
 
 pytestmark = pytest.mark.system
@@ -41,6 +43,53 @@ WAYS = {
     "system unit": unit_command("signet-system.service"),
     "container": container_command(),
 }
+
+
+WITHOUT_SAFE_PATH = {
+    "signet up, by module": [sys.executable, "-m", "signet_actors.cli", "up"],
+    "supervisor, by module": [sys.executable, "-m", "supervisor"],
+}
+
+
+@pytest.mark.parametrize("way", [*WAYS, *WITHOUT_SAFE_PATH])
+@pytest.mark.parametrize("entry", ["", "."], ids=["empty", "dot"])
+def test_no_process_imports_a_module_of_the_directory_in_which_the_daemon_was_started(way: str, entry: str) -> None:
+    with live_daemon(started=False, environ={"PYTHONPATH": f"{entry}:{REPOSITORY}"}) as daemon:
+        for name in ("json", "asyncio", "click", "msgspec", "zmq", "apsw", "yaml", "uvicorn"):
+            (daemon.root / f"{name}.py").write_text(f"raise SystemExit('imported {name} of the working directory')")
+        daemon.command = {**WAYS, **WITHOUT_SAFE_PATH}[way]
+        daemon.start()
+        daemon.kill("writer")
+        daemon.wait_ready()
+        assert daemon.api.remember("a note")["id"]
+        assert daemon.stop() == 0
+        assert "working directory" not in daemon.terminal()
+
+
+def test_commands_that_start_the_daemon_at_once_all_succeed_with_one_daemon() -> None:
+    with live_daemon(started=False) as daemon:
+        command = [sys.executable, "-P", "-m", "signet_actors.cli"]
+        starts = [
+            subprocess.Popen(
+                [*command, "start", *more],
+                env=daemon.environment(),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for more in ([], [], [], ["--json"])
+        ]
+        try:
+            ended = [(start.communicate(timeout=120), start.returncode) for start in starts]
+            assert [code for _, code in ended] == [0] * 4, ended
+            assert [said for (_, said), _ in ended] == [""] * 4
+            pid = json.loads(ended[-1][0][0])["pid"]
+            assert all(f"pid {pid}" in told for (told, _), _ in ended[:-1])
+            assert sum("is ready in" in told for (told, _), _ in ended[:-1]) <= 1
+            assert sum("already runs" in told for (told, _), _ in ended[:-1]) >= 2
+        finally:
+            subprocess.run([*command, "stop"], env=daemon.environment(), check=True, timeout=60, capture_output=True)
+            daemon.gone()
 
 
 @pytest.mark.parametrize("way", WAYS)

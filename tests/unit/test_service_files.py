@@ -24,7 +24,7 @@ def test_a_unit_does_not_restart_what_a_restart_cannot_mend(name: str) -> None:
     service = unit(name)
     assert set(service["RestartPreventExitStatus"].split()) == {str(ExitCode.IN_USE), str(ExitCode.CONFIG)}
     assert service["Type"] == "notify"
-    assert service["ExecStart"].endswith("python -m supervisor")
+    assert service["ExecStart"].endswith("python -P -m supervisor")
     assert service["UMask"] == "0077"
 
 
@@ -39,7 +39,7 @@ def test_a_unit_waits_longer_than_the_daemon_may_take(name: str) -> None:
 def test_the_launch_agent_runs_the_supervisor_and_restarts_only_failures() -> None:
     with (OPS / "launchd" / "org.signet.actors.plist").open("rb") as file:
         agent = plistlib.load(file)
-    assert agent["ProgramArguments"][-2:] == ["-m", "supervisor"]
+    assert agent["ProgramArguments"][-3:] == ["-P", "-m", "supervisor"]
     assert agent["KeepAlive"] == {"SuccessfulExit": False}
     assert agent["Umask"] == 0o077
 
