@@ -26,7 +26,7 @@ from signet_actors.cli.presentation import OutputFailed, console, discard_output
 from signet_actors.config.load import load_config
 from signet_actors.config.regular_file import open_regular
 from signet_actors.config.workspace import WORKSPACE_VARIABLE, Workspace
-from signet_actors.errors import DaemonNotRunning, SignetError, Unavailable, WorkspaceLocked
+from signet_actors.errors import DaemonNotRunning, ExitCode, SignetError, Unavailable, WorkspaceLocked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -131,10 +131,14 @@ def _start(invocation: Invocation, timeout: float) -> None:
     finally:
         if child.returncode is None:
             child.returncode = 0  # it outlives this command; avoid Popen's warning about a running child
-    if ended is not None:
+    if ended == ExitCode.IN_USE and lock_held(workspace):  # another `signet start` was faster
+        wait_until_ready(workspace, None, began + timeout)
+    elif ended is not None:
         _print_start_failure(start_log, ended)
         click.get_current_context().exit(ended)
-    _print_started(invocation, workspace, f"ready in {time.monotonic() - began:.1f} s")
+    is_ours = supervisor_pid(workspace) == child.pid
+    how = f"ready in {time.monotonic() - began:.1f} s" if is_ours else "already runs"
+    _print_started(invocation, workspace, how)
 
 
 def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], Path]:
@@ -145,7 +149,7 @@ def launch(workspace: Path, environment: Mapping[str, str]) -> tuple[subprocess.
     with contextlib.suppress(FileNotFoundError):
         (places.daemon_dir / ADDRESS_FILE_NAME).unlink()  # left by a daemon that crashed; ours writes a new one
     start_log = places.log_dir / "start.log"
-    descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    descriptor = open_regular(start_log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
     try:
         child = subprocess.Popen(
             list(SUPERVISOR),
