@@ -9,6 +9,7 @@ Source: docs/decisions.md 23 and 26; docs/architecture.md "The path of a remembe
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -208,6 +209,10 @@ class FieldRedactor:
     def scope(self, name: str | None) -> str | None:
         """Return the name of a scope. Raises InvalidRequest if it contains a secret."""
         return None if name is None else self.identifier(name, "scope")
+
+    def digest(self, key: str) -> str:
+        """Return ``key``, or a digest of it if it contains a secret, because different keys must stay different."""
+        return key if self.clean(key) == key else f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
 
     def principal(self, principal: Principal) -> Principal:
         """Return the principal as the history stores it. The agent's identity is not changed."""

@@ -43,10 +43,12 @@ class SecretRule(Enum):
     """What happens to a secret in a field.
 
     CUT: a placeholder replaces it. REFUSE: the request is invalid, because two different names must never become equal.
-    KEEP: the field is not stored, or another step redacts it.
+    DIGEST: a digest of the whole text replaces the text, so that different keys stay different. KEEP: the field is not
+    stored, or another step redacts it.
     """
 
     CUT = "cut"
+    DIGEST = "digest"
     REFUSE = "refuse"
     KEEP = "keep"
 
@@ -281,7 +283,8 @@ class Tags(FieldType):
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        return {"type": ["string", "array"], "maxItems": MAX_TAGS}
+        array = {"type": "array", "items": {"type": "string", "maxLength": MAX_NAME_CHARS}, "maxItems": MAX_TAGS}
+        return {"anyOf": [{"type": "string", "maxLength": MAX_TAGS_CHARS}, array]}
 
     def read(self, given: Given) -> Any:
         tags = parse_tags(given.value) if _tags_chars(given.value) <= MAX_TAGS_CHARS else None

@@ -6,54 +6,73 @@ Source: memory-api.txt "POST /api/memory/remember"; docs/compatibility.md "Remem
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from signet_actors.operations.memories import Importance, TagsInput
-from signet_actors.operations.request_fields import not_yet
+from signet_actors.domain.permissions import Permission
+from signet_actors.operations.field_types import (
+    MAX_TEXT_CHARS,
+    Content,
+    JsonObject,
+    MemoryType,
+    NonBlank,
+    SecretRule,
+    Tags,
+    Text,
+    Timestamp,
+)
+from signet_actors.operations.operation import Effect, Operation
+from signet_actors.operations.problem import PROBLEMS, Problem
+from signet_actors.operations.request_fields import CallerFields, Importance, LongText, not_yet
+
+RowKey = Annotated[str, Text(max_chars=MAX_TEXT_CHARS, secret=SecretRule.DIGEST)]
+"""A key that makes a memory unique among those of its agent."""
 
 
-class ProvenanceMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProvenanceFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Provenance of a memory in the spelling that importers use."""
 
-    source_path: str | None = None
-    runtime_path: str | None = None
-    idempotency_key: str | None = None
+    source_path: LongText | None = None
+    runtime_path: LongText | None = None
+    idempotency_key: RowKey | None = None
 
 
-class RememberRequest(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class RememberRequest(CallerFields, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A memory to store; only ``content`` is required.
 
     snake_case spellings are accepted too. ``warnings`` in the reply names fields that had no effect. ``transcript``
     marks ``sourceId`` as a session key, which is never used to deduplicate.
     """
 
-    content: str
-    type: str | None = None
+    content: Annotated[str, Content()]
+    type: Annotated[str, MemoryType()] | None = None
     who: str | None = None
     project: str | None = None
-    scope: str | None = None
+    scope: Annotated[str, Text(secret=SecretRule.REFUSE)] | None = None
     importance: Importance | None = None
-    tags: TagsInput = None
+    tags: Annotated[tuple[str, ...], Tags()] | None = None
     pinned: bool | None = None
     source_type: str | None = None
-    source_id: str | None = None
-    source_path: str | None = None
-    runtime_path: str | None = None
-    idempotency_key: str | None = None
-    created_at: str | None = None
-    occurred_at: str | None = None
-    observed_at: str | None = None
-    source_created_at: str | None = None
-    valid_from: str | None = None
-    valid_until: str | None = None
-    agent_id: str | None = None
-    visibility: Literal["global", "private"] | None = None
-    structured: Annotated[dict[str, Any] | None, not_yet("is not available yet; the value was not stored")] = None
-    transcript: Annotated[str | None, not_yet("is not stored yet; it only marks sourceId as a session key")] = None
-    metadata: ProvenanceMetadata | None = None
+    source_id: LongText | None = None
+    source_path: LongText | None = None
+    runtime_path: LongText | None = None
+    idempotency_key: RowKey | None = None
+    created_at: Annotated[str, Timestamp(past=True)] | None = None
+    occurred_at: Annotated[str, Timestamp()] | None = None
+    observed_at: Annotated[str, Timestamp()] | None = None
+    source_created_at: Annotated[str, Timestamp()] | None = None
+    valid_from: Annotated[str, Timestamp()] | None = None
+    valid_until: Annotated[str, Timestamp()] | None = None
+    visibility: Literal["global", "private"] = "global"
+    structured: Annotated[
+        dict[str, Any] | None, JsonObject(), not_yet("is not available yet; the value was not stored")
+    ] = None
+    transcript: Annotated[bool, NonBlank(), not_yet("is not stored yet; it only marks sourceId as a session key")] = (
+        False
+    )
+    metadata: ProvenanceFields | None = None
 
 
 class RememberReply(msgspec.Struct, frozen=True):
@@ -85,3 +104,25 @@ class RememberChunksReply(msgspec.Struct, frozen=True):
     deduped: Literal[True] | UnsetType = UNSET
     redacted: Literal[True] | UnsetType = UNSET
     redactions: list[str] | UnsetType = UNSET
+
+
+REMEMBER: Final = Operation(
+    name="memories.remember",
+    summary="Remember",
+    tag="Memories",
+    method="POST",
+    paths=("/api/memory/remember", "/api/memory/save", "/api/hook/remember"),
+    request=RememberRequest,
+    replies={
+        200: RememberReply | RememberChunksReply,
+        409: Problem,
+        413: Problem,
+        504: Problem,
+        507: Problem,
+        **PROBLEMS,
+    },
+    permission=Permission.REMEMBER,
+    served_by="writer",
+    effect=Effect.MEMORIES,
+    description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes.",
+)

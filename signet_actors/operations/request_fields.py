@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from signet_actors.operations.field_types import (
     MAX_OFFSET,
+    MAX_TEXT_CHARS,
     CallerField,
     Clamped,
     Flag,
@@ -24,6 +25,8 @@ NOT_YET: Final = "notYet"
 ONLY_FOR: Final = "onlyFor"
 
 Offset = Annotated[int, Clamped(low=0, high=MAX_OFFSET), Meta(description="Records to skip")]
+LongText = Annotated[str, Text(max_chars=MAX_TEXT_CHARS)]
+Importance = Annotated[float, Number(low=0, high=1)]
 SelectionText = Annotated[str, Text(secret=SecretRule.KEEP)]
 """A text that selects memories and is not stored."""
 
@@ -58,7 +61,7 @@ class FilterFields(AgentFields, frozen=True, kw_only=True, omit_defaults=True):
     ] = ()
     who: Annotated[SelectionText, Meta(description="Author")] | None = None
     pinned: Annotated[bool | None, Flag(), Meta(description="true: only pinned memories")] = None
-    importance_min: Annotated[float, Number(low=0, high=1), Meta(description="Smallest importance")] | None = None
+    importance_min: Annotated[Importance, Meta(description="Smallest importance")] | None = None
     since: Annotated[str, Timestamp(), Meta(description="ISO time: created then or later")] | None = None
     until: Annotated[str, Timestamp(), Meta(description="ISO time: created then or earlier")] | None = None
     project: Annotated[SelectionText, Meta(description="Project")] | None = None

@@ -10,7 +10,8 @@ Source: docs/compatibility.md "Query parsing", "Remember"; docs/decisions.md 30,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -25,6 +26,18 @@ RequestT = TypeVar("RequestT", bound=msgspec.Struct)
 _CAPITAL: Final = re.compile("([A-Z])")
 _AFTER_UNDERSCORE: Final = re.compile("_([a-z])")
 _PLAIN: Final[Mapping[Any, FieldType]] = {str: Text(), bool: Flag(), float: Number()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inner(FieldType):
+    """A JSON object with the fields of ``kind``."""
+
+    kind: type[msgspec.Struct]
+
+    def read(self, given: Given) -> Any:
+        if not isinstance(given.value, dict):
+            raise given.invalid("must be an object")
+        return read_request(self.kind, body=given.value, now_ms=given.now_ms, warnings=given.warnings)
 
 
 class RequestField(NamedTuple):
@@ -89,12 +102,31 @@ def request_schemas(kind: type[msgspec.Struct]) -> Mapping[str, Mapping[str, Any
     return {field.spellings[0]: _schema(properties[field.spellings[0]], field.type) for field in request_fields(kind)}
 
 
+def nullable_schemas(kind: type[msgspec.Struct]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the JSON Schema of each field of a JSON body, where null stands for an absent field."""
+    required = {field.spellings[0] for field in request_fields(kind) if field.required}
+    return {
+        name: schema if name in required else {"anyOf": [schema, {"type": "null"}]}
+        for name, schema in request_schemas(kind).items()
+    }
+
+
+def inner_structs(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    """Yield ``kind`` and the Structs of the objects in it."""
+    yield kind
+    for field in request_fields(kind):
+        if isinstance(field.type, Inner):
+            yield from inner_structs(field.type.kind)
+
+
 def _schema(generated: Mapping[str, Any], field_type: FieldType) -> Mapping[str, Any]:
     """Return msgspec's schema of a field with what its type adds, and without null."""
     branches = [branch for branch in generated.get("anyOf", ()) if branch != {"type": "null"}]
     if len(branches) == 1:
         generated = {**branches[0], **{key: value for key, value in generated.items() if key != "anyOf"}}
     added = field_type.schema
+    if not added.keys().isdisjoint({"type", "anyOf"}):  # the caller sends another type than the request holds
+        generated = {key: value for key, value in generated.items() if key == "description"}
     schema = {**generated, **added}
     descriptions = [part["description"] for part in (generated, added) if "description" in part]
     if descriptions:
@@ -126,6 +158,8 @@ def _field_type(hint: Any, where: str) -> FieldType:
             return _field_type(members[0], where)
     if get_origin(hint) is Literal:
         return Choice(values=get_args(hint))
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return Inner(kind=hint)
     found = _PLAIN.get(hint)
     if found is None:
         raise TypeError(f"{where} has no field type: {hint}")

@@ -234,7 +234,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(stored_text, name, call)
 
-    for name in ("storage_content", "infer_type", "chunk_by_sentence", "content_hash"):
+    for name in ("storage_content", "infer_type", "distinct_chunks"):
         noted(name)
     return seen
 

@@ -61,8 +61,8 @@ class Call(Generic[RequestT]):
 
     @cached_property
     def agent_id(self) -> str:
-        """The agent on whose behalf the caller acts. Raises InvalidRequest."""
-        return self.http.agent_id(self._body)
+        """The agent on whose behalf the caller acts. Raises InvalidRequest, also for a name that holds a secret."""
+        return FieldRedactor(self.state).identifier(self.http.agent_id(self._body), "agentId")
 
     @cached_property
     def read(self) -> ReadScope:
@@ -97,10 +97,10 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
         request = read_request(
             operation.request, body=body, query=query, now_ms=http.state.clock.wall_ms(), warnings=http.warnings
         )
-        redactions: Kinds = ()
+        redactor = FieldRedactor(http.state)
         if operation.has_effect:
-            request, redactions = _redacted(http.state, request)
-        return await handler(Call(http, body, request, redactions))
+            request = _redacted(redactor, request)
+        return await handler(Call(http, body, request, redactor.redactions))
 
     return tuple(
         Route(
@@ -121,6 +121,7 @@ def serve(operation: Operation[RequestT], handler: Handler[RequestT]) -> tuple[R
             description=operation.description,
             media_types=operation.media_types,
             query_struct=None if operation.in_body else operation.request,
+            request=operation.request,
         )
         for path in operation.paths
     )
@@ -141,22 +142,24 @@ def filters_of(request: FilterFields) -> Filters:
     )
 
 
-def _redacted(state: GatewayState, request: RequestT) -> tuple[RequestT, Kinds]:
-    """Return ``request`` without the secrets in its fields, and their kinds. Raises InvalidRequest."""
-    redactor = FieldRedactor(state)
+def _redacted(redactor: FieldRedactor, request: RequestT) -> RequestT:
+    """Return ``request`` without the secrets in its fields. Raises InvalidRequest."""
     changed: dict[str, Any] = {}
     for field in request_fields(type(request)):
-        rule = field.type.secret
         value = getattr(request, field.name)
-        if rule is SecretRule.KEEP or not value:
+        if isinstance(value, msgspec.Struct):
+            clean: Any = _redacted(redactor, value)
+        elif field.type.secret is SecretRule.KEEP or not value:
             continue
-        if rule is SecretRule.REFUSE:
-            redactor.identifier(value, field.spellings[0])
-            continue
-        clean = redactor.clean(value) if isinstance(value, str) else redactor.tags(value)
+        elif field.type.secret is SecretRule.REFUSE:
+            clean = redactor.identifier(value, field.spellings[0])
+        elif field.type.secret is SecretRule.DIGEST:
+            clean = redactor.digest(value)
+        else:
+            clean = redactor.clean(value) if isinstance(value, str) else redactor.tags(value)
         if clean != value:
             changed[field.name] = clean
-    return msgspec.structs.replace(request, **changed) if changed else request, redactor.redactions
+    return msgspec.structs.replace(request, **changed) if changed else request
 
 
 def _query_parameters(operation: Operation[RequestT]) -> tuple[Parameter, ...]:

@@ -19,6 +19,7 @@ from signet_actors.operations.memory_changes import DeleteReply, PatchReply, Rec
 from signet_actors.operations.problem import Problem
 from signet_actors.operations.recall import RecallReply
 from signet_actors.operations.remember import RememberReply
+from signet_actors.operations.request_reader import inner_structs, nullable_schemas
 
 WARNINGS: Mapping[str, Any] = {
     "type": "array",
@@ -87,6 +88,9 @@ class _Schemas:
         types = list(dict.fromkeys(kind for body in bodies for kind in _alternatives(body)))
         schemas, self.components = msgspec.json.schema_components(types, ref_template=REF)
         self._of = dict(zip(types, schemas, strict=True))
+        requests = [route.request for route in routes if route.request is not None and route.body is not None]
+        for kind in dict.fromkeys(inner for request in requests for inner in inner_structs(request)):
+            self.components[kind.__name__]["properties"] = nullable_schemas(kind)
         for kind in dict.fromkeys(kind for body in [Problem, *_reply_types(routes)] for kind in _alternatives(body)):
             name = self._of[kind].get("$ref", "").rpartition("/")[2]
             if name and isinstance(kind, type) and issubclass(kind, msgspec.Struct):

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from signet_actors.config.schema import AGENT_NAME_PATTERN, MAX_AGENT_NAME_CHARS
 from signet_actors.domain.normalization import sanitize_text
 from signet_actors.domain.permissions import Permission
@@ -88,6 +90,7 @@ class Route:
     description: str = ""
     media_types: tuple[str, ...] = ()
     query_struct: type | None = None
+    request: type[msgspec.Struct] | None = None
 
     @property
     def has_effect(self) -> bool:

@@ -6,55 +6,54 @@ Source: memory-api.txt "Memories"; docs/compatibility.md "Remember", "Oversized 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
-
 import msgspec
 from msgspec import UNSET
 
 from signet_actors.domain.memories import DEFAULT_IMPORTANCE, importance_to_store
-from signet_actors.domain.permissions import Permission
 from signet_actors.errors import InvalidRequest
-from signet_actors.gateway.http.request_reader import RequestReader, joined_tags
+from signet_actors.gateway.http.endpoints import Call, serve
+from signet_actors.gateway.http.request_reader import joined_tags
 from signet_actors.gateway.http.route import HttpRequest, HttpResponse, Route
-from signet_actors.gateway.ingest import FieldRedactor, PreparedMemory, embed_texts, prepare_remembered_text
+from signet_actors.gateway.ingest import PreparedMemory, embed_texts, prepare_remembered_text
 from signet_actors.gateway.redaction import RedactionFields, redaction_fields
-from signet_actors.gateway.routes.memories import PROBLEMS
-from signet_actors.operations.field_types import MAX_TEXT_CHARS
-from signet_actors.operations.problem import Problem
-from signet_actors.operations.remember import RememberChunksReply, RememberReply, RememberRequest
-from signet_actors.protocol.writer import ChunksRemembered, NewMemory, Remember, RememberChunks, Remembered
+from signet_actors.operations.remember import (
+    REMEMBER,
+    ProvenanceFields,
+    RememberChunksReply,
+    RememberReply,
+    RememberRequest,
+)
+from signet_actors.protocol.writer import (
+    ChunksRemembered,
+    NewMemory,
+    Remember,
+    RememberChunks,
+    Remembered,
+    TemporalEdge,
+)
 
 
-async def remember(request: HttpRequest) -> HttpResponse:
+async def remember(call: Call[RememberRequest]) -> HttpResponse:
     """Store the memory durably before replying; store an oversized one as chunks, all or none."""
-    state = request.state
-    body = request.json_object()
-    fields = RequestReader(body)
-    raw = fields.content()
-    if raw is None:
-        raise InvalidRequest("content is required", field="content")
-    text = await prepare_remembered_text(state, raw)
-    redactor = FieldRedactor(state)
-    memory = _new_memory(request, body, fields, text, redactor)
+    state = call.state
+    text = await prepare_remembered_text(state, call.request.content)
     if not text.content:
         raise InvalidRequest("content is required", field="content")
-    redaction = redaction_fields(text.redactions + redactor.redactions)
+    memory = _new_memory(call, text)
+    redaction = redaction_fields(text.redactions + call.redactions)
     if text.chunks:
-        return await _remember_chunks(request, body, memory, text.chunks, redaction)
+        return await _remember_chunks(call, memory, text.chunks, redaction)
     frames: list[bytes] = []
-    (vector,) = await embed_texts(state, [text.content], frames, trace_id=request.trace_id)
-    stored = await state.bus.ask_writer(
+    (vector,) = await embed_texts(state, [text.content], frames, trace_id=call.http.trace_id)
+    stored = await call.ask_writer(
         Remember(
             memory=msgspec.structs.replace(memory, vector=vector),
-            principal=FieldRedactor(state).principal(request.principal(body)),
-            idempotency=request.idempotency(body),
+            principal=call.principal,
+            idempotency=call.idempotency,
         ),
-        trace_id=request.trace_id,
         frames=frames,
     )
-    return await _remember_reply(request, stored, redaction)
+    return await _remember_reply(call.http, stored, redaction)
 
 
 async def _remember_reply(
@@ -96,116 +95,72 @@ async def _remember_reply(
 
 
 async def _remember_chunks(
-    request: HttpRequest,
-    body: Mapping[str, Any],
-    memory: NewMemory,
-    chunks: tuple[str, ...],
-    redaction: RedactionFields,
+    call: Call[RememberRequest], memory: NewMemory, chunks: tuple[str, ...], redaction: RedactionFields
 ) -> HttpResponse:
-    state = request.state
+    state = call.state
     frames: list[bytes] = []
-    vectors = [v for v in await embed_texts(state, chunks, frames, trace_id=request.trace_id) if v is not None]
+    vectors = [v for v in await embed_texts(state, chunks, frames, trace_id=call.http.trace_id) if v is not None]
     if len(vectors) != len(chunks):
         # Store a vector for each chunk or for none, so that all chunks of a text are found in the same way.
         vectors, frames = [], []
     async with state.chunk_writes.slot(len(chunks)):
-        stored = await state.bus.ask_writer(
+        stored = await call.ask_writer(
             RememberChunks(
                 memory=memory,
                 chunks=chunks,
                 vectors=tuple(vectors),
-                principal=FieldRedactor(state).principal(request.principal(body)),
-                idempotency=request.idempotency(body),
+                principal=call.principal,
+                idempotency=call.idempotency,
             ),
-            trace_id=request.trace_id,
             frames=frames,
         )
-    return await _remember_reply(request, stored, redaction)
+    return await _remember_reply(call.http, stored, redaction)
 
 
-def _new_memory(
-    request: HttpRequest, body: Mapping[str, Any], fields: RequestReader, text: PreparedMemory, redactor: FieldRedactor
-) -> NewMemory:
-    """Return the memory without its vector. Body fields take precedence over prefixes of the text."""
-    _, metadata = fields.find("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
-        raise InvalidRequest("metadata must be an object", field="metadata")
-    if not isinstance(fields.find("structured")[1], dict | None):
-        raise InvalidRequest("structured must be an object", field="structured")
-    # The metadata object of an importer is used only for fields that the body lacks; both spellings are accepted.
-    provenance = RequestReader(body, metadata) if metadata else fields
-    pinned = fields.flag("pinned")
-    key = provenance.text("idempotencyKey", "idempotency_key", max_chars=MAX_TEXT_CHARS)
-    if key is not None and redactor.clean(key) != key:
-        # Different keys must stay different: replace a key that holds a secret by its digest.
-        key = f"redacted-{hashlib.sha256(key.encode()).hexdigest()}"
+def _new_memory(call: Call[RememberRequest], text: PreparedMemory) -> NewMemory:
+    """Return the memory without its vector. Fields of the body take precedence over prefixes of the text."""
+    fields = call.request
+    # The metadata object of an importer is used only for fields that the body lacks.
+    metadata = fields.metadata or ProvenanceFields()
     return NewMemory(
         content=text.content,
-        type=redactor.type_name(fields.memory_type()) or text.type,
+        type=fields.type or text.type,
         # The prefix implies pinned and importance 1; ``pinned: false`` in the body overrides only the pin.
         importance=importance_to_store(
-            fields.importance("importance"), pinned=text.pinned or pinned, otherwise=DEFAULT_IMPORTANCE
+            fields.importance, pinned=text.pinned or fields.pinned, otherwise=DEFAULT_IMPORTANCE
         ),
-        tags=redactor.tags(fields.tags() if fields.find("tags")[1] is not None else text.tags),
-        pinned=text.pinned if pinned is None else pinned,
-        who=redactor.clean(fields.text("who") or "daemon"),
-        project=redactor.optional(fields.text("project")),
-        scope=redactor.scope(fields.text("scope")),
-        agent_id=redactor.identifier(request.agent_id(body), "agentId"),
-        visibility=fields.visibility(),
-        source_type=redactor.clean(fields.text("sourceType", "source_type") or "manual"),
-        source_id=redactor.optional(fields.text("sourceId", "source_id", max_chars=MAX_TEXT_CHARS)),
-        source_path=redactor.optional(provenance.text("sourcePath", "source_path", max_chars=MAX_TEXT_CHARS)),
-        runtime_path=redactor.optional(provenance.text("runtimePath", "runtime_path", max_chars=MAX_TEXT_CHARS)),
-        idempotency_key=key,
-        session_bound=fields.has_text("transcript"),
-        created_at=fields.past_timestamp("createdAt", "created_at", now_ms=request.state.clock.wall_ms()),
-        temporal=fields.temporal_edges(),
+        tags=text.tags if fields.tags is None else fields.tags,
+        pinned=text.pinned if fields.pinned is None else fields.pinned,
+        who=fields.who or "daemon",
+        project=fields.project,
+        scope=fields.scope,
+        agent_id=call.agent_id,
+        visibility=fields.visibility,
+        source_type=fields.source_type or "manual",
+        source_id=fields.source_id,
+        source_path=fields.source_path or metadata.source_path,
+        runtime_path=fields.runtime_path or metadata.runtime_path,
+        idempotency_key=fields.idempotency_key or metadata.idempotency_key,
+        session_bound=fields.transcript,
+        created_at=fields.created_at,
+        temporal=_temporal_edges(fields),
     )
 
 
-_REMEMBER_REPLIES: Final[Mapping[int, Any]] = {
-    200: RememberReply | RememberChunksReply,
-    409: Problem,
-    413: Problem,
-    504: Problem,
-    507: Problem,
-    **PROBLEMS,
-}
+def _temporal_edges(fields: RememberRequest) -> tuple[TemporalEdge, ...]:
+    """Return the explicit times of a memory. Source: memory-api.txt "POST /api/memory/remember"."""
+    moments = (
+        ("occurred", fields.occurred_at),
+        ("observed", fields.observed_at),
+        ("source", fields.source_created_at),
+    )
+    edges = [TemporalEdge(facet=facet, start=moment, end=moment) for facet, moment in moments if moment is not None]
+    start, end = fields.valid_from, fields.valid_until
+    if start is not None and end is not None and end <= start:
+        raise InvalidRequest("validUntil must be after validFrom", field="validUntil")
+    if start is not None or end is not None:
+        edges.append(TemporalEdge(facet="valid", start=start, end=end))
+    return tuple(edges)
 
-ROUTES: tuple[Route, ...] = (
-    Route(
-        method="POST",
-        path="/api/memory/remember",
-        handler=remember,
-        permission=Permission.REMEMBER,
-        summary="Remember",
-        tag="Memories",
-        body=RememberRequest,
-        replies=_REMEMBER_REPLIES,
-        mutates=True,
-        description="`critical: text` pins the memory, `[a,b]: text` sets tags; body fields override these prefixes.",
-    ),
-    Route(
-        method="POST",
-        path="/api/memory/save",
-        handler=remember,
-        permission=Permission.REMEMBER,
-        summary="Remember (alias)",
-        tag="Memories",
-        body=RememberRequest,
-        replies=_REMEMBER_REPLIES,
-        mutates=True,
-    ),
-    Route(
-        method="POST",
-        path="/api/hook/remember",
-        handler=remember,
-        permission=Permission.REMEMBER,
-        summary="Remember (alias of a Claude Code skill)",
-        tag="Memories",
-        body=RememberRequest,
-        replies=_REMEMBER_REPLIES,
-        mutates=True,
-    ),
-)
+
+ROUTES: tuple[Route, ...] = serve(REMEMBER, remember)
