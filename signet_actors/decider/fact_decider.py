@@ -123,5 +123,7 @@ class FactDecider:
             return structs.replace(proposal, warnings=(*proposal.warnings, f"Not checked: {error.detail}"))
         said = parse_semantic(answer.text)
         if not said.parsed:
-            return structs.replace(proposal, warnings=(*proposal.warnings, "Not checked: unreadable answer"))
+            return structs.replace(
+                proposal, warnings=(*proposal.warnings, "Not checked: the answer could not be parsed")
+            )
         return with_semantic(proposal, said.contradicts)

@@ -286,7 +286,7 @@ class JobRunner:
             work.result()
         except LeaseLost:
             self.fenced += 1
-            log.warning("fenced", reason="the lease went to somebody else; nothing was applied")
+            log.warning("fenced", reason="the lease was lost; nothing was applied")
         except asyncio.CancelledError:
             await self._stop(work)
             await self._give_back(job, "the daemon is stopping")

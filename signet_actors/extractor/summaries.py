@@ -38,7 +38,7 @@ class Summaries:
         that extraction depends on.
         """
         if self._waiting >= MAX_CONCURRENT:
-            raise Busy("other recalls wait for a summary already")
+            raise Busy("too many recalls are already waiting for a summary")
         resources = self._resources
         prompt = summary_prompt(asked.query, asked.texts, resources.rng)
         left_s = (header.deadline_ns - resources.actor.clock.monotonic_ns()) / 1e9
@@ -53,7 +53,7 @@ class Summaries:
                 )
         except TimeoutError as error:
             self.late += 1
-            raise Unavailable("no summary in time") from error
+            raise Unavailable("the summary was not ready in time") from error
         finally:
             self._waiting -= 1
         summary = parse_summary(answer.text)

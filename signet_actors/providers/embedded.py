@@ -71,7 +71,7 @@ class EmbeddedEmbedder:
         except (OSError, ValueError) as error:
             raise ConfigError(f"the embedded model's tokenizer cannot be read: {error}") from error
         if self._tokenizer.get_vocab_size() > self._table.shape[0]:
-            raise ConfigError("the embedded model's tokenizer has words that its weights do not have")
+            raise ConfigError("the embedded model's tokenizer and weights do not match")
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._model = self._tokenizer.model

@@ -96,20 +96,18 @@ def unit_vectors(rows: object, count: int, dimensions: int, who: str) -> Vectors
     try:
         wide = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ProviderError(
-            ProviderErrorKind.MALFORMED, f"{who} answered with vectors that are not all of one width"
-        ) from error
+        raise ProviderError(ProviderErrorKind.MALFORMED, f"{who} returned vectors of different widths") from error
     if wide.ndim != 2 or wide.shape[0] != count:
-        raise ProviderError(ProviderErrorKind.MALFORMED, f"{who} did not answer with one vector for each text")
+        raise ProviderError(ProviderErrorKind.MALFORMED, f"{who} did not return exactly one vector for each text")
     if wide.shape[1] != dimensions:
         raise ProviderError(
             ProviderErrorKind.REFUSED,
-            f"{who} answers with vectors of {wide.shape[1]} dimensions, and embedding.dimensions is {dimensions}: "
-            f"set it to {wide.shape[1]}, or name another model",
+            f"{who} returns vectors with {wide.shape[1]} dimensions, but embedding.dimensions is {dimensions}: "
+            f"set it to {wide.shape[1]}, or choose another model",
         )
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.linalg.norm(wide, axis=1, keepdims=True)
     if not np.isfinite(norms).all():
-        raise ProviderError(ProviderErrorKind.MALFORMED, f"{who} answered with a vector that is not finite")
+        raise ProviderError(ProviderErrorKind.MALFORMED, f"{who} returned a vector with NaN or infinite values")
     unit: Vectors = np.where(norms < _LEAST_NORM, 0.0, wide / np.maximum(norms, _LEAST_NORM)).astype(np.float32)
     return unit

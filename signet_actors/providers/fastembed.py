@@ -42,7 +42,7 @@ class FastembedEmbedder:
             package = importlib.import_module("fastembed")
         except ImportError as error:
             raise ConfigError(
-                "embedding.provider fastembed needs the extra of that name, which is not installed: "
+                "embedding.provider fastembed needs the optional dependency fastembed, which is not installed: "
                 "pip install 'signet-actors[fastembed]'"
             ) from error
         folder = Path(self.model).expanduser()

@@ -82,7 +82,7 @@ class HttpCalls:
         except (ValueError, ImportError, OSError, httpx.InvalidURL) as error:
             raise self._error(
                 ProviderErrorKind.REFUSED,
-                f"cannot be called with the proxy or certificates of the environment ({error})",
+                f"cannot be called with the proxy or certificates from the environment variables ({error})",
             ) from error
 
     async def close(self) -> None:
@@ -114,16 +114,18 @@ class HttpCalls:
                     raise self._status_error(response, said)
                 content = await self._content(response)
         except TimeoutError as error:
-            raise self._error(ProviderErrorKind.TIMEOUT, f"gave no answer within {timeout_ms} ms") from error
+            raise self._error(ProviderErrorKind.TIMEOUT, f"did not respond within {timeout_ms} ms") from error
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise self._error(
                 ProviderErrorKind.UNAVAILABLE, f"cannot be reached at {self.endpoint} ({_describe(error)})"
             ) from error
         except httpx.HTTPError as error:
             # The server accepted the request, and the request itself may have crashed it.
-            raise self._error(ProviderErrorKind.HTTP, f"broke the connection off ({_describe(error)})") from error
+            raise self._error(
+                ProviderErrorKind.HTTP, f"closed the connection before its response was complete ({_describe(error)})"
+            ) from error
         except RuntimeError as error:  # raised by httpx when the client has been closed
-            raise self._error(ProviderErrorKind.UNAVAILABLE, "is not called any more") from error
+            raise self._error(ProviderErrorKind.UNAVAILABLE, "is no longer used") from error
         except (httpx.InvalidURL, UnicodeError, ValueError) as error:
             raise self._error(ProviderErrorKind.REFUSED, f"cannot be called ({type(error).__name__})") from error
         try:
@@ -132,18 +134,18 @@ class HttpCalls:
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             told = on_one_line(response.headers.get("content-type", "no content type"))[:60]
             raise self._error(
-                ProviderErrorKind.MALFORMED, f"answered with something that is not the expected JSON ({told})"
+                ProviderErrorKind.MALFORMED, f"responded with something other than the expected JSON ({told})"
             ) from error
 
     async def _content(self, response: httpx.Response) -> bytes:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise self._error(ProviderErrorKind.MALFORMED, "packed its answer although it was asked not to")
+            raise self._error(ProviderErrorKind.MALFORMED, "compressed its response although the request forbids it")
         parts: list[bytes] = []
         size = 0
         async for part in response.aiter_raw():
             size += len(part)
             if size > self._max_bytes:
-                raise self._error(ProviderErrorKind.MALFORMED, f"answered with more than {self._max_bytes} bytes")
+                raise self._error(ProviderErrorKind.MALFORMED, f"responded with more than {self._max_bytes} bytes")
             parts.append(part)
         return b"".join(parts)
 

@@ -49,7 +49,8 @@ class OpenAiEmbeddingClient:
         rows = {row.index: row.embedding for row in answer.data}
         if len(answer.data) != len(texts) or rows.keys() != set(range(len(texts))):
             raise ProviderError(
-                ProviderErrorKind.MALFORMED, "the OpenAI-compatible server did not answer with one vector for each text"
+                ProviderErrorKind.MALFORMED,
+                "the OpenAI-compatible server did not return exactly one vector for each text",
             )
         return [rows[place] for place in range(len(texts))]
 

@@ -109,7 +109,7 @@ class RemoteEmbedder:
         if permit is None:
             raise ProviderError(
                 ProviderErrorKind.UNAVAILABLE,
-                f"{self.provider} is not asked for vectors just now: {self._last_error}",
+                f"{self.provider} is paused after a failure: {self._last_error}",
                 retry_after_ms=max(1, self._breaker.waits_ms(now)),
             )
         try:
@@ -133,7 +133,7 @@ class RemoteEmbedder:
             left_ms = deadline_ms - self._now_ms()
             if left_ms <= 0:
                 raise ProviderError(
-                    ProviderErrorKind.TIMEOUT, f"{self.provider} gave no vectors within {timeout_ms} ms"
+                    ProviderErrorKind.TIMEOUT, f"{self.provider} returned no vectors within {timeout_ms} ms"
                 )
             sent = [prefix + texts[place][:MAX_TEXT_CHARS] for place in batch]
             raw = await wire.vectors(sent, timeout_ms=left_ms)

@@ -30,9 +30,13 @@ def make_embedder(config: EmbeddingConfig, environment: Mapping[str, str] | None
             return None
         case "auto" | "embedded":
             if config.model not in {"", FAMILY, MODEL}:
-                raise ConfigError(f"embedding.model {config.model!r}: the embedded provider has only {FAMILY!r}")
+                raise ConfigError(
+                    f"embedding.model {config.model!r}: the embedded provider only has the model {FAMILY!r}"
+                )
             if config.dimensions != DIMENSIONS:
-                raise ConfigError(f"embedding.dimensions {config.dimensions}: the embedded model has {DIMENSIONS}")
+                raise ConfigError(
+                    f"embedding.dimensions {config.dimensions}: the embedded model has {DIMENSIONS} dimensions"
+                )
             return EmbeddedEmbedder()
         case "ollama":
             return _ollama(config)
@@ -68,7 +72,7 @@ def _openai(config: EmbeddingConfig, environment: Mapping[str, str]) -> RemoteEm
     from signet_actors.providers.openai_embedding import OpenAiEmbeddingClient  # noqa: PLC0415 - imported only if it is chosen
 
     if not config.model:
-        raise ConfigError("embedding.model: the provider openai needs one, for example text-embedding-3-small")
+        raise ConfigError("embedding.model: the provider openai needs a model, for example text-embedding-3-small")
     try:
         key = key_from(environment, config.api_key_env)
     except ProviderError as error:
@@ -89,4 +93,6 @@ def _check_width(config: EmbeddingConfig, model: str) -> None:
     """Raise ``ConfigError`` if ``embedding.dimensions`` is known to be wrong for the model."""
     width = known_width(config.provider, model, config.dimensions)
     if width is not None:
-        raise ConfigError(f"embedding.dimensions {config.dimensions}: {model} has {width}; set it to {width}")
+        raise ConfigError(
+            f"embedding.dimensions {config.dimensions}: {model} has {width} dimensions; set it to {width}"
+        )

@@ -69,7 +69,7 @@ class ThreadedEmbedder:
         """Nothing to close."""
 
     def _late(self, timeout_ms: int) -> ProviderError:
-        return ProviderError(ProviderErrorKind.TIMEOUT, f"{self.provider} gave no vectors within {timeout_ms} ms")
+        return ProviderError(ProviderErrorKind.TIMEOUT, f"{self.provider} returned no vectors within {timeout_ms} ms")
 
     def _failed(self, error: Exception) -> ProviderError:
         # Report only the type of the error: a tokenizer's message may quote the text.

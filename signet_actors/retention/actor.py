@@ -137,7 +137,7 @@ class Retention:
         soon_ns = self._clock.monotonic_ns() + _REPLY_MARGIN_NS
         near_deadline = [incoming for incoming in self._sweep_waiters if incoming.expired(soon_ns)]
         if near_deadline:
-            self._reply_swept(near_deadline, "the sweep goes on; this is what it has done so far")
+            self._reply_swept(near_deadline, "the sweep is still running; these are its results so far")
             self._sweep_waiters = [incoming for incoming in self._sweep_waiters if not incoming.expired(soon_ns)]
 
     def _reply_swept(self, callers: list[Incoming[RetentionRequest]], reason: str | None = None) -> None:

@@ -64,7 +64,7 @@ class Verification:
         try:
             verdict = msgspec.json.decode(output, type=_VerifierOutput)
         except msgspec.MsgspecError:
-            return VerificationResult(False, [], 0, f"the check of the copy broke (exit code {code})")
+            return VerificationResult(False, [], 0, f"the check of the copy failed (exit code {code})")
         return VerificationResult(verdict.ok and code == 0, verdict.findings, verdict.memories)
 
     def stop(self) -> None:

@@ -62,9 +62,11 @@ _START_BUDGET_NS = 1_500_000_000
 
 _REPORT_MS = 1000
 _REPORT_AGAIN_S = 5.0
-_DAMAGED = Failure(ErrorCode.UNAVAILABLE, f"the database is damaged where this would be read; {REMEDY}", None, 60_000)
+_DAMAGED = Failure(
+    ErrorCode.UNAVAILABLE, f"the part of the database that this request reads is damaged; {REMEDY}", None, 60_000
+)
 _INDEX_DAMAGED = Failure(
-    ErrorCode.UNAVAILABLE, "an index of the database is damaged; `signet doctor --repair` builds it anew", None, 60_000
+    ErrorCode.UNAVAILABLE, "an index of the database is damaged; `signet doctor --repair` rebuilds it", None, 60_000
 )
 
 ReplyWithFrames = tuple[SearcherReply, list[bytes]]
@@ -256,7 +258,9 @@ class Searcher:
                 self._preempted += 1
             self.loop.serve_pending(self)
             if incoming.expired(self.clock.monotonic_ns()):
-                return Failure(ErrorCode.UNAVAILABLE, "the deadline passed while others were answered", None, 1000), []
+                return Failure(
+                    ErrorCode.UNAVAILABLE, "the deadline passed while the query waited for others", None, 1000
+                ), []
         return self._run_query(incoming)
 
     def _run_query(
@@ -282,7 +286,7 @@ class Searcher:
         except (UnicodeDecodeError, StoredValueInvalid):
             self.log.exception("stored_text_damaged", remedy="signet doctor --deep", trace=incoming.header.trace_id)
             self._row_damaged = True
-            detail = "a stored text is damaged; `signet doctor --deep` names it"
+            detail = "a stored text is damaged; run `signet doctor --deep` to find it"
             failure = Failure(ErrorCode.UNAVAILABLE, detail, None, 60_000)
         except DAMAGED as error:
             self._note_damage(error)

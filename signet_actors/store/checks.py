@@ -67,7 +67,7 @@ _LENGTHS: Final = ", ".join(f"coalesce(octet_length({name}), 0)" for name in _SH
 INVARIANTS: Final[tuple[Invariant, ...]] = (
     Invariant(
         ROWS,
-        "a live content twice in one scope",
+        "two live memories in one scope have the same content",
         (
             "SELECT agent_id, visibility, project, scope, content_hash FROM memories WHERE is_deleted = 0"
             " GROUP BY 1, 2, coalesce(project, ''), coalesce(scope, ''), 5 HAVING count(*) > 1"
@@ -75,7 +75,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a memory without a created event",
+        "a memory has no created event in its history",
         (
             f"SELECT m.id FROM memories m WHERE {NO_HISTORY_PURGED} AND NOT EXISTS"
             " (SELECT 1 FROM memory_history h WHERE h.memory_id = m.id AND h.event = 'created')"
@@ -83,7 +83,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a version that history does not explain",
+        "a memory's version does not match its history",
         (
             f"SELECT m.id FROM memories m WHERE {NO_HISTORY_PURGED} AND m.version <> 1 +"
             " (SELECT count(*) FROM memory_history h"
@@ -92,7 +92,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "an idempotency key twice",
+        "two memories in one scope have the same idempotency key",
         (
             "SELECT idempotency_key FROM memories WHERE idempotency_key IS NOT NULL"
             " GROUP BY agent_id, visibility, coalesce(project, ''), coalesce(scope, ''), idempotency_key"
@@ -101,12 +101,12 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a job in limbo",
+        "a pending job has no attempts left",
         "SELECT id FROM memory_jobs WHERE status = 'pending' AND attempts >= max_attempts",
     ),
     Invariant(
         ROWS,
-        "a mention of nothing",
+        "an entity mention refers to a missing memory",
         (
             "SELECT x.memory_id FROM memory_entity_mentions x LEFT JOIN memories m ON m.id = x.memory_id"
             " WHERE m.id IS NULL"
@@ -114,7 +114,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a miscounted entity",
+        "an entity's mention count is wrong",
         (
             "SELECT e.id FROM entities e WHERE e.mentions <>"
             " (SELECT count(*) FROM memory_entity_mentions x WHERE x.entity_id = e.id)"
@@ -122,7 +122,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         INDEX,
-        "an embedding of nothing",
+        "an embedding refers to a missing memory",
         (
             "SELECT e.seq FROM embeddings e LEFT JOIN memories m ON m.id = e.source_id"
             " WHERE e.source_type = 'memory' AND m.id IS NULL"
@@ -130,7 +130,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         INDEX,
-        "a vector that the row does not name",
+        "a memory refers to a missing vector or one of another memory",
         (
             "SELECT m.id FROM memories m LEFT JOIN embeddings e ON e.seq = m.embedding_seq"
             " WHERE m.embedding_seq IS NOT NULL AND (e.seq IS NULL OR e.source_id <> m.id)"
@@ -138,7 +138,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         INDEX,
-        "a vector of another content",
+        "a memory's vector was computed from another content",
         (
             "SELECT m.id FROM memories m JOIN embeddings e ON e.seq = m.embedding_seq"
             " WHERE e.content_hash <> m.content_hash"
@@ -146,7 +146,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "tags that are not a list of texts",
+        "a memory's tags are not a list of strings",
         (
             "SELECT m.id FROM memories m WHERE CASE WHEN json_valid(m.tags) THEN json_type(m.tags) <> 'array'"
             " OR EXISTS (SELECT 1 FROM json_each(m.tags) t WHERE t.type <> 'text') ELSE 1 END"
@@ -154,7 +154,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a count out of its range",
+        "a memory has a count that is out of range",
         (
             f"SELECT id FROM memories WHERE version NOT BETWEEN 1 AND {MAX_COUNT}"
             f" OR update_count NOT BETWEEN 0 AND {MAX_COUNT} OR access_count NOT BETWEEN 0 AND {MAX_COUNT}"
@@ -163,12 +163,12 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a field longer than any may be",
+        "a memory has a field that is too long",
         f"SELECT substr(id, 1, 40) FROM memories WHERE max({_LENGTHS}) > {MAX_FIELD_BYTES}",
     ),
     Invariant(
         INDEX,
-        "tags that differ from their rows",
+        "a memory's tags differ from its tag rows",
         (
             "SELECT m.id FROM memories m WHERE"
             " EXISTS (SELECT value FROM json_each(m.tags)"
@@ -179,18 +179,18 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         INDEX,
-        "a tag row of nothing",
+        "a tag row refers to a missing memory",
         "SELECT t.tag FROM memory_tags t LEFT JOIN memories m ON m.seq = t.memory_seq WHERE m.seq IS NULL",
     ),
     Invariant(
         ROWS,
-        "a job with more attempts than it may have",
+        "a job has more attempts than allowed",
         "SELECT id FROM memory_jobs WHERE attempts < 0 OR attempts > max_attempts",
         since=2,
     ),
     Invariant(
         ROWS,
-        "a lease that is not whole, or on a job that is not leased",
+        "a job has an incomplete lease, or a lease without being leased",
         (
             "SELECT id FROM memory_jobs WHERE (status = 'leased') <> (lease_id IS NOT NULL)"
             " OR (status = 'leased') <> (lease_boot IS NOT NULL)"
@@ -200,7 +200,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a job that ended at no time",
+        "an ended job has no end time",
         (
             "SELECT id FROM memory_jobs WHERE (status = 'completed' AND completed_at IS NULL)"
             " OR (status = 'dead' AND failed_at IS NULL)"
@@ -209,7 +209,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a job that waits for longer than any may",
+        "a job's next attempt is too far in the future",
         (
             "SELECT id FROM memory_jobs WHERE available_at IS NOT NULL AND (status <> 'pending'"
             f" OR available_at > strftime('%Y-%m-%dT%H:%M:%fZ', updated_at, '+{MAX_DELAY_MS // 1000} seconds'))"
@@ -218,7 +218,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "two jobs of one kind at once for one memory",
+        "a memory has two open jobs of one kind",
         (
             "SELECT memory_id, job_type FROM memory_jobs WHERE status IN ('pending', 'leased')"
             " AND memory_id IS NOT NULL GROUP BY 1, 2 HAVING count(*) > 1"
@@ -227,7 +227,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a run whose job did not complete",
+        "a pipeline run belongs to a job that did not complete",
         (
             "SELECT r.id FROM pipeline_runs r JOIN memory_jobs j ON j.id = r.job_id"
             " WHERE j.status <> 'completed' OR j.job_type <> 'extract' OR j.memory_id IS NOT r.memory_id"
@@ -236,7 +236,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a run that miscounts its proposals",
+        "a pipeline run's number of proposals is wrong",
         (
             "SELECT r.id FROM pipeline_runs r WHERE"
             " r.proposals <> (SELECT count(*) FROM memory_proposals p WHERE p.run_id = r.id AND p.job_id = r.job_id)"
@@ -246,7 +246,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a proposal without its event in history",
+        "a proposal has no event in the history",
         (
             f"SELECT p.id FROM memory_proposals p WHERE {NO_HISTORY_PURGED} AND NOT EXISTS"
             " (SELECT 1 FROM memory_history h WHERE h.job_id = p.job_id AND h.id = p.history_id)"
@@ -255,7 +255,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a change by a run that its memory's history does not tell",
+        "a change by a pipeline run is missing from the memory's history",
         (
             f"SELECT p.id FROM memory_proposals p WHERE {NO_HISTORY_PURGED}"
             " AND p.outcome IN ('created', 'updated', 'deleted') AND NOT EXISTS (SELECT 1 FROM memory_history h"
@@ -266,7 +266,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a review that nobody decided, or that is decided and waits",
+        "a review's state contradicts its decision time or its outcome",
         (
             "SELECT id FROM memory_proposals WHERE (review_state IS NOT NULL AND review_state <> 'pending')"
             " <> (reviewed_at IS NOT NULL) OR (review_state = 'pending') <> (outcome IN ('review', 'blocked')"
@@ -276,7 +276,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "an undone proposal of a run that was not undone",
+        "a proposal is marked as undone, but its pipeline run is not",
         (
             "SELECT p.id FROM memory_proposals p JOIN pipeline_runs r ON r.id = p.run_id"
             " WHERE (p.outcome = 'undone' OR p.undo_note IS NOT NULL) AND r.undone_at IS NULL"
@@ -285,7 +285,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         ROWS,
-        "a reason that was given in sight of a memory that is erased",
+        "a proposal's reason may quote an erased memory",
         (
             "SELECT p.id FROM shown_memories s JOIN memory_proposals p ON p.seq = s.proposal_seq"
             " LEFT JOIN memories m ON m.seq = s.memory_seq WHERE m.seq IS NULL"
@@ -294,7 +294,7 @@ INVARIANTS: Final[tuple[Invariant, ...]] = (
     ),
     Invariant(
         INDEX,
-        "a hint of nothing",
+        "a hint refers to a missing or deleted memory",
         (
             "SELECT h.seq FROM memory_hints h LEFT JOIN memories m ON m.id = h.memory_id AND m.seq = h.memory_seq"
             " WHERE m.id IS NULL OR m.is_deleted = 1"
@@ -323,7 +323,7 @@ def scrub(
     if foreign:
         return found  # further checks could execute triggers or views that the file contains
     for check in (*_SHALLOW, *(_DEEP if deep else ())):
-        found += _guarded(check(connection), "cannot be read")
+        found += _guarded(check(connection), "a check could not read the database")
         heartbeat()
         if len(found) >= MOST_FINDINGS:
             break
@@ -335,7 +335,7 @@ def vector_file_findings(connection: apsw.Connection, directory: Path) -> list[F
     try:
         return [Finding(INDEX, text) for text in islice(differing_vectors(connection, directory), MOST_FINDINGS)]
     except (apsw.Error, OSError, ConfigError) as error:
-        return [Finding(INDEX, f"the files of vectors cannot be compared: {error}")]
+        return [Finding(INDEX, f"the vector files cannot be compared: {error}")]
 
 
 def is_structural(findings: list[Finding]) -> bool:
@@ -385,7 +385,7 @@ def _structure(connection: apsw.Connection) -> Iterator[Finding]:
 
 def _foreign_keys(connection: apsw.Connection) -> Iterator[Finding]:
     for row in connection.execute("PRAGMA foreign_key_check"):
-        yield Finding(ROWS, f"foreign key of {row[0]} row {row[1]}")
+        yield Finding(ROWS, f"row {row[1]} of {row[0]} refers to a missing row of {row[2]}")
 
 
 def _text_index(connection: apsw.Connection) -> Iterator[Finding]:
@@ -410,7 +410,7 @@ def _contents(connection: apsw.Connection) -> Iterator[Finding]:
     ):
         name = "?" if memory_id is None else memory_id.decode(errors="replace")
         if memory_id is None or content is None:  # both columns are NOT NULL, so the page is torn
-            yield Finding(STRUCTURE, f"memory {name}: it has no {'id' if memory_id is None else 'content'}")
+            yield Finding(STRUCTURE, f"memory {name} has no {'id' if memory_id is None else 'content'}")
         elif hashlib.sha256(content).digest() != checksum:
             yield Finding(CONTENT, f"memory {name}: the content does not match its checksum")
         elif content_hash(content.decode()).encode() != digest:
@@ -446,7 +446,7 @@ def _vectors(connection: apsw.Connection) -> Iterator[Finding]:
         " (SELECT 1 FROM embedding_models x WHERE x.model = e.model AND x.dimensions = e.dimensions)"
     ).get
     if unknown:
-        yield Finding(INDEX, f"{unknown} vectors of a model that is not registered")
+        yield Finding(INDEX, f"{unknown} vectors belong to a model that is not registered")
 
 
 def _sequences(connection: apsw.Connection) -> Iterator[Finding]:
@@ -463,10 +463,12 @@ def _migrations(connection: apsw.Connection) -> Iterator[Finding]:
     recorded = dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
     expected = {migration.version: migration.checksum for migration in known[:version]}
     for number in sorted(recorded.keys() ^ expected.keys()):
-        yield Finding(STRUCTURE, f"schema_migrations and the schema's number disagree about migration {number}")
+        yield Finding(
+            STRUCTURE, f"the schema version and the table schema_migrations disagree about migration {number}"
+        )
     for number in sorted(recorded.keys() & expected.keys()):
         if recorded[number] != expected[number]:
-            yield Finding(STRUCTURE, f"migration {number} was applied with another text than this release has")
+            yield Finding(STRUCTURE, f"migration {number} was applied with a different text than in this release")
 
 
 _SHALLOW = (_structure, _migrations, _sequences, _foreign_keys, _text_index, _contents)

@@ -63,12 +63,13 @@ def check_ownership(path: Path, *, follow: bool = False) -> bool:
     way_out = "choose another workspace with SIGNET_WORKSPACE, or move the file away and import it"
     if len(header) < _HEADER_BYTES or not header.startswith(_SQLITE_MAGIC):
         raise ForeignDatabase(
-            f"{path} is not a SQLite database; {way_out}; if it was Signet's and is damaged, `signet restore latest`"
+            f"{path} is not a SQLite database; {way_out}; if it is a damaged database of Signet, run"
+            " `signet restore latest`"
         )
     (application_id,) = struct.unpack_from(">I", header, _APPLICATION_ID_OFFSET)
     if application_id != APPLICATION_ID:
         raise ForeignDatabase(
-            f"{path} was made by another program (application id {application_id:#x}) and is left untouched; {way_out}"
+            f"{path} was made by another program (application id {application_id:#x}) and is not changed; {way_out}"
         )
     return True
 
@@ -81,7 +82,7 @@ def _create(path: Path, vfs: str | None) -> None:
     removed, a non-empty one may hold commits. Raises ``DatabaseMissing`` for the latter.
     """
     for log in nonempty_logs(path):
-        raise DatabaseMissing(f"{path} is missing, and {log} is what is left of it")
+        raise DatabaseMissing(f"{path} is missing, and {log} still exists")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.new")
     for leftover in (fresh, fresh.with_name(f"{fresh.name}-journal")):

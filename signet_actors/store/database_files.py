@@ -57,7 +57,7 @@ def refuse_unsafe_files(database: Path, *, links_allowed: bool = False) -> None:
         if found.st_nlink > 1 and not links_allowed:
             name, copy = shlex.quote(str(path)), shlex.quote(f"{path}.copy")
             raise ConfigError(
-                f"{path} has {found.st_nlink} names (hard links): a daemon on another of them could write the same"
+                f"{path} has {found.st_nlink} hard links: a daemon that uses another link could write the same"
                 f" database; stop every daemon that uses it, then `cp {name} {copy} && mv {copy} {name}`"
             )
 

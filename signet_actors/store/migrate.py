@@ -64,10 +64,10 @@ def migrate(
     known = tuple(migrations) if migrations is not None else load_migrations()
     current = schema_version(connection)
     if current < 0:
-        raise UpgradeRefused(f"{path} has schema {current}, which was never made; `signet restore latest`")
+        raise UpgradeRefused(f"{path} has schema {current}, which never existed; run `signet restore latest`")
     if current > len(known):
         raise NewerSchema(
-            f"{path} has schema {current}, this release knows {len(known)}:"
+            f"{path} has schema {current}, but this release supports schemas up to {len(known)}:"
             " install the newer release, or restore a backup"
         )
     if current:
@@ -75,8 +75,8 @@ def migrate(
         for migration in known[:current]:
             if recorded.get(migration.version) != migration.checksum:
                 raise UpgradeRefused(
-                    f"{path} was made with another text of migration {migration.version} ({migration.name}) than this"
-                    " release has: install the release that made it, or `signet restore latest`"
+                    f"{path} was created with a different text of migration {migration.version} ({migration.name}) than"
+                    " in this release: install the release that created it, or run `signet restore latest`"
                 )
     pending = known[current:]
     if not pending:
@@ -105,15 +105,15 @@ def _preflight(
         raise StoreIOError(f"{path} is damaged ({verdict})")
     directory = path.parent / "backups"
     sweep_partials(directory)  # left by an interrupted upgrade; no other process makes backups now
-    progress(f"looking for a backup of schema {current}")
+    progress(f"searching for a backup of schema {current}")
     saved = _has_current_backup(connection, path, current, heartbeat)
     log = path.with_name(path.name + "-wal")
     size = path.stat().st_size + (log.stat().st_size if log.exists() else 0)
     needed, free = int((LOG_FACTOR if saved else ROOM_FACTOR) * size), free_bytes(path.parent)
     if free < needed:
         raise UpgradeRefused(
-            f"the upgrade of {path} needs {needed / 1e6:.0f} MB of free disk and there are {free / 1e6:.0f} MB;"
-            " make room and start again; nothing was changed"
+            f"the upgrade of {path} needs {needed / 1e6:.0f} MB of free disk, but only {free / 1e6:.0f} MB are free;"
+            " free disk space and start again; nothing was changed"
         )
     if saved:
         return
@@ -158,7 +158,7 @@ def _upgrade(
             progress(f"applying migration {migration.version} ({migration.name})")
             _apply(connection, migration, clock, heartbeat)
         if canary:
-            progress("looking after the migration")
+            progress("checking the migrated database")
             _run_canary(connection, memories)
         connection.execute("COMMIT")
     except BaseException:
@@ -205,22 +205,22 @@ def _run_canary(connection: apsw.Connection, memories: int) -> None:
         failure = f"{type(error).__name__}: {error}"
     if failure:
         raise UpgradeRefused(
-            f"the upgrade was undone, because afterwards {failure}; the database is as it was: use the earlier release,"
-            " and report this"
+            f"the upgrade was rolled back, because after it {failure}; the database was not changed: use the earlier"
+            " release and report this error"
         )
 
 
 def _canary_failure(connection: apsw.Connection, memories: int) -> str | None:
     """Return a description of what the canary test found wrong, None if nothing."""
     if _count(connection) != memories:
-        return f"there were {_count(connection)} memories instead of {memories}"
+        return f"the number of memories was {_count(connection)} instead of {memories}"
     rows: list[tuple[Any, ...]] = connection.execute(
         "SELECT seq, content, CAST(content AS BLOB), content_sha256, embedding_seq FROM memories WHERE is_deleted = 0"
         " ORDER BY seq DESC LIMIT 5"
     ).fetchall()
     for seq, content, raw, checksum, _ in rows:
         if hashlib.sha256(raw).digest() != checksum:
-            return f"memory number {seq} was another"
+            return f"memory number {seq} had a different content"
         word = _WHOLE_WORD.search(content)
         if (
             word
@@ -228,7 +228,7 @@ def _canary_failure(connection: apsw.Connection, memories: int) -> str | None:
                 "SELECT 1 FROM memories_fts WHERE memories_fts MATCH ? AND rowid = ?", (f'"{word[0]}"', seq)
             ).fetchall()
         ):
-            return f"memory number {seq} was not found by its word"
+            return f"keyword search did not find memory number {seq}"
     for seq, *_, embedding_seq in rows:
         found = connection.execute(
             "SELECT e.vector, x.id FROM embeddings e JOIN embedding_models x"
@@ -236,7 +236,7 @@ def _canary_failure(connection: apsw.Connection, memories: int) -> str | None:
             (embedding_seq,),
         ).fetchone()
         if found is not None and not nearest(connection, f"vec_embeddings_{found[1]}", found[0], 1):
-            return f"memory number {seq} was not found by its vector"
+            return f"vector search did not find memory number {seq}"
     connection.execute("SAVEPOINT canary")
     connection.execute(
         "INSERT INTO memories (id, type, content, normalized_content, content_hash, content_sha256, importance,"
@@ -245,4 +245,4 @@ def _canary_failure(connection: apsw.Connection, memories: int) -> str | None:
     canary_found = connection.execute("SELECT 1 FROM memories_fts WHERE memories_fts MATCH 'canary'").fetchall()
     connection.execute("ROLLBACK TO canary")
     connection.execute("RELEASE canary")
-    return None if canary_found else "a new memory was not found by its word"
+    return None if canary_found else "keyword search did not find a new memory"

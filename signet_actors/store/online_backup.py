@@ -105,7 +105,7 @@ def backup(
     findings, _ = verify_copy(partial, heartbeat=heartbeat)
     if findings:
         partial.unlink(missing_ok=True)
-        raise StoreIOError(f"the backup {target} did not pass its check: {findings[0].text}")
+        raise StoreIOError(f"the backup {target} failed its check: {findings[0].text}")
     install(partial, target)
 
 
@@ -186,7 +186,7 @@ def install(partial: Path, target: Path) -> None:
 def _create_private(directory: Path) -> None:
     if directory.is_symlink():
         raise ConfigError(
-            f"{directory} is a symbolic link; it must be a directory of its own"
+            f"{directory} is a symbolic link; replace it with a real directory"
             " (`signet backup --to DIR` also copies a backup elsewhere)"
         )
     directory.mkdir(mode=0o700, exist_ok=True)

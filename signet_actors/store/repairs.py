@@ -26,23 +26,23 @@ def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute("INSERT INTO memories_fts (memories_fts) VALUES ('rebuild')")
-        done.append("the text index was built anew")
+        done.append("the text index was rebuilt")
         if connection.pragma("user_version") >= 2:
             connection.execute(
                 "DELETE FROM memory_hints WHERE NOT EXISTS"
                 " (SELECT 1 FROM memories m WHERE m.id = memory_id AND m.seq = memory_seq AND m.is_deleted = 0)"
             )
             connection.execute("INSERT INTO memory_hints_fts (memory_hints_fts) VALUES ('rebuild')")
-            done.append("the index of hints was built anew")
+            done.append("the index of hints was rebuilt")
         connection.execute("DELETE FROM memory_tags")
         connection.execute(
             "INSERT INTO memory_tags (tag, memory_seq)"
             " SELECT DISTINCT t.value, m.seq FROM memories m, json_each(m.tags) t WHERE json_valid(m.tags)"
         )
-        done.append("the tag rows were built anew")
+        done.append("the tag rows were rebuilt")
         dropped = _drop_unusable_vectors(connection)
         if dropped:
-            done.append(f"{dropped} vectors were dropped; POST /api/repair/re-embed or a new text makes them anew")
+            done.append(f"{dropped} unusable vectors were deleted; the daemon computes them again in the background")
         models: list[tuple[Any, ...]] = connection.execute(
             "SELECT id, model, dimensions FROM embedding_models"
         ).fetchall()
@@ -55,10 +55,10 @@ def repair_indexes(connection: apsw.Connection) -> tuple[str, ...]:
                 " WHERE e.model = ? AND e.dimensions = ? AND m.is_deleted = 0",
                 (model, dimensions),
             )
-        done.append("the vector tables were built anew")
+        done.append("the vector tables were rebuilt")
         numbered = _renumber(connection)
         if numbered:
-            done.append(f"the last number of {', '.join(numbered)} was taken from the rows")
+            done.append(f"the sequence number of {', '.join(numbered)} was set to the highest row number")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:

@@ -78,7 +78,7 @@ def load_migrations() -> tuple[Migration, ...]:
             number, _, name = entry.name.removesuffix(".sql").partition("_")
             found.append(Migration(int(number), name, entry.read_text("utf-8")))
     found.sort(key=lambda migration: migration.version)
-    assert [migration.version for migration in found] == list(range(1, len(found) + 1)), "migrations have a gap"
+    assert [migration.version for migration in found] == list(range(1, len(found) + 1)), "a migration is missing"
     return tuple(found)
 
 
@@ -100,7 +100,7 @@ def differences(connection: apsw.Connection) -> Iterator[Difference]:
     """
     version = schema_version(connection)
     if version < 0:
-        yield Difference(f"schema {version} was never made", foreign=True)
+        yield Difference(f"schema {version} never existed", foreign=True)
     if not 0 <= version <= len(load_migrations()):
         return
     present, expected = objects(connection), expected_objects(version, ())
@@ -125,7 +125,7 @@ def differences(connection: apsw.Connection) -> Iterator[Difference]:
             if _STATISTICS.get(key) != found:
                 yield Difference(f"the {kind} {name} (on {found[0]}) does not belong to schema {version}", foreign=True)
         elif expected[key] != found:
-            yield Difference(f"the {kind} {name} is not the one of schema {version}", foreign=True)
+            yield Difference(f"the {kind} {name} differs from the one of schema {version}", foreign=True)
     for key in expected.keys() - present.keys():
         yield Difference(f"the {key[0]} {key[1]} is missing", derived=key in vectors)
 

@@ -32,11 +32,11 @@ def sequence_errors(connection: apsw.Connection) -> Iterator[str]:
         highest = connection.execute(f'SELECT max(rowid) FROM "{table}"').get
         found = stored.get(table, [])
         if len(found) > 1:
-            yield f"the last number of {table} is stored {len(found)} times"
+            yield f"the sequence number of {table} is stored {len(found)} times"
         elif not found and highest is not None:
-            yield f"the last number of {table} is not stored, its highest row is {highest}"
+            yield f"the sequence number of {table} is missing; the highest row number is {highest}"
         elif found and (not isinstance(found[0], int) or not (highest or 0) <= found[0] <= MAX_SEQ):
-            yield f"the last number of {table} is {str(found[0])[:40]}, its highest row is {highest}"
+            yield f"the sequence number of {table} is {str(found[0])[:40]}; the highest row number is {highest}"
 
 
 def numbered_tables(connection: apsw.Connection) -> list[str]:
@@ -58,7 +58,7 @@ def vector_errors(connection: apsw.Connection, model: str, dimensions: int, tabl
         (model, dimensions),
     ):
         if len(raw) != 4 * dimensions or not all(map(isfinite, array("f", raw))):
-            yield f"vector {seq} is not {dimensions} finite numbers"
+            yield f"vector {seq} does not consist of {dimensions} finite numbers"
         elif live and twin is None:
             yield f"vector {seq} is missing from its search index"
         elif not live and twin is not None:
@@ -69,7 +69,7 @@ def vector_errors(connection: apsw.Connection, model: str, dimensions: int, tabl
         f"SELECT count(*) FROM (SELECT rowid FROM {table} EXCEPT SELECT seq FROM embeddings)"
     ).get
     if extra:
-        yield f"{extra} entries of {table} belong to no vector"
+        yield f"{extra} entries of {table} belong to a missing vector"
 
 
 def _vec0_errors(connection: apsw.Connection, table: str) -> Iterator[str]:
@@ -79,13 +79,13 @@ def _vec0_errors(connection: apsw.Connection, table: str) -> Iterator[str]:
         if isinstance(size, int) and 0 < size <= MAX_CHUNK_ROWS and size % 8 == 0:
             rows_at[chunk] = array("q", bytes(8 * size))
         else:
-            yield f"{table}: chunk {chunk} has the size {str(size)[:40]}"
+            yield f"{table}: chunk {chunk} has the wrong size {str(size)[:40]}"
     for rowid, chunk, offset in connection.execute(f"SELECT rowid, chunk_id, chunk_offset FROM {table}_rowids"):
         rows = rows_at.get(chunk)
         if rows is None or not isinstance(offset, int) or not 0 <= offset < len(rows):
-            yield f"{table}: row {rowid} is in no chunk"
+            yield f"{table}: row {rowid} belongs to no chunk"
         elif rows[offset]:
-            yield f"{table}: rows {rows[offset]} and {rowid} are at one offset of chunk {chunk}"
+            yield f"{table}: rows {rows[offset]} and {rowid} have the same offset in chunk {chunk}"
         else:
             rows[offset] = rowid
     for chunk, rows in rows_at.items():
@@ -94,11 +94,11 @@ def _vec0_errors(connection: apsw.Connection, table: str) -> Iterator[str]:
         ).fetchone()
         validity, rowids = stored or (b"", b"")
         if 8 * len(validity) != len(rows) or len(rowids) != 8 * len(rows):
-            yield f"{table}: chunk {chunk} is not of its size"
+            yield f"{table}: the content of chunk {chunk} has the wrong size"
             continue
         numbers = array("q", rowids)
         for offset, rowid in enumerate(rows):
             used = validity[offset // 8] >> offset % 8 & 1
             if used != (rowid != 0) or (used and numbers[offset] != rowid):
-                yield f"{table}: chunk {chunk} holds other rows than the index says"
+                yield f"{table}: chunk {chunk} contains other rows than the index lists"
                 break

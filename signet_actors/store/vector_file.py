@@ -118,7 +118,8 @@ def _differences(
         if zlib.crc32(records) != header.checksum:
             return  # a searcher will rebuild it
     if header.last_seq > last_given_out(view):
-        yield f"it holds vectors up to {header.last_seq}, the database has given out {last_given_out(view)}"
+        last = last_given_out(view)
+        yield f"it contains vectors up to {header.last_seq}, but the last vector number of the database is {last}"
         return
     offset = HEADER_BYTES
     for seq, memory, vector in view.connection.execute(
@@ -132,9 +133,9 @@ def _differences(
         if offset >= end or RECORD_NUMBERS.unpack_from(mapped, offset)[0] != seq:
             yield f"vector {seq} is missing"
         elif RECORD_NUMBERS.unpack_from(mapped, offset)[1] != memory:
-            yield f"vector {seq} is of another memory"
+            yield f"vector {seq} belongs to another memory"
         elif mapped[offset + RECORD_NUMBERS.size : offset + RECORD_NUMBERS.size + len(vector)] != vector:
-            yield f"vector {seq} is another one"
+            yield f"vector {seq} differs from the stored one"
 
 
 def _text(raw: bytes) -> str:

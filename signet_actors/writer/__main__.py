@@ -49,9 +49,9 @@ def main() -> int:
 def _tool(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m signet_actors.writer")
     wanted = parser.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--check", action="store_true", help="is the database whole?")
-    wanted.add_argument("--restore", metavar="FILE", help="put a backup (a path, or 'latest') in the database's place")
-    wanted.add_argument("--verify", metavar="NAME", help="make a backup of a complete copy")
+    wanted.add_argument("--check", action="store_true", help="check whether the database is intact")
+    wanted.add_argument("--restore", metavar="FILE", help="replace the database with a backup (a path, or 'latest')")
+    wanted.add_argument("--verify", metavar="NAME", help="turn a complete copy into a backup")
     parser.add_argument("--deep", action="store_true")
     parser.add_argument("--repair", action="store_true")
     parser.add_argument("--last-seq", type=int, default=0)

@@ -202,11 +202,11 @@ class Writer:
             raise ActorExit(ExitCode.IO_ERROR, error.detail) from error
         except DiskFull:
             if self.group is None:
-                raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to make {path}") from None
+                raise ActorExit(ExitCode.IO_ERROR, f"the disk is too full to create {path}") from None
             self.group.enter_storage_full()  # reads go on; writes are refused until a probe succeeds
             self._roster_pending = True
         except LockTimeout as error:
-            raise ActorExit(ExitCode.GIVE_UP, f"another program holds {path}") from error
+            raise ActorExit(ExitCode.GIVE_UP, f"another program has locked {path}") from error
         except BROKEN_DISK as error:
             raise ActorExit(ExitCode.IO_ERROR, f"{path}: {error}") from error
         self.loop.tell_supervisor(self.files.record_opened(connection))
@@ -402,7 +402,7 @@ class Writer:
                 fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 if self.clock.monotonic_ns() > until_ns:
-                    raise ActorExit(ExitCode.IN_USE, "another writer holds this workspace") from error
+                    raise ActorExit(ExitCode.IN_USE, "another writer has locked this workspace") from error
                 time.sleep(0.02)
             else:
                 return
@@ -643,7 +643,7 @@ class Writer:
 
     def _warn_of_link(self, path: str) -> None:
         self.log.warning(
-            "database_has_another_name", path=path, remedy="remove the other hard link: do not write by it"
+            "database_has_another_name", path=path, remedy="remove the other hard link and do not write through it"
         )
 
     def _warn_wal_not_truncated(self) -> None:
@@ -654,7 +654,7 @@ class Writer:
             self.log.warning(
                 "log_not_folded_back",
                 log_bytes=self._wal_frames * checkpoint.PAGE_BYTES,
-                remedy="another program holds a read transaction on the database: end it",
+                remedy="another program has an open read transaction on the database: stop that program",
             )
 
     def _status(self) -> WriterStatus:

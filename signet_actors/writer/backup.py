@@ -100,7 +100,11 @@ class BackupWork:
             free = shutil.disk_usage(self._database.parent).free
             if free < needed:
                 return BackupProgress(
-                    name, "failed", 0, 0, f"it needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB"
+                    name,
+                    "failed",
+                    0,
+                    0,
+                    f"it needs {needed / 1e6:.0f} MB of free disk, but only {free / 1e6:.0f} MB are free",
                 )
             self._copy = OnlineBackup(self._connection, self._backup_dir / (name + PARTIAL))
         except (OSError, StoreError, ConfigError) as error:
@@ -160,10 +164,14 @@ def verify_backup(path: Path, name: BackupName | None, *, last_seq: int | None =
     try:
         schema = schema_version(reader)
         if name is not None and schema != name.schema:
-            findings.append(Finding(ROWS, f"its schema is {schema}, its name says {name.schema}"))
+            findings.append(Finding(ROWS, f"its schema is {schema}, but its name contains schema {name.schema}"))
         last_copied = reader.execute("SELECT coalesce(max(seq), 0) FROM memories").get
         if last_seq is not None and last_copied != last_seq:
-            findings.append(Finding(ROWS, f"it ends with memory number {last_copied}, the database with {last_seq}"))
+            findings.append(
+                Finding(
+                    ROWS, f"its last memory has the number {last_copied}, but the database's last one has {last_seq}"
+                )
+            )
     finally:
         reader.close()
     return findings, memories

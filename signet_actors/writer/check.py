@@ -46,7 +46,9 @@ def check_command(*, deep: bool, repair: bool) -> int:
 
     workspace = Workspace(workspace_from(os.environ).resolve())
     if not workspace.memory_dir.is_dir():
-        return _print(CheckResult([Finding(STRUCTURE, f"{workspace.root} holds no workspace yet")], 0), ExitCode.OK)
+        return _print(
+            CheckResult([Finding(STRUCTURE, f"{workspace.root} does not contain a workspace yet")], 0), ExitCode.OK
+        )
     lock = WorkspaceLock(workspace)
     try:
         workspace.ensure()
@@ -114,7 +116,7 @@ def _repair(workspace: Workspace, checked: CheckResult) -> CheckResult:
     for cache in workspace.index_dir.glob("*"):
         cache.unlink(missing_ok=True)
     again = check_database(workspace.database, deep=True)
-    return CheckResult(again.findings, again.memories, (*repaired, f"the database as it was is in {aside}"))
+    return CheckResult(again.findings, again.memories, (*repaired, f"the previous database is in {aside}"))
 
 
 def _wait_for_lock(calls: int) -> bool:

@@ -136,7 +136,9 @@ class GroupCommit:
         except LockTimeout:
             self.row_cache.clear()
             self.metrics.refused_busy += len(batch)
-            self._refuse(batch, ErrorCode.NOT_APPLIED, "another program holds the database; nothing was applied", 1000)
+            self._refuse(
+                batch, ErrorCode.NOT_APPLIED, "another program has locked the database; nothing was applied", 1000
+            )
             return
         except DiskFull:
             self.enter_storage_full()
@@ -274,7 +276,7 @@ class GroupCommit:
             if not self.connection.in_transaction:
                 raise
             self.log.exception("command_failed", command=type(command).__name__, trace=pending.header.trace_id)
-            return Failure(code=ErrorCode.INTERNAL, detail="the command failed; nothing of it was applied")
+            return Failure(code=ErrorCode.INTERNAL, detail="the command failed; it was not applied")
 
     def _flush_inserts(self, context: CommandContext) -> None:
         """Insert the buffered rows; raise ``_RetryWithSavepoints`` if one is refused."""
@@ -291,7 +293,7 @@ class GroupCommit:
         """Refuse writes until a probe succeeds, and release the disk reserve for the commands that free space."""
         self.row_cache.clear()
         if not self.storage_full:
-            self.log.error("storage_full", remedy="free disk space; writes resume by themselves")
+            self.log.error("storage_full", remedy="free disk space; writes resume automatically")
             self.disk_reserve.release()
         self.storage_full = True
 
@@ -335,7 +337,7 @@ class GroupCommit:
             if earlier is None:
                 pending.reply(Failure(ErrorCode.NOT_APPLIED, f"{detail}; nothing was applied", retry_after_ms=1000))
             else:
-                pending.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; it holds an earlier attempt"))
+                pending.reply(Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; that file contains an earlier attempt"))
 
     def _disk_failed(self, batch: Sequence[PendingCommand], *, committing: bool, error: BaseException) -> None:
         """Reply to every command with what is certain, and raise ``StoreIOError``.

@@ -57,8 +57,8 @@ class OpenFiles:
         database = self._workspace.database
         present = [*([database] if database.exists() else []), *self._traces()]
         return (
-            f"{found}, and this workspace has had a database: put the file back, or `signet restore latest`; "
-            f"to begin with an empty one, move away or remove {' and '.join(map(str, present))}"
+            f"{found}, but this workspace has had a database: put the file back or run `signet restore latest`; "
+            f"to start with an empty database, move away or remove {' and '.join(map(str, present))}"
         )
 
     def _traces(self) -> Iterator[Path]:

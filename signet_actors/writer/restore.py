@@ -99,12 +99,15 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreR
     try:
         path, other, ahead = _select_backup(workspace, source, now_ms)
         if path is None or not path.is_file():
-            return RestoreReport(False, [f"there is no backup {source}"]), ExitCode.CONFIG
+            return RestoreReport(False, [f"the backup {source} does not exist"]), ExitCode.CONFIG
     except (OSError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return RestoreReport(False, [f"there is no backup {source}: {reason}"]), ExitCode.CONFIG
+        return RestoreReport(False, [f"the backup {source} does not exist: {reason}"]), ExitCode.CONFIG
     if _is_in_use(path.resolve(), workspace):
-        text = f"a daemon uses {path}, and a plain copy of it may miss commits; `signet backup TARGET` there makes one"
+        text = (
+            f"a running daemon uses {path}, so a plain copy of it may miss commits; run `signet backup --to TARGET` in"
+            " that workspace"
+        )
         return RestoreReport(False, [text], other=other), ExitCode.IN_USE
     if workspace.database.exists() and path.samefile(workspace.database):
         return RestoreReport(False, [f"{path} is the database in use, not a backup of it"]), ExitCode.CONFIG
@@ -128,7 +131,10 @@ def restore(workspace: Workspace, source: str, *, now_ms: int) -> tuple[RestoreR
     schema = _schema(incoming)
     if schema > len(load_migrations()):
         _remove_incoming(workspace)
-        text = f"{path} has schema {schema}, this release knows {len(load_migrations())}: install the newer release"
+        newest = len(load_migrations())
+        text = (
+            f"{path} has schema {schema}, but this release supports schemas up to {newest}: install the newer release"
+        )
         return RestoreReport(False, [text]), ExitCode.CONFIG
     fsync_path(incoming)
     before = _count_memories(workspace.database)
@@ -164,7 +170,9 @@ def finish_restore(workspace: Workspace) -> None:
         _remove_incoming(workspace)
         return
     if _DECISION.fullmatch(chosen) is None:
-        raise ConfigError(f"{decision} does not name a directory aside-<time>; remove it, then repeat the restore")
+        raise ConfigError(
+            f"{decision} does not contain the name of a directory aside-<time>; delete it, then repeat the restore"
+        )
     aside = workspace.memory_dir / chosen.strip()
     incoming, database = _incoming(workspace), workspace.database
     if incoming.exists():
@@ -203,7 +211,7 @@ def _copy_in(source: Path, incoming: Path) -> None:
     needed = sum(file.stat().st_size for file in files)
     free = shutil.disk_usage(incoming.parent).free
     if free < needed:
-        raise OSError(f"the copy needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB")
+        raise OSError(f"the copy needs {needed / 1e6:.0f} MB of free disk, but only {free / 1e6:.0f} MB are free")
     for file in files:
         target = sibling(incoming, file.name.removeprefix(real.name))
         descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)

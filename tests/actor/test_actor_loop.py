@@ -223,7 +223,7 @@ def test_a_child_started_by_hand_says_what_to_do() -> None:
         check=False,
     )
     assert done.returncode == 78
-    assert b"boot data" in done.stderr
+    assert b"start data" in done.stderr
 
 
 def test_a_query_of_the_gateway_waits_for_one_question_of_the_pipeline_and_no_more() -> None:

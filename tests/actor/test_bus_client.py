@@ -274,7 +274,7 @@ def test_with_no_searcher_a_query_is_unavailable_at_its_deadline() -> None:
     async def test(room: BusRoom) -> None:
         async with bus_in(room) as bus:
             before = time.monotonic()
-            with pytest.raises(Unavailable, match="no searcher is there"):
+            with pytest.raises(Unavailable, match="no searcher is running"):
                 await bus.ask_searcher(query("x"), trace_id="t", timeout_ms=150)
             assert 0.1 < time.monotonic() - before < 5
             assert bus.search_backlog == 0

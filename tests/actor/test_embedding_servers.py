@@ -203,7 +203,7 @@ def test_vectors_of_another_width_are_refused_with_the_setting_that_would_be_rig
     server.dimensions = 12
     error = failure(made(server, provider))
     assert (error.kind, error.costs_attempt) == (ProviderErrorKind.REFUSED, False)
-    assert "12 dimensions, and embedding.dimensions is 8: set it to 12" in error.detail
+    assert "12 dimensions, but embedding.dimensions is 8: set it to 12" in error.detail
 
 
 def test_a_server_that_hangs_costs_a_few_queries_their_wait_and_then_none(
@@ -282,11 +282,11 @@ def test_a_server_that_has_the_model_is_available(server: ScriptedProvider, prov
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        (EmbeddingConfig(provider="ollama"), "nomic-embed-text has 768; set it to 768"),
-        (EmbeddingConfig(provider="openai"), "embedding.model: the provider openai needs one"),
+        (EmbeddingConfig(provider="ollama"), "nomic-embed-text has 768 dimensions; set it to 768"),
+        (EmbeddingConfig(provider="openai"), "embedding.model: the provider openai needs a model"),
         (EmbeddingConfig(provider="openai", model="text-embedding-3-small", dimensions=4096), "has 1536"),
         (EmbeddingConfig(provider="ollama", model="mxbai-embed-large:335m", dimensions=768), "has 1024"),
-        (EmbeddingConfig(provider="openai", model="m", api_key_env="NO_SUCH_KEY"), "NO_SUCH_KEY holds no key"),
+        (EmbeddingConfig(provider="openai", model="m", api_key_env="NO_SUCH_KEY"), "NO_SUCH_KEY is not set"),
     ],
 )
 def test_a_configuration_that_cannot_be_right_is_refused_in_words(config: EmbeddingConfig, problem: str) -> None:

@@ -138,7 +138,7 @@ def test_failures_in_a_row_pause_the_calls_and_the_refusal_says_why_and_for_how_
         error = await failure(guarded)
         assert (error.kind, error.costs_attempt) == (ProviderErrorKind.UNAVAILABLE, False)
         assert error.retry_after_ms == guarded.waits_ms == 7000
-        assert error.detail.startswith("ollama is not called for another 7 s: Ollama answered 500: ")
+        assert error.detail.startswith("ollama is paused for another 7 s; the last error was: Ollama answered 500: ")
         assert guarded.report().waits_for == error.detail
         assert guarded.report().errors == {"http": 3}
 
@@ -168,7 +168,7 @@ def test_while_one_call_finds_out_the_others_are_refused_at_no_cost(server: Scri
         await asyncio.to_thread(server.await_asked, POLICY.failures + 1)
         error = await failure(guarded)
         assert not error.costs_attempt
-        assert "is being tried by another call" in error.detail
+        assert "is being retried by another call" in error.detail
         assert guarded.waits_ms > 0, "or whoever leases jobs would ask without a pause"
         probe.cancel()
         await asyncio.gather(probe, return_exceptions=True)
@@ -280,7 +280,7 @@ def test_no_more_calls_wait_for_a_place_than_there_is_room_for(server: ScriptedP
         await asyncio.to_thread(server.await_asked, 1)
         done = [call for call in calls if call.done()]
         assert len(done) == 40 - 1 - 32
-        assert all("calls waiting already" in str(call.exception()) for call in done)
+        assert all("already has" in str(call.exception()) for call in done)
         for call in calls:
             call.cancel()
         await asyncio.gather(*calls, return_exceptions=True)
@@ -310,7 +310,7 @@ def test_a_call_beyond_the_days_budget_does_not_go_out(server: ScriptedProvider,
         error = await failure(guarded)
         assert (error.kind, error.costs_attempt) == (ProviderErrorKind.OVER_BUDGET, False)
         assert error.retry_after_ms == guarded.waits_ms == 3_600_000
-        assert "today's calls or tokens" in guarded.report().waits_for
+        assert "its daily limit of calls or tokens" in guarded.report().waits_for
         budget.refuses_for_ms = None
         clock.now_ms += 3_600_000
         await guarded.generate("p", timeout_ms=5000)

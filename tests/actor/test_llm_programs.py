@@ -274,7 +274,7 @@ def test_a_program_that_is_not_installed_is_unavailable_at_nobodys_cost(cli: Fak
     provider = PROGRAMS[program](cli)
     error = failure(provider)
     assert error.kind is ProviderErrorKind.UNAVAILABLE
-    assert error.detail == f"the program {program} is not installed, or not on the daemon's PATH"
+    assert error.detail == f"the program {program} is not installed or not on the daemon's PATH"
     found = using(PROGRAMS[program](cli), lambda it: it.available())
     assert (found.ok, found.detail) == (False, error.detail)
 

@@ -64,9 +64,9 @@ def test_auto_is_ollama_when_it_answers_and_has_the_model(server: ScriptedProvid
         configured="auto",
         name="ollama",
         model="qwen3:4b",
-        reason="the provider is auto, and Ollama answers and has the model",
+        reason="the provider is auto, and Ollama is running and has the model",
         available=True,
-        detail=f"Ollama answers at {server.url} and has qwen3:4b",
+        detail=f"Ollama is running at {server.url} and has the model qwen3:4b",
         endpoint=server.url,
         may_cost=False,
     )
@@ -101,7 +101,7 @@ def test_auto_says_that_nobody_listens_and_loads_no_client_to_find_out(free_port
         "False",
         "none",
         (
-            f"Ollama cannot be reached at http://localhost:{free_port} (nobody listens there); "
+            f"Ollama cannot be reached at http://localhost:{free_port} (no server listens there); "
             "start it with: ollama serve, or install it (https://ollama.com) and run: ollama pull qwen3:4b"
         ),
     ]
@@ -111,7 +111,7 @@ def test_auto_says_how_to_get_the_model_that_is_missing(server: ScriptedProvider
     server.models = ("llama3.2:latest",)
     selection, _ = selected(ExtractionConfig(endpoint=server.url))
     assert selection.name == "none"
-    assert selection.reason == "the provider is auto, and Ollama answers but has no model qwen3:4b"
+    assert selection.reason == "the provider is auto, and Ollama is running but does not have the model qwen3:4b"
     assert selection.detail.endswith("ollama pull qwen3:4b")
 
 
@@ -132,7 +132,7 @@ def test_a_named_provider_is_taken_although_it_is_away_now(server: ScriptedProvi
     selection, there = selected(ExtractionConfig(provider="ollama", endpoint=server.url))
     assert there
     assert (selection.name, selection.available) == ("ollama", False)
-    assert selection.reason == "the configuration names ollama"
+    assert selection.reason == "the configuration sets ollama"
     assert "ollama serve" in selection.detail
 
 
@@ -174,7 +174,7 @@ def test_an_openai_compatible_server_needs_a_model_and_the_key_that_is_named(ser
         ExtractionConfig(provider="openai", endpoint=server.url, model="m", api_key_env="SOME_KEY")
     )
     assert (selection.name, there) == ("none", False)
-    assert "SOME_KEY holds no key" in selection.reason
+    assert "SOME_KEY is not set" in selection.reason
 
 
 def test_a_key_is_in_no_selection(server: ScriptedProvider) -> None:

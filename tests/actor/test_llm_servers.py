@@ -195,15 +195,15 @@ def test_token_counts_that_are_none_are_estimated_and_say_so(
         ("http_503", ProviderErrorKind.UNAVAILABLE, "answered 503", False),
         ("http_429", ProviderErrorKind.RATE_LIMITED, "answered 429", False),
         ("redirect", ProviderErrorKind.HTTP, "answered 307", True),
-        ("rst", ProviderErrorKind.HTTP, "broke the connection off", True),
-        ("die", ProviderErrorKind.HTTP, "broke the connection off", True),
-        ("cut_off", ProviderErrorKind.HTTP, "broke the connection off", True),
-        ("not_http", ProviderErrorKind.HTTP, "broke the connection off", True),
+        ("rst", ProviderErrorKind.HTTP, "closed the connection before its response was complete", True),
+        ("die", ProviderErrorKind.HTTP, "closed the connection before its response was complete", True),
+        ("cut_off", ProviderErrorKind.HTTP, "closed the connection before its response was complete", True),
+        ("not_http", ProviderErrorKind.HTTP, "closed the connection before its response was complete", True),
         ("huge", ProviderErrorKind.MALFORMED, "more than 4194304 bytes", True),
-        ("bomb", ProviderErrorKind.MALFORMED, "packed its answer", True),
-        ("broken_json", ProviderErrorKind.MALFORMED, "not the expected JSON (application/json)", True),
-        ("wrong_shape", ProviderErrorKind.MALFORMED, "not the expected JSON", True),
-        ("wrong_content_type", ProviderErrorKind.MALFORMED, "not the expected JSON (text/html)", True),
+        ("bomb", ProviderErrorKind.MALFORMED, "compressed its response", True),
+        ("broken_json", ProviderErrorKind.MALFORMED, "other than the expected JSON (application/json)", True),
+        ("wrong_shape", ProviderErrorKind.MALFORMED, "other than the expected JSON", True),
+        ("wrong_content_type", ProviderErrorKind.MALFORMED, "other than the expected JSON (text/html)", True),
         ("empty", ProviderErrorKind.MALFORMED, "no text", True),
     ],
 )
@@ -292,7 +292,7 @@ def test_a_closed_provider_says_so(server: ScriptedProvider, make: Maker) -> Non
     async def work(provider: LlmProvider) -> None:
         await provider.generate("p", timeout_ms=5000)
         await provider.close()
-        with pytest.raises(ProviderError, match="not called any more"):
+        with pytest.raises(ProviderError, match="is no longer used"):
             await provider.generate("p", timeout_ms=5000)
 
     using(make(server), work)
@@ -379,11 +379,11 @@ def test_the_address_of_ollama_is_taken_from_any_of_its_interfaces(given: str, c
 @pytest.mark.parametrize(
     ("environment", "problem"),
     [
-        ({}, "holds no key"),
-        ({"K": "  "}, "holds no key"),
-        ({"K": "two words"}, "is not a key"),
-        ({"K": "a\nheader: b"}, "is not a key"),
-        ({"K": "schlüssel"}, "is not a key"),
+        ({}, "is not set"),
+        ({"K": "  "}, "is not set"),
+        ({"K": "two words"}, "does not contain a valid key"),
+        ({"K": "a\nheader: b"}, "does not contain a valid key"),
+        ({"K": "schlüssel"}, "does not contain a valid key"),
     ],
 )
 def test_what_cannot_be_a_key_is_refused_without_being_repeated(environment: dict[str, str], problem: str) -> None:

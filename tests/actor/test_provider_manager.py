@@ -91,7 +91,7 @@ async def kept(config: ExtractionConfig, writer: Any, **environment: str) -> Asy
     keeper = asyncio.ensure_future(chosen.run())
     try:
         async with asyncio.timeout(HANG_GUARD_S):
-            await soon(lambda: chosen.state().selection.reason != "the provider is being looked for")
+            await soon(lambda: chosen.state().selection.reason != "the provider is being selected")
             yield chosen
             await chosen.close()
             await keeper

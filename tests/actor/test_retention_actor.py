@@ -393,7 +393,7 @@ def test_a_caller_whose_deadline_comes_first_hears_how_far_the_sweep_is(room: Ro
     room.say(SweepNow(), deadline_in_ms=600)
     room.run_for(500)
     swept = room.swept()
-    assert "goes on" in (swept.skipped_reason or "")
+    assert "is still running" in (swept.skipped_reason or "")
     assert swept.steps[-1].step == "embeddings"
     assert swept.steps[-1].more
     room.run_for(5_000)
@@ -616,7 +616,7 @@ def test_what_copies_that_were_cut_off_left_behind_is_gone_before_the_next_one_n
 def test_a_backup_outlasts_a_writer_that_is_held_up(vault: Room, code: ErrorCode) -> None:
     vault.say(BackUpNow())
     vault.run_for(200)
-    vault.writer.refuse = lambda request: Failure(code, "the deadline passed before the work was begun")
+    vault.writer.refuse = lambda request: Failure(code, "the deadline passed before the request was started")
     vault.run_for(5_000)
     vault.writer.refuse = lambda request: None
     name = one_backup(vault, FINE)

@@ -115,7 +115,7 @@ def test_only_memories_are_marked_as_read(tmp_path: Path) -> None:
     [
         Summarized(None, "qwen3:4b"),
         Busy("other recalls wait"),
-        Unavailable("no summary in time"),
+        Unavailable("the summary was not ready in time"),
         ProviderError(ProviderErrorKind.UNAVAILABLE, "no model"),
     ],
 )

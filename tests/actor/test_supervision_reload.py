@@ -116,7 +116,7 @@ def test_one_that_does_not_leave_is_killed_at_the_end_of_its_time(workspace: Pat
         running.wait_for("child is up", child="extractor")
         reload(running, file, switched(pipeline=False, config=config))
         (stopped, *_) = running.wait_for("child stopped", child="extractor")
-        assert "was killed instead of leaving" in stopped["cause"]
+        assert "was killed because it did not stop in time" in stopped["cause"]
         running.wait_for("child stopped", child="decider")
 
 

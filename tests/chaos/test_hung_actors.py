@@ -56,7 +56,7 @@ def test_an_actor_whose_loop_is_stuck_is_replaced_like_a_stopped_one(point: str,
         with traffic_on(daemon) as traffic:
             eventually(lambda: fired(daemon) == [point], within_s=60, what="stuck")
             tail.life(name, 2)
-            assert "went silent" in tail.events("child died", child=name)[0]["cause"]
+            assert "stopped sending heartbeats" in tail.events("child died", child=name)[0]["cause"]
             assert settle(daemon, traffic).wrong == []
         stop_soundly(daemon)
 

@@ -99,7 +99,7 @@ def test_a_writer_whose_socket_is_taken_ends_the_daemon_and_not_in_a_storm() -> 
         process = live.process
         eventually(lambda: process.poll() is not None, within_s=60, what="given up")
         assert process.returncode == 75
-        assert "writer cannot be kept alive" in live.terminal()
+        assert "writer keeps failing" in live.terminal()
         live.gone()
         path.rmdir()
         born = [line for line in live.log() if line["event"] == "spawned" and line["child"] == "writer"]

@@ -33,7 +33,7 @@ def no_fencing(patch: Patch) -> str:
 def reaper_without_end(patch: Patch) -> str:
     """A lost attempt always leads to another, also the last."""
     patch.setattr(jobs, "event_after_failure", lambda *_: JobEvent.RETRY)
-    return "limbo"
+    return "has no attempts left"
 
 
 def attempts_not_given_back(patch: Patch) -> str:

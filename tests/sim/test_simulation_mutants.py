@@ -36,7 +36,7 @@ def no_fencing(patch: Patch) -> str:
         return leases.ActiveLease(*row)
 
     patch.setattr(leases, "active_lease", held)
-    return "a job that waits for longer than any may"
+    return "a job's next attempt is too far in the future"
 
 
 def no_kept_replies(patch: Patch) -> str:

@@ -152,7 +152,7 @@ def test_a_damaged_database_makes_no_backup_and_the_older_one_stays(tmp_path: Pa
     before = target.read_bytes()
     room.connection.execute("DROP TRIGGER memories_au")
     room.connection.execute("UPDATE memories SET content = 'not what was stored'")
-    with pytest.raises(StoreIOError, match="did not pass"):
+    with pytest.raises(StoreIOError, match="failed its check"):
         backup(room.connection, target, room.clock)
     assert target.read_bytes() == before
     assert not list(tmp_path.glob("*.partial*"))
@@ -347,7 +347,7 @@ def test_a_backup_for_which_there_is_no_room_is_not_copied(
     _, new, target = two_generations(workspace)
     total = shutil.disk_usage(workspace.root)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: total._replace(free=target.stat().st_size - 1))
-    with pytest.raises(OSError, match="MB of disk"):
+    with pytest.raises(OSError, match="MB of free disk"):
         restore(workspace, str(target), now_ms=NOW)
     assert contents(workspace.database) == new
     assert not list(workspace.memory_dir.glob("*.incoming*"))
@@ -378,7 +378,7 @@ def test_no_source_that_cannot_be_named_is_a_backup(workspace: Workspace) -> Non
     for source in ("n" * 300, "~no-such-user-here/backup.db"):
         told, code = restore(workspace, source, now_ms=NOW)
         assert (told.ok, code) == (False, ExitCode.CONFIG)
-        assert "there is no backup" in told.findings[0]
+        assert "does not exist" in told.findings[0]
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-journal"])

@@ -161,8 +161,8 @@ def change(pristine: Path, directory: Path, sql: str) -> CheckResult:
         ("UPDATE memories SET content = content || 'x' WHERE seq = 3", CONTENT, "checksum"),
         ("UPDATE memories SET content_hash = 'feed' WHERE seq = 3", CONTENT, "hash"),
         ("UPDATE memories SET cjk = 'strange' WHERE seq = 3", INDEX, "text index"),
-        ('UPDATE memories SET tags = \'["other", "t"]\' WHERE seq = 3', INDEX, "tags that differ"),
-        ("DELETE FROM memory_tags WHERE memory_seq = 3", INDEX, "tags that differ"),
+        ('UPDATE memories SET tags = \'["other", "t"]\' WHERE seq = 3', INDEX, "tags differ from its tag rows"),
+        ("DELETE FROM memory_tags WHERE memory_seq = 3", INDEX, "tags differ from its tag rows"),
         ("UPDATE embeddings SET vector = zeroblob(32) WHERE seq = 3", INDEX, "differs from its search index"),
         ("UPDATE embeddings SET vector = zeroblob(31) WHERE seq = 3", INDEX, "finite numbers"),
         (
@@ -171,9 +171,9 @@ def change(pristine: Path, directory: Path, sql: str) -> CheckResult:
             "finite numbers",
         ),
         ("DELETE FROM vec_embeddings_1 WHERE rowid = 3", INDEX, "missing from its search index"),
-        ("DELETE FROM embeddings WHERE seq = 3", INDEX, "does not name"),
+        ("DELETE FROM embeddings WHERE seq = 3", INDEX, "refers to a missing vector"),
         ("UPDATE embeddings SET content_hash = 'feed' WHERE seq = 3", INDEX, "another content"),
-        ("UPDATE memories SET version = 9 WHERE seq = 3", "rows", "history does not explain"),
+        ("UPDATE memories SET version = 9 WHERE seq = 3", "rows", "version does not match its history"),
         (
             "DELETE FROM memory_history WHERE event = 'created' AND seq = 3",
             "rows",

@@ -79,7 +79,7 @@ def test_a_newer_schema_is_refused_and_not_touched(tmp_path: Path) -> None:
 def test_a_migration_that_changed_after_it_was_applied_is_noticed(tmp_path: Path) -> None:
     room = StoreRoom(tmp_path)
     room.connection.execute("UPDATE schema_migrations SET checksum = 'other'")
-    with pytest.raises(UpgradeRefused, match="another text"):
+    with pytest.raises(UpgradeRefused, match="a different text"):
         migrate(room.connection, room.path, room.clock)
     room.close()
 

@@ -190,7 +190,7 @@ def test_an_older_backup_is_held_against_the_invariants_of_its_own_schema(tmp_pa
     connection.execute("DELETE FROM memory_hints_fts")
     connection.close()
     found = " ".join(finding.text for finding in verify_copy(tmp_path / "schema-2.sqlite")[0])
-    assert "more attempts than it may have" in found
+    assert "more attempts than allowed" in found
     assert "memory_hints_fts" in found
 
 
@@ -365,11 +365,11 @@ def test_an_upgrade_stopped_at_any_write_or_sync_is_old_or_new(tmp_path: Path, o
 @pytest.mark.parametrize(
     ("sql", "why"),
     [
-        ("DELETE FROM memories WHERE seq = 1;", "memories instead of"),
-        ("UPDATE memories SET content = 'something else' WHERE is_deleted = 0;", "was another"),
-        ("DROP TRIGGER memories_ai;", "a new memory was not found"),
+        ("DELETE FROM memories WHERE seq = 1;", "the number of memories was"),
+        ("UPDATE memories SET content = 'something else' WHERE is_deleted = 0;", "had a different content"),
+        ("DROP TRIGGER memories_ai;", "keyword search did not find a new memory"),
         ("DROP TABLE vec_embeddings_1;", "no such table"),
-        ("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all');", "not found by its word"),
+        ("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all');", "keyword search did not find"),
         ("ALTER TABLE memories RENAME COLUMN content TO body;", "no such column"),
     ],
 )

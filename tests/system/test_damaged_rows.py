@@ -51,7 +51,7 @@ def test_a_row_that_cannot_be_read_kills_no_searcher_and_hides_no_other_row(stop
     assert {child["restarts"] for child in stopped.api.get("/health").ok()["actors"]} == {0}
     assert stopped.stop() == 0
     done = signet(stopped, "doctor", "--deep")
-    assert "tags that are not a list of texts" in done.stdout
+    assert "a memory's tags are not a list of strings" in done.stdout
 
 
 @pytest.mark.parametrize("table", ["memories", "memory_history"])

@@ -358,5 +358,5 @@ def test_a_name_that_no_file_can_have_is_no_backup() -> None:
     with live_daemon(started=False) as daemon:
         code, said = tool(daemon, "restore", "n" * 300, "--yes")
         assert code == 78
-        assert "there is no backup" in said
+        assert "does not exist" in said
         assert "Traceback" not in said

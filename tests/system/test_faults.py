@@ -173,7 +173,9 @@ def test_a_child_that_hangs_is_replaced_and_nothing_is_lost(fresh: LiveDaemon, n
         load.progress()
         load.stop()
         load.check()
-        assert "went silent" in str([line.get("cause") for line in fresh.log() if line["event"] == "child died"])
+        assert "stopped sending heartbeats" in str(
+            [line.get("cause") for line in fresh.log() if line["event"] == "child died"]
+        )
 
 
 def test_a_killed_supervisor_leaves_no_orphans_and_the_next_start_works_at_once(fresh: LiveDaemon) -> None:

@@ -189,7 +189,7 @@ def test_something_else_in_the_place_of_a_socket_is_named_with_the_remedy() -> N
         made.unlink(missing_ok=True)
         made.mkdir()
         code, said = daemon.refused_start()
-        assert (code, f"{made} is not a socket" in said) == (78, True), said
+        assert (code, f"{made} must be a socket" in said) == (78, True), said
         made.rmdir()
 
 

@@ -1,6 +1,6 @@
 """A file of vectors that is ahead of the database, or has parted from it, is never answered from.
 
-Source: docs/reliability.md R18; docs/operations.md "When a file of the database is gone".
+Source: docs/reliability.md R18; docs/operations.md "When a database file is missing".
 """
 
 from __future__ import annotations
@@ -113,6 +113,6 @@ def test_doctor_compares_the_file_of_vectors_and_repairs_it() -> None:
         daemon.edit("UPDATE vec_embeddings_1 SET embedding = ? WHERE rowid = ?", bytes(seq[1][4:] + seq[1][:4]), seq[0])
         done = doctor(daemon, "--deep")
         assert done.returncode == 1
-        assert f"vector {seq[0]} is another one" in done.stdout
+        assert f"vector {seq[0]} differs from the stored one" in done.stdout
         assert "intact" in doctor(daemon, "--deep", "--repair", "--yes").stdout
         assert not os.listdir(daemon.workspace / ".daemon" / "index")

@@ -301,7 +301,7 @@ def test_a_check_that_dies_before_the_copy_has_its_name_leaves_no_backup() -> No
     with live_daemon(environ={"SIGNET_SYNC_POINTS": "backup.before_rename=kill"}) as daemon:
         daemon.api.remember("kept")
         code, told, _ = signet(daemon, "backup", SIGNET_SYNC_POINTS="")
-        assert (code, "the check of the copy broke" in told["message"]) == (1, True)
+        assert (code, "the check of the copy failed" in told["message"]) == (1, True)
         assert not list((daemon.workspace / "memory" / "backups").glob("*.db"))
         assert daemon.api.get("/api/status").ok()["retention"]["backupProblem"]
 
@@ -338,7 +338,7 @@ def test_the_database_of_a_running_daemon_is_not_taken_for_a_backup(daemon: Live
     daemon.api.remember("in use")
     with live_daemon(started=False) as other:
         code, told, _ = signet(other, "restore", str(daemon.database), "--yes")
-        assert (code, "a daemon uses" in told["findings"][0]) == (73, True)
+        assert (code, "a running daemon uses" in told["findings"][0]) == (73, True)
         assert not other.database.exists()
         assert daemon.stop() == 0
         code, told, _ = signet(other, "restore", str(daemon.database), "--yes")

@@ -37,7 +37,7 @@ OLLAMA: dict[str, Any] = {
     "configured": "auto",
     "name": "ollama",
     "model": "qwen3:4b",
-    "reason": "Ollama answers and has the model",
+    "reason": "Ollama is running and has the model",
     "available": True,
     "detail": "",
     "endpoint": "http://127.0.0.1:11434",
@@ -49,7 +49,7 @@ UNMET: dict[str, Any] = {
     **OLLAMA,
     "configured": "ollama",
     "available": False,
-    "detail": "Ollama answers but has no model qwen3:4b; get it with: ollama pull qwen3:4b",
+    "detail": "Ollama is running but does not have the model qwen3:4b; install it with: ollama pull qwen3:4b",
     "calls": {**CALLS, "recent": {"total": 0, "successes": 0, "failures": 0, "timeouts": 0}},
 }
 MET: dict[str, Any] = {**UNMET, "calls": CALLS}
@@ -181,7 +181,7 @@ def test_providers_shows_what_was_chosen_and_why_and_what_today_took(
     assert result.exit_code == 0, result.output
     for text in (
         "chosen: ollama qwen3:4b",
-        "because: Ollama answers and has the model",
+        "because: Ollama is running and has the model",
         "circuit: open, is tried again in 9 s",
         "last calls: 5: 3 answered, 1 failed, 1 timed out",
         "last error: 500 of the server",

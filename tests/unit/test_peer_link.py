@@ -79,7 +79,7 @@ def test_a_peer_that_is_up_and_answers_nothing_is_told_and_gets_a_new_connection
     room.beats(5)
     assert room.link.problem() is None, "a long batch is no news"
     room.beats(3)
-    assert "has not answered" in str(room.link.problem())
+    assert "has not responded" in str(room.link.problem())
     assert len(room.connections[0].sent) == 1, "one probe at a time"
     room.beats(10)
     assert room.connections[0].discarded
@@ -99,11 +99,11 @@ def test_a_message_without_an_answer_says_nothing_about_the_peer() -> None:
 def test_a_probe_is_sent_on_a_new_connection_too_and_its_answer_ends_the_trouble() -> None:
     room = Room()
     room.beats(13)
-    assert "has not answered" in str(room.link.problem())
+    assert "has not responded" in str(room.link.problem())
     room.beats(2)
     assert len(room.connections) == 2
     assert [parts[1] for parts in room.connections[1].sent] == [PING]
-    assert "has not answered" in str(room.link.problem()), "the new connection has answered nothing either"
+    assert "has not responded" in str(room.link.problem()), "the new connection has answered nothing either"
     room.link.on_message()
     room.beats(20, answers=True)
     assert room.link.problem() is None

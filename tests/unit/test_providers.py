@@ -193,7 +193,7 @@ def test_weights_with_fewer_words_than_the_tokenizer_are_a_configuration_error(t
     tensor = {"dtype": "F16", "shape": shape, "data_offsets": [0, 2 * 10 * DIMENSIONS]}
     header = json.dumps({embedded._TENSOR: tensor}).encode()
     (tmp_path / embedded._WEIGHTS).write_bytes(struct.pack("<Q", len(header)) + header + bytes(2 * 10 * DIMENSIONS))
-    with pytest.raises(ConfigError, match="words that its weights do not have"):
+    with pytest.raises(ConfigError, match="tokenizer and weights do not match"):
         EmbeddedEmbedder(tmp_path)
 
 

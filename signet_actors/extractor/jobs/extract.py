@@ -103,7 +103,7 @@ class Extract:
             raise UnusableAnswer(result.warnings[0])
         lost = result.repaired or result.dropped
         if lost and not (result.facts or result.entities) and run.job.attempt < run.job.max_attempts:
-            raise UnusableAnswer("nothing in the answer could be used")
+            raise UnusableAnswer("the answer contained nothing usable")
         if resources.actor.config.redaction.memories:
             result = masked_extraction(result)
         facts = filter_junk(result.facts, content)
@@ -155,7 +155,7 @@ class Extract:
                 self._pause_for_decider(error)
                 raise ProviderError(ProviderErrorKind.UNAVAILABLE, f"no decision: {error.detail}") from error
             if error.code is ErrorCode.OUTCOME_UNKNOWN:
-                raise UnusableAnswer("the decider took a fact up and never answered") from error
+                raise UnusableAnswer("the decider accepted a fact but did not reply") from error
             raise
         if decided.failed and run.job.attempt < run.job.max_attempts:
             raise UnusableAnswer(decided.warnings[-1])
@@ -174,7 +174,7 @@ class Extract:
         """Take no job for a while: extraction would cost calls without a result."""
         for_ms = max(error.retry_after_ms or 0, _DECIDER_PAUSE_MS)
         self._decider_pause_until_ns = self._resources.actor.clock.monotonic_ns() + for_ms * 1_000_000
-        self._decider_pause_reason = f"the decider does not decide: {error.detail}"
+        self._decider_pause_reason = f"the decider failed: {error.detail}"
 
     async def _apply(
         self,

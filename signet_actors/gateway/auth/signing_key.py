@@ -36,7 +36,7 @@ def owner_token(path: Path) -> str:
     try:
         return _read(path, 2 * KEY_BYTES).decode("ascii")
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: the key is damaged; delete the file, and the daemon creates a new key") from None
+        raise ConfigError(f"{path}: the key is damaged; remove the file to get a new key") from None
 
 
 def _make(path: Path, content: bytes) -> None:
@@ -66,7 +66,7 @@ def _read(path: Path, size: int) -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise ConfigError(
-            f"{path}: the key cannot be read ({error.strerror}); delete the file, and the daemon creates a new key"
+            f"{path}: the key cannot be read ({error.strerror}); remove the file to get a new key"
         ) from error
     with os.fdopen(handle, "rb") as file:
         facts = os.fstat(file.fileno())
@@ -74,9 +74,9 @@ def _read(path: Path, size: int) -> bytes:
             raise ConfigError(f"{path}: the key must be a regular file owned by the user that runs the daemon")
         if stat.S_IMODE(facts.st_mode) & 0o077:
             raise ConfigError(
-                f"{path}: other users can read the key; set its mode to 600, or delete it to get a new key"
+                f"{path}: other users can read the key; set its mode to 600, or remove it to get a new key"
             )
         key = file.read(size + 1)
     if len(key) != size:
-        raise ConfigError(f"{path}: the key is damaged; delete the file, and the daemon creates a new key")
+        raise ConfigError(f"{path}: the key is damaged; remove the file to get a new key")
     return key

@@ -97,8 +97,8 @@ class CliProvider:
         if path is None:
             return Availability(False, self._not_found())
         if self._key_variable and not self._secret:
-            return Availability(False, f"the environment variable {self._key_variable} holds no key")
-        return Availability(True, f"{self._program} is installed; whether it is logged in shows at the first call")
+            return Availability(False, f"the environment variable {self._key_variable} is not set")
+        return Availability(True, f"{self._program} is installed; its login is checked by the first call")
 
     async def close(self) -> None:
         for task in tuple(self._running):
@@ -111,7 +111,9 @@ class CliProvider:
     def _generated(self, prompt: str, outcome: CliOutcome, timeout_ms: int) -> Generated:
         match outcome.ending:
             case Ending.TIMED_OUT:
-                raise ProviderError(ProviderErrorKind.TIMEOUT, f"{self._program} gave no answer within {timeout_ms} ms")
+                raise ProviderError(
+                    ProviderErrorKind.TIMEOUT, f"{self._program} did not respond within {timeout_ms} ms"
+                )
             case Ending.TOO_MUCH:
                 raise ProviderError(
                     ProviderErrorKind.MALFORMED, f"{self._program} printed more than {MAX_ANSWER_BYTES} bytes"
@@ -130,11 +132,11 @@ class CliProvider:
             )
         text = outcome.output.decode("utf-8", "replace").strip()
         if not text:
-            raise ProviderError(ProviderErrorKind.MALFORMED, f"{self._program} answered with no text")
+            raise ProviderError(ProviderErrorKind.MALFORMED, f"{self._program} returned no text")
         return Generated(text, estimated_tokens(prompt), estimated_tokens(text), estimated=True)
 
     def _not_found(self) -> str:
-        return f"the program {self._program} is not installed, or not on the daemon's PATH"
+        return f"the program {self._program} is not installed or not on the daemon's PATH"
 
     def _own_directory(self) -> Path:
         """Return an empty, private directory: an agent would read instruction files of a project directory."""

@@ -244,7 +244,7 @@ class GuardedProvider:
     async def _acquire_slot(self, timeout_ms: int) -> None:
         self._check_not_retired()
         if self._slots.locked() and self._waiting >= self._max_waiting:
-            raise self._unavailable(f"has {self._waiting} calls waiting already", retry_after_ms=timeout_ms)
+            raise self._unavailable(f"already has {self._waiting} waiting calls", retry_after_ms=timeout_ms)
         self._waiting += 1
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -277,7 +277,8 @@ class GuardedProvider:
         except SignetError as error:
             # The writer cannot count the call, so it might exceed the limit.
             raise self._unavailable(
-                f"is not called while nobody counts the calls: {error.detail}", retry_after_ms=1000
+                f"is not called because the call cannot be counted against the daily limit: {error.detail}",
+                retry_after_ms=1000,
             ) from error
         if isinstance(reserved, Reservation):
             self._budget_until_ms = 0
@@ -286,7 +287,7 @@ class GuardedProvider:
         self._errors[ProviderErrorKind.OVER_BUDGET] += 1
         raise ProviderError(
             ProviderErrorKind.OVER_BUDGET,
-            f"{self.name} has used up today's calls or tokens",
+            f"{self.name} has reached its daily limit of calls or tokens",
             retry_after_ms=reserved.wait_ms,
         )
 
@@ -309,7 +310,7 @@ class GuardedProvider:
         except TimeoutError:
             await self._record_failure(
                 permit,
-                ProviderError(ProviderErrorKind.TIMEOUT, f"{self.name} gave no answer within {ask.timeout_ms} ms"),
+                ProviderError(ProviderErrorKind.TIMEOUT, f"{self.name} did not respond within {ask.timeout_ms} ms"),
             )
         except BaseException:
             # Cancellation says nothing about the provider.
@@ -331,7 +332,7 @@ class GuardedProvider:
             await correction
         except SignetError as error:
             self._errors[UNSETTLED] += 1
-            self._last_error = f"the day's count was not corrected: {error.detail}"
+            self._last_error = f"the daily usage was not corrected: {error.detail}"
 
     async def _record_failure(self, permit: Permit, error: ProviderError) -> NoReturn:
         """Record the failure and raise it as UNAVAILABLE if the provider's own check fails too."""
@@ -356,14 +357,16 @@ class GuardedProvider:
 
     def _pause_reason(self, now_ms: int) -> str:
         if self._breaker.state(now_ms) is CircuitState.HALF_OPEN:
-            return f"is being tried by another call; it failed before: {self._last_error}"
-        return f"is not called for another {-(-self._breaker.waits_ms(now_ms) // 1000)} s: {self._last_error}"
+            return f"is being retried by another call; the last error was: {self._last_error}"
+        wait_s = -(-self._breaker.waits_ms(now_ms) // 1000)
+        return f"is paused for another {wait_s} s; the last error was: {self._last_error}"
 
     def _waits_for(self, now_ms: int) -> str:
         if self._breaker.state(now_ms) is not CircuitState.CLOSED:
             return f"{self.name} {self._pause_reason(now_ms)}"
         if self._budget_until_ms > now_ms:
-            return f"{self.name} has used up today's calls or tokens (extraction.dailyCallLimit, dailyTokenLimit)"
+            limits = "extraction.dailyCallLimit, dailyTokenLimit"
+            return f"{self.name} has reached its daily limit of calls or tokens ({limits})"
         return ""
 
     def _now_ms(self) -> int:

@@ -95,7 +95,7 @@ class OllamaProvider:
             body["format"] = wanted.schema
         answer = await self._calls.post("/api/generate", body, _Answer, timeout_ms=timeout_ms)
         if not answer.response.strip():
-            raise ProviderError(ProviderErrorKind.MALFORMED, f"Ollama answered with no text (model {self.model})")
+            raise ProviderError(ProviderErrorKind.MALFORMED, f"Ollama returned no text (model {self.model})")
         counted_in, counted_out = token_count(answer.prompt_eval_count), token_count(answer.eval_count)
         return Generated(
             answer.response,
@@ -124,8 +124,10 @@ async def server_has_model(calls: HttpCalls, model: str) -> Availability:
     except ProviderError as error:
         return Availability(False, f"{error.detail}; {how_to_start(model)}")
     if not tags.have(model):
-        return Availability(False, f"Ollama answers but has no model {model}; get it with: ollama pull {model}")
-    return Availability(True, f"Ollama answers at {calls.endpoint} and has {model}")
+        return Availability(
+            False, f"Ollama is running but does not have the model {model}; install it with: ollama pull {model}"
+        )
+    return Availability(True, f"Ollama is running at {calls.endpoint} and has the model {model}")
 
 
 def server_address(endpoint: str) -> str:

@@ -107,7 +107,7 @@ class OpenAiCompatibleProvider:
         text = answer.choices[0].message.content if answer.choices else None
         if text is None or not text.strip():
             raise ProviderError(
-                ProviderErrorKind.MALFORMED, f"the OpenAI-compatible server answered with no text (model {self.model})"
+                ProviderErrorKind.MALFORMED, f"the OpenAI-compatible server returned no text (model {self.model})"
             )
         usage = answer.usage or _Usage()
         counted_in, counted_out = token_count(usage.prompt_tokens), token_count(usage.completion_tokens)
@@ -132,11 +132,11 @@ async def server_lists_model(calls: HttpCalls, model: str) -> Availability:
         models = await calls.get("/models", _Models, timeout_ms=AVAILABILITY_TIMEOUT_MS)
     except ProviderError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            return Availability(True, f"the server at {calls.endpoint} answers; it does not list its models")
+            return Availability(True, f"the server at {calls.endpoint} is running; it does not list its models")
         return Availability(False, error.detail)
     if models.data and not any(known.id == model for known in models.data):
-        return Availability(False, f"the server at {calls.endpoint} answers but does not list the model {model}")
-    return Availability(True, f"the server at {calls.endpoint} answers")
+        return Availability(False, f"the server at {calls.endpoint} is running but does not list the model {model}")
+    return Availability(True, f"the server at {calls.endpoint} is running")
 
 
 def server_address(endpoint: str) -> str:
@@ -154,9 +154,11 @@ def key_from(environment: Mapping[str, str], variable: str) -> str | None:
         return None
     key = environment.get(variable, "").strip()
     if not key:
-        raise ProviderError(ProviderErrorKind.REFUSED, f"the environment variable {variable} holds no key")
+        raise ProviderError(ProviderErrorKind.REFUSED, f"the environment variable {variable} is not set")
     if len(key) > _MAX_KEY_CHARS or not key.isascii() or not key.isprintable() or " " in key:
-        raise ProviderError(ProviderErrorKind.REFUSED, f"what the environment variable {variable} holds is not a key")
+        raise ProviderError(
+            ProviderErrorKind.REFUSED, f"the environment variable {variable} does not contain a valid key"
+        )
     return key
 
 

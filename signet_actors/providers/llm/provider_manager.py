@@ -61,7 +61,7 @@ class ProviderManager:
             configured=config.provider,
             name=NO_PROVIDER,
             model=config.model,
-            reason="the provider is being looked for",
+            reason="the provider is being selected",
             available=False,
             detail="",
         )
@@ -133,7 +133,7 @@ class ProviderManager:
         wait_ms = self._guarded.waits_ms
         if not wait_ms:
             return None
-        return self._guarded.report().waits_for or f"{self.name} is being tried", wait_ms
+        return self._guarded.report().waits_for or f"{self.name} is being checked", wait_ms
 
     @property
     def trying(self) -> bool:

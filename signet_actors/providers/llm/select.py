@@ -38,7 +38,7 @@ PAID_TOKENS_A_DAY: Final = 2_000_000
 _CONNECT_S: Final = 1.0
 
 SETUP_HINT: Final = (
-    f"install Ollama (https://ollama.com) and run: ollama pull {DEFAULT_MODEL}; or name another provider in "
+    f"install Ollama (https://ollama.com) and run: ollama pull {DEFAULT_MODEL}; or choose another provider in "
     "memory.pipelineV2.extraction.provider"
 )
 
@@ -112,7 +112,7 @@ async def _automatic(config: ExtractionConfig) -> Selected:
     address = server_address(config.endpoint)
     if not await _may_be_listening(address):
         way_out = how_to_start(config.model or DEFAULT_MODEL)
-        return _ollama_missing(config, f"Ollama cannot be reached at {address} (nobody listens there); {way_out}")
+        return _ollama_missing(config, f"Ollama cannot be reached at {address} (no server listens there); {way_out}")
     provider = OllamaProvider(config.endpoint, config.model, structured=config.structured_output)
     found = await _check_availability(provider)
     if not found.ok:
@@ -124,7 +124,7 @@ async def _automatic(config: ExtractionConfig) -> Selected:
             configured=config.provider,
             name=provider.name,
             model=provider.model,
-            reason="the provider is auto, and Ollama answers and has the model",
+            reason="the provider is auto, and Ollama is running and has the model",
             available=True,
             detail=found.detail,
             endpoint=provider.endpoint,
@@ -172,7 +172,7 @@ async def _openai(config: ExtractionConfig, environment: Mapping[str, str]) -> S
     except ProviderError as error:
         return _no_provider(
             config,
-            f"the provider openai has no key: {error.detail}",
+            f"the provider openai has no usable key: {error.detail}",
             "set the variable in the daemon's environment and restart it, or leave"
             " memory.pipelineV2.extraction.apiKeyEnv empty for a server without keys",
         )
@@ -189,7 +189,7 @@ async def _named(config: ExtractionConfig, provider: LlmProvider) -> Selected:
             configured=config.provider,
             name=provider.name,
             model=provider.model,
-            reason=f"the configuration names {config.provider}",
+            reason=f"the configuration sets {config.provider}",
             available=found.ok,
             detail=found.detail,
             endpoint=provider.endpoint,

@@ -113,7 +113,7 @@ class Backup:
             return None  # the writer, which makes the copy, reports the error
         if free >= needed:
             return None
-        why = f"a backup needs {needed / 1e6:.0f} MB of disk and there are {free / 1e6:.0f} MB"
+        why = f"a backup needs {needed / 1e6:.0f} MB of free disk, but only {free / 1e6:.0f} MB are free"
         self._failed(name, why)
         return Failure(ErrorCode.STORAGE_FULL, why)
 
@@ -200,7 +200,7 @@ class Backup:
             self._done(name, verdict.memories)
             return
         if not verdict.findings:
-            self._failed(name, verdict.detail or "the check of the copy broke")
+            self._failed(name, verdict.detail or "the check of the copy failed")
             return
         self._log.error("scrub_found_damage", findings=[text for _, text in verdict.findings])
         if any(kind == STRUCTURE for kind, _ in verdict.findings):
@@ -210,7 +210,7 @@ class Backup:
                 return
             self._writer.ask(ReportDamage(verdict.findings[0][1]), timeout_ms=ASK_TIMEOUT_MS)
         self.findings = tuple(text for _, text in verdict.findings)
-        self._failed(name, "the database did not pass its check: run `signet doctor --deep`", verdict.findings)
+        self._failed(name, "the database failed its check: run `signet doctor --deep`", verdict.findings)
 
     def _done(self, name: str, memories: int) -> None:
         self.made += 1

@@ -98,7 +98,7 @@ class Purge:
     def stop(self) -> None:
         """End a sweep between two batches; the next sweep starts from the beginning."""
         if self._sweep is not None:
-            self.skipped_reason = "the daemon is stopping; the next sweep goes on"
+            self.skipped_reason = "the daemon is stopping; the next sweep continues"
         self._sweep = None
 
     def _run_sweep(self, *, operator_confirmed: bool) -> Iterator[None]:
@@ -116,7 +116,7 @@ class Purge:
         for step in (*STEPS, Step(REQUEST_REPLIES, "")):
             sync_point("maintenance.between_steps")
             if any(done.step in step.after and done.more for done in self.steps):
-                self.skipped_reason = f"{step.name} waits until {' and '.join(step.after)} have nothing left"
+                self.skipped_reason = f"{step.name} waits until {' and '.join(step.after)} have nothing left to purge"
                 continue
             cutoff = iso(cutoff_ms(now_ms, self._window_ms(step)))
             for purged in self._batches(step, cutoff):

@@ -45,7 +45,7 @@ def _without_unused_imports() -> Iterator[None]:
     process), and ``asyncio`` for awaitable loggers that are not used here (4 MB and 30 ms in each synchronous process).
     If one is awaited all the same, the stand-in loads the real module then.
     """
-    later = ModuleType("asyncio", "Stands in for the real one until it is used.")
+    later = ModuleType("asyncio", "Placeholder of the real class until its first use.")
     later.__dict__["__getattr__"] = lambda name: getattr(importlib.import_module("asyncio"), name)
     absent = [name for name in ("rich", "asyncio") if name not in sys.modules]
     for name in absent:

@@ -84,7 +84,7 @@ class BlockingRef:
         self._socket.close(0)
         self._socket = self._connect()
         if attempt == 0:
-            return Failure(ErrorCode.UNAVAILABLE, f"the {self._peer} is not there", retry_after_ms=1000)
+            return Failure(ErrorCode.UNAVAILABLE, f"the {self._peer} is not running", retry_after_ms=1000)
         return Failure(ErrorCode.OUTCOME_UNKNOWN, f"the {self._peer} did not answer in time")
 
     def _peer_state(self) -> ChildState | None:

@@ -265,7 +265,7 @@ class BusClient(AsyncProcess):
         notes = [found for outcomes in self._outcomes.values() if (found := outcomes.problem()) is not None]
         return BusHealth(
             writer=None if writer is None else f"the writer {writer}",
-            searcher="no searcher can be reached: none has offered itself" if unreached else None,
+            searcher="no searcher can be reached: none has registered" if unreached else None,
             storage_full=full,
             notes=tuple(notes),
         )

@@ -30,7 +30,7 @@ _REFUSALS_PER_BATCH = 1024
 """Messages beyond the bound that are refused before the batch is handled; more stay in the socket."""
 _TOO_LONG = Failure(
     ErrorCode.PAYLOAD_TOO_LARGE,
-    f"the answer would be longer than {MAX_FRAME_BYTES} bytes: ask for fewer with a smaller limit",
+    f"the response would be longer than {MAX_FRAME_BYTES} bytes: request fewer items with a smaller limit",
 )
 _RETRY_MIN_MS = 20
 _RETRY_MAX_MS = 2000
@@ -162,7 +162,9 @@ class Mailbox(Generic[M]):
                 refused += 1
                 self.counters["expired"] += 1
                 incoming.reply(
-                    self._rejection(incoming, ErrorCode.NOT_APPLIED, "the deadline passed before the work was begun")
+                    self._rejection(
+                        incoming, ErrorCode.NOT_APPLIED, "the deadline passed before the request was started"
+                    )
                 )
             elif len(batch) >= self._max_items or (batch and total + incoming.nbytes > self._max_bytes):
                 refused += 1
@@ -179,7 +181,7 @@ class Mailbox(Generic[M]):
         For a message that was sent before, the outcome is unknown: the earlier one may have been applied.
         """
         if incoming.header.attempt > 1:
-            return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}, and an earlier sending may have been applied")
+            return Failure(ErrorCode.OUTCOME_UNKNOWN, f"{detail}; an earlier attempt may have been applied")
         retry = self.retry_after_ms if code is ErrorCode.BUSY else None
         return Failure(code, detail, retry_after_ms=retry)
 
@@ -190,7 +192,7 @@ class Mailbox(Generic[M]):
             if self._message_factory.is_foreign(header):
                 self.counters["foreign"] += 1
                 self._warnings.warning("foreign message refused", sender=header.sender, proto=header.proto)
-                detail = "this message is of another protocol version or another life of the daemon"
+                detail = "this message is from another protocol version or another run of the daemon"
                 self._refuse(identity, header, ErrorCode.UNAVAILABLE, detail)
                 return None
             if parts[1] == PING:
@@ -205,7 +207,7 @@ class Mailbox(Generic[M]):
                 error=type(error).__name__,
                 sizes=[len(part) for part in parts[:8]],
             )
-            self._refuse(identity, header, ErrorCode.INVALID_REQUEST, "the message was not understood")
+            self._refuse(identity, header, ErrorCode.INVALID_REQUEST, "the message could not be decoded")
             return None
         nbytes = sum(map(len, parts))
         return Incoming(self, identity, header, body, parts[2:], self._clock.monotonic_ns(), nbytes)

@@ -83,9 +83,9 @@ class PeerLink:
         """Return why the peer counts as not answering, None while it answers or no probe was sent."""
         now_ns = self._clock.monotonic_ns()
         if self._exceeds(self._unconnected_since_ns, UNCONNECTED_NS, now_ns):
-            return "cannot be reached: nothing of this daemon answers at its socket"
+            return "cannot be reached: no process of this daemon responds at its socket"
         if self._exceeds(self._unanswered_since_ns, SILENT_NS, now_ns):
-            return f"has not answered for {(now_ns - self._last_message_ns) // _S} s"
+            return f"has not responded for {(now_ns - self._last_message_ns) // _S} s"
         return None
 
     def _send_probe(self, now_ns: int) -> None:

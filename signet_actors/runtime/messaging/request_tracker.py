@@ -118,7 +118,7 @@ class RequestTracker:
         nbytes = len(body) + sum(map(len, frames))
         if len(self._pending) >= self.max_items or (self._pending and self._bytes + nbytes > self.max_bytes):
             self._counters["shed"] += 1
-            raise Busy(f"too much is waiting for the {self.peer}", retry_after_ms=1000)
+            raise Busy(f"too many requests are waiting for the {self.peer}", retry_after_ms=1000)
         now = self._clock.monotonic_ns()
         request = PendingRequest(
             self._message_factory.next_id(),

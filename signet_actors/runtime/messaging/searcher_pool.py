@@ -240,7 +240,7 @@ class SearcherPool:
                 self._pending.pop(message_id)
                 self._cancel_timer(query)
             elif query.attempt >= MAX_ATTEMPTS:
-                self._fail(query, Unavailable("the searchers died of this query or while they worked on it"))
+                self._fail(query, Unavailable("the searchers that ran this query crashed"))
             else:
                 self._counters["resent"] += 1
                 self._waiting.appendleft(query)
@@ -262,7 +262,7 @@ class SearcherPool:
         except ValueError:
             pass
         self._counters["expired"] += 1
-        self._fail(query, Unavailable("no searcher was free in time" if self._searchers else "no searcher is there"))
+        self._fail(query, Unavailable("no searcher was free in time" if self._searchers else "no searcher is running"))
 
     def _fail(self, query: Query, error: Exception) -> None:
         self._pending.pop(query.message_id, None)

@@ -83,7 +83,7 @@ def remove_stale_sockets(directory: Path) -> None:
         if stat.S_ISSOCK(entry.lstat().st_mode):
             entry.unlink(missing_ok=True)
         elif entry.suffix == ".sock":
-            raise ConfigError(f"{entry} is not a socket, and a socket is needed there; remove it")
+            raise ConfigError(f"{entry} must be a socket; remove it")
 
 
 def new_bus_key() -> str:

@@ -131,7 +131,7 @@ class AsyncActor(AsyncProcess):
                     Failure(error.code, error.detail, field=error.field, retry_after_ms=error.retry_after_ms)
                 )
             except asyncio.CancelledError:
-                incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the actor is leaving"))
+                incoming.reply(Failure(ErrorCode.UNAVAILABLE, "the actor is exiting"))
                 raise
             except Exception:
                 incoming.reply(Failure(ErrorCode.INTERNAL, "the actor failed on this request"))

@@ -272,7 +272,7 @@ class AsyncProcess:
             self._warnings.warning("answer not understood", peer=peer, error=type(error).__name__)
             if header is None:
                 return None
-            return header, Failure(Unavailable.code, f"the {peer}'s answer was not understood")
+            return header, Failure(Unavailable.code, f"the reply of the {peer} could not be decoded")
 
     def _from_supervisor(self, parts: list[bytes]) -> None:
         opened = self._open(parts, self._decode_control, "supervisor")

@@ -73,7 +73,7 @@ def read_context_preloaded(preload_imports: Callable[[ChildContext], R]) -> tupl
     """
     os.umask(0o077)
     if sys.stdin is None or sys.stdin.isatty():
-        sys.stderr.write("This is a part of the Signet daemon; start the whole of it with `signet up`.\n")
+        sys.stderr.write("This program is a part of the Signet daemon; start the daemon with `signet up`.\n")
         raise SystemExit(ExitCode.CONFIG)
     boot, preloaded = _next_line(sys.stdin.buffer), None
     if boot.incarnation == 0:
@@ -92,5 +92,5 @@ def _next_line(stdin: BinaryIO) -> ChildContext:
     try:
         return msgspec.json.decode(document, type=ChildContext)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        sys.stderr.write(f"The boot data on stdin are not valid: {error}\n")
+        sys.stderr.write(f"The start data on stdin are not valid: {error}\n")
         raise SystemExit(ExitCode.CONFIG) from error

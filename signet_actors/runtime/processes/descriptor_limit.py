@@ -32,7 +32,7 @@ def raise_limit() -> int:
     allowed = limit()
     if allowed < REQUIRED:
         raise ConfigError(
-            f"a process may open {allowed} files only, and the daemon needs {REQUIRED}: raise the limit with"
+            f"a process may open only {allowed} files, but the daemon needs {REQUIRED}: raise the limit with"
             " `ulimit -n 4096`, or LimitNOFILE=4096 in a systemd unit"
         )
     return allowed

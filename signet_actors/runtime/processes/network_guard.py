@@ -28,11 +28,11 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event == "socket.__new__":
         if arguments[1] in _NETWORK_FAMILIES:
-            raise PermissionError("this process opens no network socket")
+            raise PermissionError("this process must not open network sockets")
     elif event in _LOOKUPS:
-        raise PermissionError("this process looks up no network name")
+        raise PermissionError("this process must not look up network names")
     elif event in _ADDRESSED and getattr(arguments[0], "family", None) in _NETWORK_FAMILIES:
-        raise PermissionError("this process talks to no network address")
+        raise PermissionError("this process must not connect to network addresses")
 
 
 def block_network_sockets() -> None:

@@ -84,7 +84,7 @@ def run_supervisor(
             say(error.detail)
             return ExitCode.CONFIG
         except OSError as error:
-            say(f"the daemon cannot work on {workspace}: {error}")
+            say(f"the daemon cannot use {workspace}: {error}")
             return ExitCode.IO_ERROR
         finally:
             files.remove()

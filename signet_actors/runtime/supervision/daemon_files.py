@@ -77,7 +77,7 @@ class DaemonFiles:
                 self._lock.renew_file()
                 self.write(note["host"], note["port"])
             except (OSError, ConfigError, WorkspaceLocked) as error:
-                return f"{self.workspace.daemon_dir} was changed and cannot be put back: {error}"
+                return f"{self.workspace.daemon_dir} was changed and cannot be restored: {error}"
         return ""
 
     def remove(self) -> None:

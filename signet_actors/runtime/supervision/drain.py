@@ -77,5 +77,5 @@ class TreeDrain:
 
 def _kill(child: Child) -> None:
     if child.process.exists and not child.kill_reason:
-        child.kill_reason = "was killed at the end of its time"
+        child.kill_reason = "was killed because it did not stop in time"
         child.process.kill()

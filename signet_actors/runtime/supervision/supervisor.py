@@ -353,7 +353,7 @@ class Supervisor:
             elif child.ready_ms is None:
                 allowed, why = limits.start_timeout_ms, "was not ready in time"
             else:
-                allowed, why = limits.heartbeat_ms * limits.liveness, "went silent"
+                allowed, why = limits.heartbeat_ms * limits.liveness, "stopped sending heartbeats"
             if now - child.last_seen_ns > allowed * _MS:
                 silent_ms = (now - child.last_seen_ns) // _MS
                 if child.exit_notice is not None:
@@ -383,12 +383,12 @@ class Supervisor:
         if child.kill_reason:
             how = child.kill_reason
         elif code < 0:
-            how = f"died of {signal.Signals(-code).name}"
+            how = f"was killed by {signal.Signals(-code).name}"
         else:
             how = f"exited with {code}"
         if code < 0 and child.exit_notice is not None:
             code = child.exit_notice.code  # its announced exit code counts, however the process ended
-            how = f"{how} while leaving with {code}"
+            how = f"{how} while exiting with {code}"
         cause = f"{how}: {notice}" if notice else how
         self._changed = True
         if self._drain is not None or child.stop_deadline_ns is not None or not child.wanted:
@@ -439,7 +439,7 @@ class Supervisor:
         siblings = [other for other in self._children.group(child.group) if other is not child and other.state == UP]
         if child.spec.core and not siblings:
             child.state = FAILED
-            self._stop(ExitCode.GIVE_UP, f"{child.name} cannot be kept alive: {cause}")
+            self._stop(ExitCode.GIVE_UP, f"{child.name} keeps failing: {cause}")
             return
         child.state = FAILED
         child.on_probation = True
@@ -471,7 +471,7 @@ class Supervisor:
                 drain_ms = self.config.supervision.drain_ms
                 child.stop_deadline_ns = now + drain_ms * _MS
                 child.state = STOPPING
-                child.detail = "not needed any more"
+                child.detail = "no longer needed"
                 child.process.kill_standby()
                 self._changed = True
                 self._log.info("child is not needed any more", child=child.name)
@@ -480,7 +480,7 @@ class Supervisor:
             elif now < child.stop_deadline_ns:
                 continue
             if not child.kill_reason:
-                child.kill_reason = "was killed instead of leaving"
+                child.kill_reason = "was killed because it did not stop in time"
                 child.process.kill()
 
     # messages
@@ -564,7 +564,7 @@ class Supervisor:
             if not (child.spec.reads and child.process.exists and child.has_reported) or child.kill_reason:
                 continue
             if pressure.severe and child.snapshots_ended < child.snapshots_asked:
-                child.kill_reason = "held a snapshot against the write-ahead log"
+                child.kill_reason = "held a snapshot that kept the write-ahead log from shrinking"
                 child.state = RESTARTING
                 child.detail = child.kill_reason
                 self._changed = True

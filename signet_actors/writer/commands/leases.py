@@ -219,7 +219,7 @@ def active_lease(context: CommandContext, job_id: str, lease_id: str) -> ActiveL
         (jobs.WORKER_LOST, job_id, lease_id, context.boot_id, context.clock.monotonic_ns()),
     )
     if row is None:
-        raise SignetError("the lease is not held any more; nothing was applied", code=ErrorCode.LEASE_LOST)
+        raise SignetError("the lease was lost; nothing was applied", code=ErrorCode.LEASE_LOST)
     return ActiveLease(*row)
 
 
